@@ -1,0 +1,1 @@
+"""Ground floor: errors, named random streams, digests, element types, specs."""

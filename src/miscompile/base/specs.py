@@ -1,0 +1,104 @@
+"""Specs: the printable form `name{option=value, ...}` of a concrete part.
+
+Every concrete producer, oracle, reduction and target is a frozen dataclass whose fields are its options. The
+spec is derived from the fields, prints back, and stands in log, store and command line.
+"""
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from miscompile.base.errors import SpecError
+
+Part = TypeVar("Part")
+
+_SPEC = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
+
+
+def split_spec(text: str) -> tuple[str, dict[str, str]]:
+    """Split `name{a=1, b=x+y}` into its name and its raw options.
+
+    Raises SpecError when the text has another form. Lists are written with `+`, so commas only separate options.
+    """
+    found = _SPEC.fullmatch(text)
+    if not found:
+        raise SpecError(f"'{text}' is not a spec; write name or name{{option=value, ...}}")
+    options: dict[str, str] = {}
+    for item in filter(None, (piece.strip() for piece in (found[2] or "").split(","))):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise SpecError(f"option '{item}' in '{text}' has no value; write {item}=...")
+        options[key.strip()] = value.strip()
+    return found[1], options
+
+
+def parse_options(cls: type[Part], options: Mapping[str, str], where: str) -> Part:
+    """Build dataclass `cls` from raw options; `where` names the spec in errors.
+
+    Raises SpecError for an unknown option or a value of the wrong type.
+    """
+    hints = typing.get_type_hints(cls)
+    known = {f.name for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, raw in options.items():
+        if key not in known:
+            raise SpecError(f"{where} has no option '{key}'; it has: {', '.join(sorted(known)) or 'none'}")
+        try:
+            values[key] = _convert(hints[key], raw)
+        except ValueError as error:
+            raise SpecError(f"option {key}={raw} of {where}: {error}") from None
+    return cls(**values)
+
+
+def print_spec(name: str, part: object) -> str:
+    """Print `part` with the options that differ from their defaults, so that it parses back to an equal part."""
+    shown = []
+    for field in dataclasses.fields(part):  # type: ignore[arg-type]
+        value = getattr(part, field.name)
+        if field.init and value != _default(field):
+            shown.append(f"{field.name}={_show(value)}")
+    return f"{name}{{{', '.join(shown)}}}" if shown else name
+
+
+def _default(field: "dataclasses.Field[Any]") -> object:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "+".join(map(_show, value))
+    return "none" if value is None else str(value)
+
+
+def _convert(hint: Any, raw: str) -> object:  # noqa: ANN401 - a type annotation is any object
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if raw == "none" and type(None) in arguments:
+            return None
+        return _convert(next(a for a in arguments if a is not type(None)), raw)
+    if origin is tuple:
+        return tuple(_convert(arguments[0], piece) for piece in raw.split("+") if piece)
+    if origin is typing.Literal:
+        if raw not in arguments:
+            raise ValueError(f"must be one of {', '.join(map(str, arguments))}")
+        return raw
+    if hint is bool:
+        return _boolean(raw)
+    if hint in (int, float, str):
+        return hint(raw)
+    raise ValueError(f"cannot be set in a spec (its type is {hint})")
+
+
+def _boolean(raw: str) -> bool:
+    if raw in ("yes", "true", "on", "1"):
+        return True
+    if raw in ("no", "false", "off", "0"):
+        return False
+    raise ValueError("must be yes or no")

@@ -1,0 +1,1 @@
+"""The loop, its lanes, and the wiring of all parts."""

@@ -1,0 +1,1 @@
+"""Values that cross borders, and the ports between the parts."""

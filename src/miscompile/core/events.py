@@ -1,0 +1,40 @@
+"""Events that listeners hear: what happened, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from miscompile.core.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Counters since the start of this session, summed over the lanes."""
+
+    seconds: float
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A confirmed, reduced finding was stored and may be announced; `fresh` when its signature is new."""
+
+    finding: Finding
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Passes found guilty are switched off for the rest of the campaign."""
+
+    passes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a person should read, such as a lane that had to be restarted."""
+
+    text: str
+
+
+Event: TypeAlias = Progress | Found | Quarantined | Notice

@@ -1,0 +1,50 @@
+"""Findings: violated properties that are worth a report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from miscompile.core.case import Case
+from miscompile.core.verdict import FindingKind
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What makes two findings the same bug.
+
+    `kind` of finding, `stage` of the failure (`""` for wrong results), `culprits`: the passes that must be on,
+    sorted; `text`: the normalised message, or the canonical form of the reduced graph, when no pass is to blame.
+    """
+
+    target: str
+    kind: FindingKind
+    stage: str
+    culprits: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        where = "+".join(self.culprits) or self.text or "unattributed"
+        return f"{self.target}:{self.kind}{'@' + self.stage if self.stage else ''}:{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """The one thing that dedup, reduction, bisection and scripts hold a case against.
+
+    `oracle` and `target` are specs; `faulty` and `reference` are build settings as JSON objects.
+    """
+
+    oracle: str
+    target: str
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding with the case that shows it; `facts` holds JSON values for store and reports."""
+
+    identifier: str
+    property: Property
+    case: Case
+    message: str
+    facts: Mapping[str, Any] = field(default_factory=dict)

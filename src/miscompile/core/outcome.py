@@ -1,0 +1,103 @@
+"""Outcomes: what came of a run. A closed union; match on it with `assert_never` at the end."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from miscompile.core.tensor import Tensor
+
+Stage = Literal["load", "compile", "run", "collect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What was seen besides the result.
+
+    Seconds are wall-clock seconds inside the compiler; `memory` is the worker's peak resident size in bytes
+    (0: not measured); `passes` are the names of the passes seen to change the program, if the build asked.
+    """
+
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    memory: int = 0
+    passes: tuple[str, ...] = ()
+    stderr: str = ""
+
+
+NOTHING_SEEN = Observations()
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The program ran: for each feed, its outputs in the order of `Program.outputs`; None is a missing output."""
+
+    results: tuple[tuple[Tensor | None, ...], ...]
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A lawful no: the target says that the program is not acceptable, in a way that `known.toml` expects."""
+
+    stage: Stage
+    message: str
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """The target says that it lacks an operator, a type or a feature."""
+
+    stage: Stage
+    message: str
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The target raised an error. `kind` is the error's class name, `frames` its innermost frames."""
+
+    stage: Stage
+    kind: str
+    message: str
+    frames: tuple[str, ...] = ()
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The worker died: of signal number `signal`, or with exit status `-signal` when it is negative."""
+
+    stage: Stage
+    signal: int
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The run was killed after `seconds`."""
+
+    stage: Stage
+    seconds: float
+    observations: Observations = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """The run asked for more memory than its limit allows."""
+
+    stage: Stage
+    message: str = ""
+    observations: Observations = field(default=NOTHING_SEEN)
+
+
+Outcome: TypeAlias = Values | Rejected | Unsupported | Raised | Crashed | TimedOut | OutOfMemory
+
+
+def is_death(outcome: Outcome) -> bool:
+    """Tell whether the outcome cost a worker its life."""
+    return isinstance(outcome, Crashed | TimedOut)
+
+
+def status_of(outcome: Outcome) -> str:
+    """Return the outcome's kind as one lower-case word, for tables and logs."""
+    return type(outcome).__name__.lower()

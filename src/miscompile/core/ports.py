@@ -1,0 +1,59 @@
+"""The ports between the parts: protocols of one to three methods. Parts never import each other."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from miscompile.core.case import Case
+from miscompile.core.events import Event
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+from miscompile.core.verdict import Verdict
+
+
+class Producer(Protocol):
+    """Makes cases."""
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new valid case drawn from `rng` and from what the producer has learnt."""
+        ...
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Take notice of what came of a case that this producer proposed."""
+        ...
+
+
+class Oracle(Protocol):
+    """Plans runs and judges their outcomes; runs nothing. Both methods are pure."""
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the runs that the first judgement needs."""
+        ...
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge `outcomes[i]` of `runs[i]`; after a Needs, the further runs follow the first ones."""
+        ...
+
+
+class Runner(Protocol):
+    """Executes runs in isolation."""
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Return one outcome for each run; a death is an outcome, never an exception."""
+        ...
+
+
+class Reduction(Protocol):
+    """Proposes smaller cases."""
+
+    def edits(self, case: Case) -> Iterator[Case]:
+        """Yield candidates that are smaller than `case`, the boldest first."""
+        ...
+
+
+class Listener(Protocol):
+    """Hears of what happens; useful but not needed."""
+
+    def on(self, event: Event) -> None:
+        """Take notice of `event`; must not raise."""
+        ...

@@ -1,0 +1,33 @@
+"""Runs: a case on a target under a build, for a purpose."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from miscompile.core.case import Case
+
+Purpose = Literal["fuzz", "probe", "judge", "confirm", "reduce", "bisect", "replay", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """How a target builds a program.
+
+    `level` is one of the target's build levels: every target knows `off` (no optional optimisation) and `full`.
+    `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time.
+    """
+
+    level: str = "full"
+    disabled: frozenset[str] = frozenset()
+    threads: int = 1
+    device: str = "cpu"
+    observe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One thing to do: build the case's program as `build` says, then run it on every feed."""
+
+    case: Case
+    target: str
+    build: Build
+    purpose: Purpose = "fuzz"

@@ -1,0 +1,66 @@
+"""The tensor that crosses borders: an element type by name, and numpy storage."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miscompile.base.dtypes import DTYPES
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A dense tensor.
+
+    `array` has the storage type of `dtype`: bfloat16 lies in uint16 words, 4-bit types one element a byte,
+    strings in an object array. Two tensors are `same` when dtype, shape and every bit agree.
+    """
+
+    dtype: str
+    array: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions; `()` for a scalar."""
+        return tuple(self.array.shape)
+
+    def same(self, other: "Tensor") -> bool:
+        """Tell whether both hold the same bits (NaN payloads and the sign of zero count)."""
+        if self.dtype != other.dtype or self.array.shape != other.array.shape:
+            return False
+        if self.array is other.array:
+            return True
+        if self.array.dtype == object:
+            return bool((self.array == other.array).all())
+        return self.array.tobytes() == other.array.tobytes()
+
+    def numbers(self) -> Array:
+        """Return the elements as a numpy array that one can calculate with (bfloat16 widens to float32)."""
+        if self.dtype == "bfloat16":
+            return (self.array.astype(np.uint32) << 16).view(np.float32).reshape(self.array.shape)
+        return self.array
+
+
+def tensor(array: Array, dtype: str | None = None) -> Tensor:
+    """Wrap `array`; with `dtype`, convert numbers to that type first (bfloat16 rounds to nearest even)."""
+    if dtype is None:
+        return Tensor(numpy_name(array.dtype), array)
+    if dtype == "bfloat16" and array.dtype != np.uint16:
+        return Tensor(dtype, to_bfloat16(array))
+    return Tensor(dtype, np.asarray(array, DTYPES[dtype].storage))
+
+
+def to_bfloat16(array: Array) -> Array:
+    """Round `array` to bfloat16 (nearest, ties to even) and return the uint16 words."""
+    words = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = (words + 0x7FFF + ((words >> 16) & 1)) >> 16
+    quiet_nan = (words >> 16) | 0x40
+    return np.where(np.isnan(np.asarray(array, np.float32)), quiet_nan, rounded).astype(np.uint16).reshape(array.shape)
+
+
+def numpy_name(dtype: "np.dtype[Any]") -> str:
+    """Return the ONNX name of a numpy type; object and text types are `string`."""
+    return "string" if dtype.kind in "OUS" else dtype.name

@@ -1,0 +1,60 @@
+"""Verdicts: what an oracle makes of outcomes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from miscompile.core.run import Run
+
+FindingKind = Literal["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory"]
+"""wrong values, missing outputs, another shape or dtype than the reference, an error of one build only (or of a
+valid program), a killed worker, no end, memory without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """No objection. `note` says why a difference was judged benign, if there was one."""
+
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a property is violated.
+
+    `message` is one line for people; `rule` the comparison that decided (`bits`, `exact`, `monte-carlo`,
+    `fixed`, `status`); `build` the run that is at fault, `reference` the one it was held against; `output` the
+    name of the first bad output, if there is one; `details` JSON values for the report.
+    """
+
+    kind: FindingKind
+    rule: str
+    message: str
+    faulty: Run
+    reference: Run | None = None
+    output: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """The property does not hold."""
+
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """Nothing can be said: `reason` is a short stable phrase that is counted (`reference not finite`)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The oracle asks for a second round; its `judge` gets these runs' outcomes after the first ones."""
+
+    runs: tuple[Run, ...]
+
+
+Verdict: TypeAlias = Holds | Violated | Inconclusive | Needs

@@ -1,0 +1,1 @@
+"""Workers, wire and pools: runs happen here, in other processes."""

@@ -1,0 +1,1 @@
+"""The graph value, its text form, and the only door to onnx."""

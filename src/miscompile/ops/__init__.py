@@ -1,0 +1,1 @@
+"""Operator specs by family: samplers, intervals, guards, exactness."""

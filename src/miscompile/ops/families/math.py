@@ -1,0 +1,86 @@
+"""Unary mathematical functions: one line for each operator.
+
+Sources: the operator pages of the ONNX documentation. Domains keep an open margin at their edges, because a value
+one ulp outside (arcus functions at 1) is NaN.
+"""
+
+import math
+from collections.abc import Callable
+
+from miscompile.base.dtypes import FLOATS, NUMBERS, SIGNED
+from miscompile.graph.model import TensorType
+from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.spec import Call, OpSpec, Site
+
+Interval = Callable[[Facts], Bounds]
+_MOVES, _INDEX = Exactness.MOVES, Exactness.INDEX
+
+
+def monotone(function: Callable[[float], float], *, integral: bool = False) -> Interval:
+    """Bounds of an increasing function."""
+    return lambda x: Bounds(function(x.lo), function(x.hi), integral)
+
+
+def within(lo: float, hi: float) -> Interval:
+    """Bounds of a function with a fixed range."""
+    return lambda _: Bounds(lo, hi)
+
+
+def unary(
+    op: str,
+    interval: Interval,
+    *,
+    dtypes: tuple[str, ...] = FLOATS,
+    domain: tuple[float, float] | None = None,
+    exactness: Exactness = Exactness.TRANSCENDENTAL,
+    since: int = 13,
+) -> OpSpec:
+    """Spec of an elementwise function of one operand without attributes, defined on `domain` (None: everywhere)."""
+
+    def sample(site: Site) -> Call:
+        return Call(op, (site.operand(within=domain),))
+
+    def bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+        return (interval(call.facts()),)
+
+    def defined(call: Call) -> bool:
+        return domain is None or call.facts().inside(*domain)
+
+    return OpSpec(op, dtypes, sample, bounds, exactness, "math", defined, since)
+
+
+def _absolute(x: Facts) -> Bounds:
+    low = 0.0 if x.lo <= 0 <= x.hi else min(abs(x.lo), abs(x.hi))
+    return Bounds(low, x.magnitude, x.integral)
+
+
+def _cosh(x: Facts) -> Bounds:
+    low = 1.0 if x.lo <= 0 <= x.hi else math.cosh(min(abs(x.lo), abs(x.hi)))
+    return Bounds(low, math.cosh(x.magnitude))
+
+
+SPECS = (
+    unary("Abs", _absolute, dtypes=NUMBERS, exactness=_MOVES),
+    unary("Neg", lambda x: Bounds(-x.hi, -x.lo, x.integral), dtypes=FLOATS + SIGNED, exactness=_MOVES),
+    unary("Exp", monotone(math.exp), domain=(-16, 6)),
+    unary("Log", monotone(math.log), domain=(1e-3, math.inf)),
+    unary("Sqrt", monotone(math.sqrt), domain=(0, math.inf), exactness=Exactness.ROUNDS),
+    unary("Reciprocal", lambda x: Bounds(1 / x.hi, 1 / x.lo), domain=(1e-2, math.inf), exactness=Exactness.ROUNDS),
+    unary("Sin", within(-1, 1), domain=(-1e3, 1e3), since=7),
+    unary("Cos", within(-1, 1), domain=(-1e3, 1e3), since=7),
+    unary("Tan", monotone(math.tan), domain=(-1.2, 1.2), since=7),
+    unary("Asin", monotone(math.asin), domain=(-0.99, 0.99), since=7),
+    unary("Acos", lambda x: Bounds(math.acos(x.hi), math.acos(x.lo)), domain=(-0.99, 0.99), since=7),
+    unary("Atan", monotone(math.atan), since=7),
+    unary("Sinh", monotone(math.sinh), domain=(-6, 6), since=9),
+    unary("Cosh", _cosh, domain=(-6, 6), since=9),
+    unary("Asinh", monotone(math.asinh), since=9),
+    unary("Acosh", monotone(math.acosh), domain=(1.01, math.inf), since=9),
+    unary("Atanh", monotone(math.atanh), domain=(-0.98, 0.98), since=9),
+    unary("Tanh", monotone(math.tanh)),
+    unary("Erf", monotone(math.erf)),
+    unary("Floor", monotone(math.floor, integral=True), exactness=_INDEX),
+    unary("Ceil", monotone(math.ceil, integral=True), exactness=_INDEX),
+    unary("Round", monotone(round, integral=True), exactness=_INDEX, since=11),
+    unary("Sign", lambda _: Bounds(-1, 1, integral=True), dtypes=NUMBERS, exactness=_INDEX),
+)

@@ -1,0 +1,48 @@
+"""All operator specs by name, and what the schema of an opset admits."""
+
+from functools import cache
+from importlib import import_module
+
+from onnx import defs
+
+from miscompile.base.errors import SpecError
+from miscompile.ops.spec import OpSpec
+
+FAMILIES = ("math",)
+"""Modules of `miscompile.ops.families`; adding a family means adding its name."""
+
+
+@cache
+def specs() -> dict[str, OpSpec]:
+    """Return every spec by its operator's name. Two families that define one operator are an error."""
+    found: dict[str, OpSpec] = {}
+    for family in FAMILIES:
+        for spec in import_module(f"miscompile.ops.families.{family}").SPECS:
+            if spec.op in found:
+                raise SpecError(f"operator {spec.op} has two specs: in {found[spec.op].family} and in {family}")
+            found[spec.op] = spec
+    return found
+
+
+@cache
+def schema(op: str, opset: int, domain: str = "") -> "defs.OpSchema | None":
+    """Return onnx's schema of `op` as of `opset`, or None when there is none."""
+    try:
+        return defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+@cache
+def dtypes_of(op: str, opset: int) -> tuple[str, ...]:
+    """Return the element types that spec and schema of `opset` both allow; empty when the operator is not there."""
+    spec = specs()[op]
+    known = schema(op, opset, spec.domain)
+    if known is None or opset < spec.since:
+        return ()
+    formals = known.inputs if spec.main >= 0 else known.outputs
+    formal = formals[min(spec.main if spec.main >= 0 else ~spec.main, len(formals) - 1)]
+    allowed = {name.removeprefix("tensor(").removesuffix(")") for name in formal.types}
+    aliases = {"float": "float32", "double": "float64"}
+    names = {aliases.get(name, name) for name in allowed}
+    return tuple(dtype for dtype in spec.dtypes if dtype in names)

@@ -1,0 +1,186 @@
+"""What an operator spec is, and what a sampler may ask of the place where its call is to stand.
+
+A spec is a few lines: the element types, a sampler that picks operands and attributes, the bounds of the outputs,
+and the exactness class. Output types come from onnx's own inference, never from the spec.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from miscompile.core.tensor import Array
+from miscompile.graph.model import NO_ATTRIBUTES, Attribute, TensorType
+from miscompile.ops.facts import Bounds, Exactness, Facts
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value that can be an operand. `value` is given when the elements are known (constants, pinned inputs)."""
+
+    name: str
+    dtype: str
+    shape: Shape
+    facts: Facts
+    value: Array | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator call that a sampler proposes. A left-out optional input is None; `outputs` is their number."""
+
+    op: str
+    inputs: tuple[Operand | None, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=lambda: NO_ATTRIBUTES)
+    outputs: int = 1
+    domain: str = ""
+
+    def facts(self, index: int = 0) -> Facts:
+        """Facts of input `index`, which must be present."""
+        operand = self.inputs[index]
+        assert operand is not None, f"{self.op} input {index} is absent"
+        return operand.facts
+
+    def operand(self, index: int) -> Operand:
+        """Input `index`, which must be present."""
+        operand = self.inputs[index]
+        assert operand is not None, f"{self.op} input {index} is absent"
+        return operand
+
+    def has(self, index: int) -> bool:
+        """Tell whether input `index` is present."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Integer attribute `name`."""
+        attribute = self.attributes.get(name)
+        return default if attribute is None else int(attribute.value)
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Float attribute `name`."""
+        attribute = self.attributes.get(name)
+        return default if attribute is None else float(attribute.value)
+
+    def text(self, name: str, default: str = "") -> str:
+        """String attribute `name`."""
+        attribute = self.attributes.get(name)
+        return default if attribute is None else str(attribute.value)
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """Attribute `name`, a list of integers."""
+        attribute = self.attributes.get(name)
+        return tuple(default) if attribute is None else tuple(attribute.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large the generated tensors may be."""
+
+    max_rank: int = 5
+    max_dim: int = 8
+    max_elements: int = 2048
+    zero_size: float = 0.01
+    """Probability that a drawn dimension has size zero."""
+
+
+class Site(Protocol):
+    """The place where a call is to stand: gives operands, randomness and limits. Samplers see nothing else.
+
+    Every method raises RejectedDraft when it cannot serve; a sampler lets that pass through.
+    """
+
+    @property
+    def rng(self) -> random.Random:
+        """The random stream of this case."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Element type chosen for the operator's main type variable."""
+        ...
+
+    @property
+    def opset(self) -> int:
+        """Version of the standard operator set."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """Size limits."""
+        ...
+
+    def operand(
+        self,
+        dtype: str | None = None,
+        *,
+        shape: Shape | None = None,
+        ranks: tuple[int, int] | None = None,
+        within: tuple[float, float] | None = None,
+        fits: Callable[[Shape], bool] | None = None,
+        draw: Callable[[], Shape] | None = None,
+    ) -> Operand:
+        """Return a value of `dtype` (default: the site's), existing if possible, else a new input or constant.
+
+        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes,
+        and `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value
+        outside it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is passed over.
+        """
+        ...
+
+    def partner(self, *shapes: Shape, dtype: str | None = None, within: tuple[float, float] | None = None) -> Operand:
+        """Return a value whose shape broadcasts with all of `shapes` (ranks may differ, either side may grow)."""
+        ...
+
+    def weight(self, shape: Shape, dtype: str | None = None, *, within: tuple[float, float] | None = None) -> Operand:
+        """Return a new value of exactly that shape with unknown random elements: mostly a constant, else an input."""
+        ...
+
+    def known(self, value: Array, dtype: str | None = None) -> Operand:
+        """Return an operand with these very elements, for axes, shapes, pads, scales and the like.
+
+        It becomes an initialiser, a Constant node, or a graph input that is always fed this value.
+        """
+        ...
+
+    def shape(self, ranks: tuple[int, int] | None = None) -> Shape:
+        """Draw a shape within the limits."""
+        ...
+
+
+Sampler = Callable[[Site], Call]
+BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
+
+
+def always(_: Call) -> bool:
+    """Guard of an operator that is defined for all operands of the right types."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """One operator.
+
+    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use
+    forbids are left out by the registry); `main` is the index of an input (or `~index` of an output, for
+    generators such as RandomUniform) that has this type. `bounds` must hold for every operand within the guard.
+    `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
+    build calls that pass it. `since` is the first opset whose form the sampler writes.
+    """
+
+    op: str
+    dtypes: tuple[str, ...]
+    sample: Sampler
+    bounds: BoundsOf
+    exactness: Exactness
+    family: str
+    defined: Callable[[Call], bool] = always
+    since: int = 13
+    main: int = 0
+    domain: str = ""

@@ -1,0 +1,1 @@
+"""Oracles plan runs and judge outcomes; they run nothing."""

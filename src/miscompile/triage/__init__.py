@@ -1,0 +1,1 @@
+"""Signatures, reduction, bisection, scripts."""
