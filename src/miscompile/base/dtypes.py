@@ -68,6 +68,8 @@ _ALL = (
     _dtype("float8e8m0", 24, "float", 8, 1, "uint8", 2.0**127),
     _dtype("uint2", 25, "uint", 2, 2, "uint8", 3),
     _dtype("int2", 26, "int", 2, 1, "uint8", 1),
+    _dtype("float6e2m3", 27, "float", 6, 4, "uint8", 7.5),
+    _dtype("float6e3m2", 28, "float", 6, 3, "uint8", 28.0),
 )
 
 DTYPES: dict[str, DType] = {d.name: d for d in _ALL}

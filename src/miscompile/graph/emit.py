@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import onnx
 
 from miscompile.base.dtypes import DTYPES
@@ -22,17 +21,18 @@ from miscompile.graph.model import (
     TensorType,
     ValueType,
 )
+from miscompile.graph.packing import is_packed, pack
 
 _KINDS = {
     "float": 1, "int": 2, "string": 3, "tensor": 4, "graph": 5, "floats": 6, "ints": 7, "strings": 8, "tensors": 9,
     "graphs": 10, "sparse": 11, "sparses": 12, "type": 13, "types": 14,
 }  # fmt: skip
-_PACKED = frozenset({"uint4", "int4", "float4e2m1", "uint2", "int2"})
+_PACKED = frozenset(dtype for dtype in DTYPES if is_packed(dtype))
 
 
 def emit(model: Model) -> bytes:
     """Return the serialised ModelProto of `model`."""
-    return bytes(model_proto(model).SerializeToString())  #
+    return bytes(model_proto(model).SerializeToString())
 
 
 def model_proto(model: Model) -> onnx.ModelProto:
@@ -144,7 +144,8 @@ def _attribute(proto: onnx.AttributeProto, name: str, attribute: Attribute) -> N
     kind, value = attribute.kind, attribute.value
     if kind == "ref":
         proto.ref_attr_name = value
-        proto.type = _KINDS[attribute.ref_kind or "int"]
+        if attribute.ref_kind is not None:
+            proto.type = _KINDS[attribute.ref_kind]
         return
     proto.type = _KINDS[kind]
     if kind == "int":
@@ -222,22 +223,9 @@ def _tensor(proto: onnx.TensorProto, name: str, value: Tensor) -> None:
     if value.dtype == "string":
         proto.string_data.extend(_text(item) if isinstance(item, str) else item for item in value.array.ravel())
     elif value.dtype in _PACKED:
-        proto.raw_data = _pack(value).tobytes()
+        proto.raw_data = pack(value.array, DTYPES[value.dtype].bits)
     else:
         proto.raw_data = value.array.tobytes()
-
-
-def _pack(value: Tensor) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    """Pack sub-byte elements, the first in the lowest bits, as TensorProto wants them."""
-    bits = DTYPES[value.dtype].bits
-    per_byte = 8 // bits
-    flat = value.array.ravel().astype(np.uint8) & ((1 << bits) - 1)
-    padded = np.zeros(-(-flat.size // per_byte) * per_byte, np.uint8)
-    padded[: flat.size] = flat
-    packed = np.zeros(padded.size // per_byte, np.uint8)
-    for place in range(per_byte):
-        packed |= padded[place::per_byte] << (place * bits)
-    return packed
 
 
 def _sparse(proto: onnx.SparseTensorProto, sparse: SparseTensor, name: str) -> None:

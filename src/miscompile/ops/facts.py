@@ -102,14 +102,15 @@ def settle(dtype: str, bounds: Bounds, exactness: Exactness, inputs: tuple[Facts
         raise RejectedDraft(f"a {dtype} value could reach {magnitude:g}")
     whole = bounds.integral and all(facts.integral for facts in inputs) and magnitude <= 2.0**info.digits
     exact = known and (exactness in (Exactness.MOVES, Exactness.INDEX) or (exactness is Exactness.INTEGER and whole))
-    if bounds.integral:
-        return Facts(bounds.lo, bounds.hi, integral=magnitude <= 2.0**info.digits, exact=exact)
+    if bounds.integral and magnitude <= 2.0**info.digits:
+        return Facts(bounds.lo, bounds.hi, integral=True, exact=exact)
     if exactness is Exactness.MOVES:
-        return Facts(bounds.lo, bounds.hi, integral=False, exact=exact)
+        return Facts(bounds.lo, bounds.hi, bounds.integral, exact=exact)
     slack = 8 * info.eps
+    subnormal = 2.0**-14 if dtype == "float16" else 1e-30  # such results lose digits, or are flushed to zero
     return Facts(
-        bounds.lo - abs(bounds.lo) * slack - 1e-30,
-        bounds.hi + abs(bounds.hi) * slack + 1e-30,
+        bounds.lo - abs(bounds.lo) * slack - subnormal,
+        bounds.hi + abs(bounds.hi) * slack + subnormal,
         integral=False,
         exact=exact,
     )

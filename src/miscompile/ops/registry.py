@@ -8,7 +8,29 @@ from onnx import defs
 from miscompile.base.errors import SpecError
 from miscompile.ops.spec import OpSpec
 
-FAMILIES = ("math",)
+FAMILIES = (
+    "math",
+    "arithmetic",
+    "logic",
+    "activation",
+    "select",
+    "movement",
+    "slicing",
+    "indexing",
+    "ranking",
+    "filling",
+    "reduction",
+    "linear",
+    "convolution",
+    "pooling",
+    "normalization",
+    "softmax",
+    "quantization",
+    "recurrent",
+    "vision",
+    "signal",
+    "attention",
+)
 """Modules of `miscompile.ops.families`; adding a family means adding its name."""
 
 

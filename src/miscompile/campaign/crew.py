@@ -1,0 +1,122 @@
+"""The crew: the lane processes of a campaign, started, heard, restarted when they die, and stopped."""
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from miscompile.base.errors import ExecutionError
+from miscompile.campaign.lane import Orders
+
+MOST_RESTARTS = 20
+"""Deaths of one lane after which the campaign gives it up."""
+
+Message = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Member:
+    """A lane process and what is known of it."""
+
+    orders: Orders
+    process: "subprocess.Popen[bytes]"
+    buffer: bytes = b""
+    restarts: int = 0
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Crew:
+    """All lanes of a campaign. `log` gets what they print to standard error."""
+
+    log: Path
+    _members: dict[int, _Member] = field(default_factory=dict)
+    _selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
+    _stopping: bool = False
+
+    def start(self, orders: Orders) -> None:
+        """Start one lane."""
+        self._members[orders.lane] = _Member(orders, self._spawn(orders))
+
+    @property
+    def working(self) -> int:
+        """Number of lanes that have not ended."""
+        return sum(not member.done for member in self._members.values())
+
+    def hear(self, timeout: float) -> Iterator[Message]:
+        """Yield the messages that have come in, waiting up to `timeout` seconds for the first.
+
+        A lane that died is restarted where it had got to and a `notice` is yielded. Raises ExecutionError when a
+        lane keeps dying.
+        """
+        for key, _ in self._selector.select(timeout):
+            member = self._members[key.data]
+            data = os.read(key.fd, 1 << 16)
+            if not data:
+                yield from self._ended(member)
+                continue
+            *lines, member.buffer = (member.buffer + data).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                if "next" in message:
+                    member.orders = replace(member.orders, first=message["next"])
+                if "quarantine" in message:
+                    disabled = sorted({*member.orders.disabled, *message["quarantine"]})
+                    member.orders = replace(member.orders, disabled=tuple(disabled))
+                yield message
+
+    def stop(self) -> None:
+        """Ask all lanes to finish what is ahead of them and end."""
+        self._stopping = True
+        for member in self._members.values():
+            if member.process.stdin and not member.process.stdin.closed:
+                member.process.stdin.close()
+
+    def kill(self) -> None:
+        """End all lanes now."""
+        self._stopping = True
+        for member in self._members.values():
+            if not member.done:
+                member.process.kill()
+                member.process.wait()
+        self._selector.close()
+
+    def _ended(self, member: _Member) -> Iterator[Message]:
+        assert member.process.stdout is not None
+        self._selector.unregister(member.process.stdout)
+        code = member.process.wait()
+        member.process.stdout.close()
+        if code in (0, 2, 3) or self._stopping:
+            member.done = True
+            return
+        member.restarts += 1
+        if member.restarts > MOST_RESTARTS:
+            member.done = True
+            raise ExecutionError(f"lane {member.orders.lane} keeps dying (status {code}); {self.log} says more")
+        member.buffer = b""
+        member.process = self._spawn(member.orders)
+        yield {"notice": f"lane {member.orders.lane} died (status {code}) and was restarted; see {self.log}"}
+
+    def _spawn(self, orders: Orders) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "miscompile.campaign.lane"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(orders.as_json().encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:  # it died at once; `hear` will notice
+            pass
+        self._selector.register(process.stdout, selectors.EVENT_READ, orders.lane)
+        return process

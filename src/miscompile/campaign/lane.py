@@ -1,0 +1,227 @@
+"""A lane: one producer process with its worker, pipelined. Run as `python -m miscompile.campaign.lane`.
+
+The lead writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane; the lane writes
+JSON lines to its standard output: counters, findings (by folder), quarantined passes. What a lane does depends on its
+orders alone: a fixed number of cases is ahead of the judge, and everything out of the ordinary is dealt with before
+the next case is drawn.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import Counter, deque
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TextIO
+
+from miscompile.base.errors import MiscompileError, UsageError
+from miscompile.base.rng import stream
+from miscompile.campaign.plan import Plan, plan_from
+from miscompile.campaign.suspicion import Detective, to_quarantine, to_stored
+from miscompile.campaign.wiring import make_oracle, make_pool, make_producer
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.execution.limits import die_with_parent
+from miscompile.execution.pool import LocalPool
+from miscompile.findings import folder
+from miscompile.ops.support import Support
+from miscompile.targets.registry import parse_target, versions
+
+AHEAD = 3
+"""Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
+
+_REPORT_EVERY = 0.25
+_COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the lead tells a lane: the plan, the support table, its number, and where it takes up work.
+
+    `quota` is the number of cases to make in all (None: no limit), `first` the index of the first one.
+    """
+
+    plan: Plan
+    support: Support
+    lane: int
+    session: int
+    first: int
+    quota: int | None
+    disabled: tuple[str, ...]
+
+    def as_json(self) -> str:
+        """Print the orders in one line."""
+        table = {name: sorted(getattr(self.support, name)) for name in ("taken", "mixed", "details")}
+        rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota", "disabled")}
+        return json.dumps({"plan": self.plan.as_json(), "support": table, **rest})
+
+
+def orders_from(text: str) -> Orders:
+    """Read back what `Orders.as_json` printed."""
+    data: dict[str, Any] = json.loads(text)
+    table = data.pop("support")
+    support = Support(set(table["taken"]), set(table["mixed"]), set(table["details"]))
+    return Orders(
+        plan_from(data["plan"]), support, data["lane"], data["session"], data["first"], data["quota"],
+        tuple(data["disabled"]),
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """A case that is out with the worker."""
+
+    index: int
+    case: Case
+    runs: tuple[Run, ...]
+    ticket: int
+
+
+class Lane:
+    """The loop. `out` gets the messages."""
+
+    def __init__(self, orders: Orders, pool: LocalPool, detective: Detective, out: TextIO) -> None:
+        self.orders, self.pool, self.detective, self.out = orders, pool, detective, out
+        self.plan = orders.plan
+        self.about = parse_target(self.plan.target).about
+        self.versions = versions(self.about)
+        self.producer = make_producer(self.plan, orders.support)
+        self.disabled = frozenset(orders.disabled)
+        self.oracle = make_oracle(self.plan, self.disabled)
+        self.counters: Counter[str] = Counter()
+        self._next = orders.first
+        self._done: dict[int, list[Outcome]] = {}
+        self._ahead: deque[_Ahead] = deque()
+        self._reported = time.monotonic()
+        self._deaths = (0, 0)
+
+    def run(self) -> None:
+        """Work until the quota is reached or the lead closes our standard input."""
+        quota = self.orders.quota
+        while not _told_to_stop() and (quota is None or self._next < quota or self._ahead):
+            while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
+                self._submit()
+            if self._ahead:
+                self._settle(self._ahead.popleft())
+            if time.monotonic() - self._reported > _REPORT_EVERY:
+                self._report()
+        self._report()
+
+    def _submit(self) -> None:
+        orders, index = self.orders, self._next
+        start = time.thread_time_ns()
+        rng = stream(self.plan.seed, "lane", orders.lane, orders.session, index)
+        case = self.producer.propose(rng)
+        recipe = {"seed": self.plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
+        case = replace(case, recipe=recipe)
+        runs = self.oracle.plan(case, rng)
+        self.counters["generate_us"] += (time.thread_time_ns() - start) // 1000
+        self._ahead.append(_Ahead(index, case, runs, self.pool.submit(runs)))
+        self._next += 1
+
+    def _settle(self, ahead: _Ahead) -> None:
+        while ahead.ticket not in self._done:
+            self._done.update(self.pool.poll(self.plan.limit_seconds))
+        outcomes = self._done.pop(ahead.ticket)
+        start = time.thread_time_ns()
+        verdict = self.oracle.judge(ahead.runs, outcomes)
+        self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
+        self.counters["tests"] += 1
+        for outcome in outcomes:
+            seen = outcome.observations
+            self.counters["compiler_us"] += int(1e6 * (seen.compile_seconds + seen.run_seconds))
+        self.producer.learn(ahead.case, outcomes)
+        if isinstance(verdict, Needs):
+            verdict = self._second_round(ahead, outcomes, verdict)
+        self._take(ahead, verdict)
+
+    def _second_round(self, ahead: _Ahead, outcomes: list[Outcome], needs: Needs) -> Verdict:
+        self.counters["second_rounds"] += 1
+        more = self.detective.pool.run(needs.runs)
+        verdict = self.oracle.judge((*ahead.runs, *needs.runs), [*outcomes, *more])
+        return Inconclusive("too many rounds") if isinstance(verdict, Needs) else verdict
+
+    def _take(self, ahead: _Ahead, verdict: Verdict) -> None:
+        match verdict:
+            case Holds(note):
+                if note:
+                    self.counters["mismatches_judged_benign"] += 1
+            case Inconclusive(reason):
+                self.counters[
+                    {"unsupported": "unsupported", "rejected": "invalid"}.get(reason, f"undecided: {reason}")
+                ] += 1
+            case Violated():
+                self._pursue(ahead, verdict)
+
+    def _pursue(self, ahead: _Ahead, violated: Violated) -> None:
+        self.counters["violations"] += 1
+        charge = self.detective.investigate(ahead.case, violated.evidence)
+        if charge is None:
+            self.counters["unstable"] += 1
+            return
+        if not self.detective.is_new(charge.signature):
+            self.counters["duplicates"] += 1
+            self._say({"duplicate": asdict(charge.signature)})
+            return
+        stored = to_stored(charge, ahead.case, self.about, self.versions, ahead.index)
+        folder.save(self.plan.out, stored)
+        self._say({"finding": stored.finding.identifier})
+        if self.plan.quarantine:
+            self._quarantine(to_quarantine(charge.signature, self.about))
+
+    def _quarantine(self, passes: frozenset[str]) -> None:
+        fresh = passes - self.disabled
+        if fresh:
+            self.disabled |= fresh
+            self.oracle = make_oracle(self.plan, self.disabled)
+            self._say({"quarantine": sorted(fresh)})
+
+    def _report(self) -> None:
+        deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
+        self.counters["deaths"] += deaths - self._deaths[0]
+        self.counters["timeouts"] += timeouts - self._deaths[1]
+        self._deaths = (deaths, timeouts)
+        settled = self._next - len(self._ahead)
+        self._say({"counters": dict(self.counters), "next": settled})
+        self.counters.clear()
+        self._reported = time.monotonic()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self.out.write(json.dumps(message) + "\n")
+        self.out.flush()
+
+
+def _told_to_stop() -> bool:
+    """Tell whether the lead has closed our standard input (or is gone)."""
+    readable, _, _ = select.select([sys.stdin], [], [], 0)
+    return bool(readable)
+
+
+def main() -> int:
+    """Serve one lead."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(os.getppid())
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints must not break the messages
+    try:
+        orders = orders_from(sys.stdin.readline())
+        with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
+            detective = Detective(parse_target(orders.plan.target).about, second, orders.plan.compare, orders.plan.seed)
+            Lane(orders, pool, detective, out).run()
+    except UsageError as error:
+        out.write(json.dumps({"usage": str(error)}) + "\n")
+        out.flush()
+        return 2
+    except MiscompileError as error:
+        out.write(json.dumps({"failure": str(error)}) + "\n")
+        out.flush()
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

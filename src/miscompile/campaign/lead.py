@@ -1,0 +1,215 @@
+"""The lead: plans, starts the lanes, stores what they find, has it triaged, and tells the listeners.
+
+It runs no compiler, generates nothing, and stays small: it can run for weeks.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.campaign.crew import Crew, Message
+from miscompile.campaign.desk import Answer, Desk
+from miscompile.campaign.lane import Orders
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.probe import support_of
+from miscompile.campaign.wiring import make_pool, make_producer
+from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.ports import Listener
+from miscompile.findings import folder
+from miscompile.findings.encode import signature_from
+from miscompile.findings.folder import Stored
+from miscompile.findings.store import Campaign, Store
+from miscompile.ops.support import Support
+from miscompile.targets.registry import parse_target, versions
+from miscompile.triage.bisect import expand
+
+_TURN = 0.1
+_SAVE_EVERY = 1.0
+_PATIENCE = 60.0
+"""Seconds that lanes get to finish what is ahead of them when the campaign ends."""
+
+
+def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
+    """Run a campaign until its limits are reached. What it finds lies in `plan.out` afterwards.
+
+    KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
+    taken up by a resumed campaign. Raises UsageError when target or options cannot work.
+    """
+    about = parse_target(plan.target).about
+    with Store.open(plan.out) as store:
+        _begin(store, plan, versions(about))
+        support = probe_support(plan, listeners)
+        make_producer(plan, support)
+        _Lead(plan, store, support, listeners).run()
+
+
+def probe_support(plan: Plan, listeners: Sequence[Listener] = ()) -> Support:
+    """Return the support table of the plan's target, probing (with a notice) if it is not cached."""
+    started = time.monotonic()
+    told = False
+
+    def watch(done: int, total: int) -> None:
+        nonlocal told
+        if not told and time.monotonic() - started > 1.0:
+            told = True
+            _tell(listeners, Notice(f"asking {plan.target} which operators and types it takes (once per version)"))
+
+    about = parse_target(plan.target).about
+    with make_pool(plan) as pool:
+        return support_of(plan.target, versions(about), plan.opsets, pool, watch)
+
+
+def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:
+    if store.campaign() is None:
+        options = {name: value for name, value in asdict(plan).items() if name not in ("out", "resume")}
+        store.begin(Campaign(plan.target, plan.seed, options, found, time.time()))
+
+
+def _tell(listeners: Sequence[Listener], event: Event) -> None:
+    for listener in listeners:
+        listener.on(event)
+
+
+class _Lead:
+    """One session of a campaign."""
+
+    def __init__(self, plan: Plan, store: Store, support: Support, listeners: Sequence[Listener]) -> None:
+        self.plan, self.store, self.support, self.listeners = plan, store, support, listeners
+        self.about = parse_target(plan.target).about
+        self.crew = Crew(plan.out / "lanes.log")
+        self.desk = Desk(plan)
+        self.counters: Counter[str] = Counter()
+        self.unsaved: Counter[str] = Counter()
+        self.started = time.monotonic()
+        self.saved = self.started
+        self.session = store.begin_session(time.time())
+        self.quarantined: set[str] = set()
+
+    def run(self) -> None:
+        ending = "failed"
+        try:
+            for record in self.store.pending():
+                self.desk.submit(self.store.load(record.identifier))
+            self._start_lanes()
+            self._watch_lanes()
+            self._finish_triage()
+            ending = "done"
+        except KeyboardInterrupt:
+            ending = "interrupted"
+            self._drain()
+            raise
+        finally:
+            self.crew.kill()
+            self.desk.close()
+            self._settle(self.desk.collect())
+            self._save()
+            self.store.note_session(self.session, self._elapsed(), ending)
+
+    def _start_lanes(self) -> None:
+        disabled = tuple(sorted(self._guilty())) if self.plan.quarantine else ()
+        lanes = self.plan.workers
+        for lane in range(lanes):
+            quota = None
+            if self.plan.tests is not None:
+                quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
+                if not quota:
+                    continue
+            self.crew.start(Orders(self.plan, self.support, lane, self.session, 0, quota, disabled))
+
+    def _guilty(self) -> frozenset[str]:
+        """Passes that earlier sessions of this campaign found guilty."""
+        order = {name: place for place, name in enumerate(self.about.passes)}
+        last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in self.store.findings() if r.culprits]
+        return expand(last, self.about.twins)
+
+    def _watch_lanes(self) -> None:
+        limit = self.plan.seconds
+        stopped: float | None = None
+        while self.crew.working:
+            for message in self.crew.hear(_TURN):
+                self._take(message)
+            self._settle(self.desk.collect())
+            self._show()
+            if stopped is None and limit is not None and self._elapsed() > limit:
+                self.crew.stop()
+                stopped = self._elapsed()
+            if stopped is not None and self._elapsed() - stopped > _PATIENCE:
+                return
+
+    def _finish_triage(self) -> None:
+        if self.desk.open:
+            _tell(self.listeners, Notice(f"reducing {self.desk.open} more findings; Ctrl-C leaves them for --resume"))
+        while self.desk.open:
+            self._settle(self.desk.collect())
+            self._show()
+            time.sleep(_TURN)
+
+    def _drain(self) -> None:
+        """After an interrupt: let the lanes say what they know, for a moment."""
+        self.crew.stop()
+        until = time.monotonic() + 5.0
+        while self.crew.working and time.monotonic() < until:
+            for message in self.crew.hear(_TURN):
+                self._take(message)
+
+    def _take(self, message: Message) -> None:
+        if "counters" in message:
+            self.counters.update(message["counters"])
+            self.unsaved.update(message["counters"])
+        elif "finding" in message:
+            self._new_finding(message["finding"])
+        elif "duplicate" in message:
+            self.store.duplicate(signature_from(message["duplicate"]))
+        elif "quarantine" in message:
+            self._quarantine(message["quarantine"])
+        elif "notice" in message:
+            _tell(self.listeners, Notice(message["notice"]))
+        elif "usage" in message:
+            raise UsageError(message["usage"])
+        elif "failure" in message:
+            raise ExecutionError(message["failure"])
+
+    def _new_finding(self, identifier: str) -> None:
+        stored = folder.load(self.plan.out, identifier)
+        fresh = not self.store.duplicate(stored.finding.property.signature)
+        if fresh and self.store.add_pending(stored):
+            self.desk.submit(stored)
+        elif not fresh:
+            folder.remove(self.plan.out, identifier)
+
+    def _quarantine(self, passes: list[str]) -> None:
+        fresh = set(passes) - self.quarantined
+        if fresh:
+            self.quarantined |= fresh
+            _tell(self.listeners, Quarantined(tuple(sorted(fresh))))
+
+    def _settle(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            if answer.problem:
+                _tell(self.listeners, Notice(answer.problem))
+            kept = self.store.update(answer.stored)
+            if kept and answer.stored.status in ("confirmed", "known"):
+                _tell(self.listeners, Found(answer.stored.finding, fresh=answer.stored.status == "confirmed"))
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters)))
+        if now - self.saved > _SAVE_EVERY:
+            self._save()
+
+    def _save(self) -> None:
+        self.store.add_counters(dict(self.unsaved))
+        self.unsaved.clear()
+        self.store.note_session(self.session, self._elapsed())
+        self.saved = time.monotonic()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+
+def restated(stored: Stored) -> Stored:
+    """Return a stored finding as it was before triage, so that triage can begin anew."""
+    original = stored.original or stored.finding.case
+    return replace(stored, finding=replace(stored.finding, case=original), status="pending", original=None)

@@ -1,0 +1,94 @@
+"""The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from miscompile.base.errors import SpecError
+from miscompile.base.specs import parse_options, split_spec
+from miscompile.execution.limits import Limits
+from miscompile.generation.knobs import Knobs
+from miscompile.targets.registry import parse_target
+
+PRODUCERS = ("strict", "sweep{share=0.15}")
+"""Producers of a campaign that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign is to do. None and `()` leave a choice to the defaults.
+
+    `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
+    `quarantine` switches guilty passes off for the rest of the campaign.
+    """
+
+    target: str
+    seconds: float | None = 300.0
+    tests: int | None = None
+    seed: int = 0
+    out: Path = Path("miscompile-out")
+    workers: int = 1
+    resume: bool = False
+    producers: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    max_rank: int | None = None
+    max_dim: int | None = None
+    nodes: int | None = None
+    motifs: float | None = None
+    guidance: bool | None = None
+    opset: int | None = None
+    quarantine: bool = True
+    compare: Literal["strict", "fixed"] = "strict"
+    limit_seconds: float = 30.0
+    limit_memory: int | None = None
+
+    @property
+    def opsets(self) -> tuple[int, ...]:
+        """Opsets to draw from: the one asked for, else the usual ones that the target reads."""
+        newest = parse_target(self.target).about.max_opset
+        if self.opset is not None:
+            return (self.opset,)
+        return tuple(opset for opset in Knobs().opsets if opset <= newest) or (newest,)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of one run."""
+        limits = Limits(seconds=self.limit_seconds)
+        return limits if self.limit_memory is None else replace(limits, memory=self.limit_memory)
+
+    def knobs(self, options: dict[str, str], where: str) -> Knobs:
+        """Return the knobs of one producer: this plan's choices, overridden by the options of the producer's spec."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        if self.guidance is not None:
+            known["guidance"] = "steer" if self.guidance else "off"
+        base = replace(Knobs(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(Knobs, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    def producer_specs(self) -> list[tuple[str, Knobs]]:
+        """Return (name, knobs) of every producer. Raises SpecError for an unknown one."""
+        found = []
+        for text in self.producers or PRODUCERS:
+            name, options = split_spec(text)
+            if name not in ("strict", "sweep"):
+                raise SpecError(f"there is no producer '{name}'; there are: strict, sweep")
+            found.append((name, self.knobs(options, text)))
+        return found
+
+    def as_json(self) -> str:
+        """Print the plan for a lane."""
+        return json.dumps({**asdict(self), "out": str(self.out)})
+
+
+def plan_from(text: str) -> Plan:
+    """Read back what `Plan.as_json` printed."""
+    data: dict[str, Any] = json.loads(text)
+    known = {field.name for field in fields(Plan)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known
+    }
+    values["out"] = Path(data["out"])
+    return Plan(**values)

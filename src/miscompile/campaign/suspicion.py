@@ -1,0 +1,125 @@
+"""What a lane does with a violation: is it stable, is it known, and which passes are to blame?
+
+Everything here runs synchronously in the lane, so that what a lane does next depends on its seed alone and never on
+timing. Reduction is left to the lead's triage desk.
+"""
+
+from dataclasses import dataclass, field
+
+from miscompile.base.errors import ModelError
+from miscompile.base.rng import stream
+from miscompile.core.case import Case
+from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.outcome import is_death
+from miscompile.core.run import Build
+from miscompile.core.verdict import Evidence, Violated
+from miscompile.execution.pool import LocalPool
+from miscompile.findings.encode import evidence_facts
+from miscompile.findings.folder import Stored, identify
+from miscompile.graph.model import Model
+from miscompile.graph.read import read
+from miscompile.oracles.judge import Rule
+from miscompile.oracles.pair import BuildPair
+from miscompile.targets.about import About
+from miscompile.triage.bisect import culprits, expand
+from miscompile.triage.examine import Examination, examine_fully
+from miscompile.triage.signature import signature_of
+
+MOST_UNATTRIBUTED = 4
+"""Findings of one kind and stage without culprit or message that a lane hands over; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A violation that repeats: its signature so far, and the passes that suffice for it."""
+
+    pair: BuildPair
+    evidence: Evidence
+    signature: Signature
+
+
+@dataclass(slots=True)
+class Detective:
+    """Confirms violations and finds their culprits, in a worker of its own."""
+
+    about: About
+    pool: LocalPool
+    rule: Rule
+    seed: int
+    known: set[Signature] = field(default_factory=set)
+    unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def investigate(self, case: Case, evidence: Evidence) -> Charge | None:
+        """Return the charge, None when the violation does not repeat in fresh processes."""
+        pair = pair_of(evidence, self.rule)
+        first = self._again(case, pair)
+        if first is None or not isinstance(first.verdict, Violated):
+            return None
+        found = first.verdict.evidence
+        outcome = first.faulty
+        if outcome is not None and is_death(outcome):
+            repeated = self.pool.confirm(found.faulty, 2)
+            if not all(type(one) is type(outcome) for one in repeated):
+                return None
+        guilty = culprits(
+            case, pair, self.pool, self.about.passes, self.about.twins, stream(self.seed, "bisect", case.program.digest)
+        )
+        return Charge(pair, found, signature_of(found, outcome, guilty, _model(case)))
+
+    def is_new(self, signature: Signature) -> bool:
+        """Tell whether this lane has not handed over such a finding yet, and remember it."""
+        if signature in self.known:
+            return False
+        self.known.add(signature)
+        if signature.culprits or signature.kind == "exception":
+            return True
+        place = (signature.kind, signature.stage)
+        self.unattributed[place] = self.unattributed.get(place, 0) + 1
+        return self.unattributed[place] <= MOST_UNATTRIBUTED
+
+    def _again(self, case: Case, pair: BuildPair) -> Examination | None:
+        self.pool.fresh()
+        return examine_fully(case, pair, self.pool, stream(self.seed, "confirm"))
+
+
+def pair_of(evidence: Evidence, rule: Rule) -> BuildPair:
+    """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
+    reference = evidence.reference.build if evidence.reference else Build("off")
+    faulty = evidence.faulty.build
+    if faulty == reference:
+        faulty = Build("full")
+    return BuildPair(evidence.faulty.target, reference, faulty, rule, "confirm")
+
+
+def to_stored(charge: Charge, case: Case, about: About, versions: dict[str, str], test: int) -> Stored:
+    """Return the pending finding that a charge makes, ready to be saved."""
+    held = Property("optimisation", charge.evidence.faulty.target, charge.signature)
+    facts = {**evidence_facts(charge.evidence), "test": test, "nodes": node_count(case)}
+    identifier = identify(charge.evidence.kind, about.name, case)
+    finding = Finding(identifier, held, case, charge.evidence.message, facts)
+    return Stored(finding, "pending", None, versions)
+
+
+def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
+    """Return the passes to switch off after a finding: the last of the culprits in pipeline order, with its twins.
+
+    Earlier culprits of a set often only prepare the ground (constant folding), and many other classes need them.
+    """
+    order = {name: place for place, name in enumerate(about.passes)}
+    if not signature.culprits:
+        return frozenset()
+    last = max(signature.culprits, key=lambda name: order.get(name, -1))
+    return expand((last,), about.twins)
+
+
+def node_count(case: Case) -> int:
+    """Return the number of nodes of a case's main graph, 0 when it cannot be read."""
+    model = _model(case)
+    return 0 if model is None else len(model.graph.nodes)
+
+
+def _model(case: Case) -> Model | None:
+    try:
+        return read(case.program.payload)
+    except ModelError:
+        return None

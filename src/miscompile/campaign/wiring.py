@@ -1,0 +1,43 @@
+"""Wiring: the one module that knows all the parts."""
+
+from miscompile.campaign.plan import Plan
+from miscompile.core.case import Feed, Program
+from miscompile.core.ports import Producer
+from miscompile.execution.pool import LocalPool
+from miscompile.generation.knobs import Knobs
+from miscompile.generation.mixture import Mixture
+from miscompile.generation.strict import Strict
+from miscompile.generation.sweep import Sweep
+from miscompile.graph.model import Model
+from miscompile.graph.program import to_program
+from miscompile.ops.analysis import exact_outputs
+from miscompile.ops.support import Support
+from miscompile.oracles.optimisation import Optimisation
+from miscompile.targets.registry import parse_target
+
+
+def make_producer(plan: Plan, support: Support) -> Producer:
+    """Return the plan's producers as one. Raises UsageError when nothing is left to generate."""
+    parts = [(_producer(name, knobs, support), knobs.share) for name, knobs in plan.producer_specs()]
+    return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
+
+
+def _producer(name: str, knobs: Knobs, support: Support) -> Producer:
+    return Strict(knobs, support) if name == "strict" else Sweep(knobs, support)
+
+
+def make_oracle(plan: Plan, disabled: frozenset[str]) -> Optimisation:
+    """Return the plan's oracle, with the passes in `disabled` off."""
+    about = parse_target(plan.target).about
+    return Optimisation(plan.target, about.passes, rule=plan.compare, disabled=disabled)
+
+
+def make_pool(plan: Plan, window: int = 3) -> LocalPool:
+    """Return a pool of one worker for the plan's target; open it with `with`."""
+    return LocalPool(plan.target, 1, plan.limits, window)
+
+
+def reprogram(model: Model, feed: Feed) -> Program:
+    """Return `model` as a program whose exact outputs are worked out anew from `feed`."""
+    names = [info.name for info in model.graph.inputs if info.name not in model.graph.initializers]
+    return to_program(model, exact_outputs(model, dict(zip(names, feed, strict=True))))

@@ -1,0 +1,57 @@
+"""The joints between the command line and the campaign. Imports are late, so that `--help` costs nothing.
+
+Everything a verb does with a compiler goes through here; verbs themselves only parse and print.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from miscompile.cli.options import FuzzOptions
+from miscompile.core.ports import Listener
+from miscompile.targets.registry import load_attribute
+
+_LEAD = "miscompile.campaign.lead"
+_PLAN = "miscompile.campaign.plan:Plan"
+
+
+def validate(options: FuzzOptions) -> None:
+    """Raise UsageError when the plan of a campaign cannot be meant: an unknown producer, or an option that it lacks."""
+    load_attribute(_PLAN)(**_fields(options)).producer_specs()
+
+
+def fuzz(options: FuzzOptions, listeners: Sequence[Listener]) -> None:
+    """Run a campaign to its limits, or until it is interrupted; what it finds lies in OUT afterwards."""
+    load_attribute(f"{_LEAD}:fuzz")(load_attribute(_PLAN)(**_fields(options)), listeners)
+
+
+def check(model: Path, options: FuzzOptions, listeners: Sequence[Listener]) -> None:
+    """Run a campaign around the model at `model`."""
+    load_attribute(f"{_LEAD}:check")(model, load_attribute(_PLAN)(**_fields(options)), listeners)
+
+
+def reduce(out: Path, identifier: str, seconds: float) -> None:
+    """Reduce a stored finding for at most `seconds` and store the smaller one."""
+    load_attribute(f"{_LEAD}:reduce")(out, identifier, seconds)
+
+
+def bisect(out: Path, identifier: str) -> None:
+    """Find the culprit passes of a stored finding and store them."""
+    load_attribute(f"{_LEAD}:bisect")(out, identifier)
+
+
+def replay(out: Path, identifier: str) -> tuple[bool, str]:
+    """Run a stored finding's case through the tool again; return whether it shows, and what was seen in a line."""
+    shows, message = load_attribute(f"{_LEAD}:replay")(out, identifier)
+    return bool(shows), str(message)
+
+
+def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
+    """Probe which operator takes which dtype on `target`; operator to dtype to answer."""
+    found: Mapping[str, Mapping[str, bool]] = load_attribute(f"{_LEAD}:matrix")(target)
+    return found
+
+
+def _fields(options: FuzzOptions) -> dict[str, Any]:
+    return asdict(options)

@@ -1,0 +1,118 @@
+"""How `fuzz` and `check` run and show a campaign, and the options that both take."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import click
+from rich.console import Console
+
+from miscompile.base.errors import MiscompileError
+from miscompile.cli import values
+from miscompile.cli.live import LiveDisplay
+from miscompile.cli.options import FuzzOptions
+from miscompile.core.ports import Listener
+from miscompile.findings.store import DATABASE, Store
+from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
+from miscompile.reports.writer import IssueWriter, write_missing_issues
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_OUT = click.Path(path_type=Path)
+_CAMPAIGN = (
+    click.option("--time", "seconds", metavar="TIME", callback=values.duration,
+                 help="Stop after 90, 5m, 2h, ...; 0: go on until stopped. [default: 5m, or none with --tests]"),
+    click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Stop after N tests."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
+                 help="Seed of every random choice. [default: a new one, which is printed]"),
+    click.option("--out", type=_OUT, default=Path("miscompile-out"), show_default=True, metavar="DIR",
+                 help="Folder for the findings."),
+    click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Lanes. [default: one for each CPU]"),
+    click.option("--compare", type=click.Choice(["strict", "fixed"]), default="strict", show_default=True,
+                 help="strict: the strictest rule that applies to each output; fixed: the literature's 1e-3."),
+    click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+                 metavar="SECONDS", help="A single run that takes longer is a hang."),
+    click.option("--limit-memory", metavar="SIZE", callback=values.size,
+                 help="Memory of one worker, such as 2G. [default: chosen for the target]"),
+    click.option("--keep-passes", is_flag=True, help="Do not switch off passes that were found guilty."),
+    click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress."),
+)  # fmt: skip
+
+
+def campaign_options(function: Function) -> Function:
+    """Decorate a verb with the options of every campaign."""
+    for option in reversed(_CAMPAIGN):
+        function = option(function)
+    return function
+
+
+def cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def conduct(options: FuzzOptions, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
+    """Run a campaign with a display, write its summary and issues, print it; return the exit code.
+
+    An interrupt ends the campaign, not the report; after a failure of the tool the summary is written as well.
+    Raises KeyboardInterrupt when the interrupt came before there was anything to report.
+    """
+    errors = Console(stderr=True)
+    issues = IssueWriter(options.out)
+    display = nullcontext() if as_json else LiveDisplay(errors, options.seconds, options.tests)
+    stopped = False
+    with display as live, terminated_as_interrupt():
+        try:
+            run([issues] if live is None else [live, issues])
+        except KeyboardInterrupt:
+            if not (options.out / DATABASE).exists():
+                raise
+            stopped = True
+        except Exception:
+            with suppress(MiscompileError):
+                _leave(options.out)
+            raise
+    summary, problems = _leave(options.out)
+    show(summary, options.out, as_json=as_json)
+    for problem in dict.fromkeys(issues.problems + problems):
+        errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
+    if stopped and not as_json:
+        errors.print("stopped; continue with --resume", highlight=False)
+    return 1 if summary.announced() else 0
+
+
+def _leave(out: Path) -> tuple[Summary, list[str]]:
+    """Write what a campaign leaves behind beside its findings; return the summary, and a line for each problem."""
+    problems = write_missing_issues(out)
+    with Store.open(out, create=False) as store:
+        summary = summarise(store)
+    write_summary(out, summary)
+    return summary, problems
+
+
+def show(summary: Summary, out: Path, *, as_json: bool) -> None:
+    """Print a summary to stdout, for programs or for people."""
+    if as_json:
+        click.echo(json.dumps(summary.as_json(), indent=2))
+    else:
+        Console().print(summary_view(summary, out))
+
+
+@contextmanager
+def terminated_as_interrupt() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C inside this block, so that a CI job's time limit keeps what was found."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,122 @@
+"""The command `miscompile`: the verbs, and what becomes of errors.
+
+Exit codes: 0 nothing found, 1 findings, 2 usage error (one line on stderr), 3 the tool itself failed; 130 when a verb
+is interrupted before it could give an answer.
+"""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from miscompile import __version__
+from miscompile.base.errors import MiscompileError, UsageError
+
+NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
+
+VERBS = ("targets", "fuzz", "check", "findings", "reduce", "bisect", "repro", "replay")
+"""Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""
+
+
+class Program(click.Group):
+    """A click group that loads verbs late and turns every error into one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order in which one meets them."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb called `cmd_name`, None when there is none."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"miscompile.cli.verbs.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,  # noqa: ANN401 - click's interface
+    ) -> NoReturn:
+        """Run the command line and exit with its code."""
+        del standalone_mode
+        words, debug = _without_debug(sys.argv[1:] if args is None else args)
+        sys.exit(self._guarded(words, prog_name or "miscompile", complete_var, extra, debug=debug))
+
+    def _guarded(
+        self, words: list[str], prog_name: str, complete_var: str | None, extra: dict[str, Any], *, debug: bool
+    ) -> int:
+        try:
+            result = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            return _say(_click_message(error), USAGE, debug=False)
+        except UsageError as error:
+            return _say(str(error), USAGE, debug=False)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("miscompile: stopped", err=True)
+            return STOPPED
+        except MiscompileError as error:
+            return _say(str(error), FAILED, debug=debug)
+        except Exception as error:  # noqa: BLE001 - the last stop: whatever is wrong must end as exit code 3
+            return _say(f"{type(error).__name__}: {error}", FAILED, debug=debug)
+        return result if isinstance(result, int) else NOTHING
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="miscompile %(version)s")
+@click.option("--debug", is_flag=True, expose_value=False, help="On failure (exit code 3) show the traceback.")
+@click.pass_context
+def program(ctx: click.Context) -> None:
+    """Find crashes and wrong results in deep-learning compilers.
+
+    \b
+    Start here:
+      miscompile fuzz onnxruntime               five minutes, findings in ./miscompile-out
+      miscompile findings miscompile-out        what was found
+      miscompile repro miscompile-out ID        run a finding's standalone script
+
+    Exit codes: 0 nothing found, 1 findings, 2 usage error, 3 the tool itself failed.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(USAGE)
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    program.main()
+
+
+def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
+    """Take `--debug` out wherever it stands before `--`, so that it can follow any verb."""
+    words = list(args)
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:end] if word != "--debug"] + words[end:]
+    return kept, len(kept) < len(words)
+
+
+def _click_message(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see '{context.command_path} --help')" if context is not None else ""
+    return f"{error.format_message().rstrip('.')}{hint}"
+
+
+def _say(message: str, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    line = " ".join(message.split()) or "no message"
+    hint = "; run again with --debug for the traceback" if code == FAILED and not debug else ""
+    click.echo(f"miscompile: error: {line}{hint}", err=True)
+    return code

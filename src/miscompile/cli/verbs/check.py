@@ -1,0 +1,48 @@
+"""`miscompile check`: test a compiler around the user's own model."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from miscompile.cli import calls
+from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli.options import FuzzOptions, check_out, limits_of_time, new_seed
+from miscompile.targets.registry import parse_target, versions
+
+
+@click.command("check", short_help="A campaign around your own model.")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@click.option("--target", default="onnxruntime", show_default=True, help="The compiler to hold it against.")
+@campaign_options
+def command(model: Path, target: str, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep what disagrees.
+
+    \b
+    Examples:
+      miscompile check model.onnx
+      miscompile check model.onnx --target onnxruntime --time 1m --out model-check
+    """
+    as_json = bool(given.pop("as_json"))
+    options = _options(target, given)
+    versions(parse_target(target).about)
+    check_out(options.out, resume=False)
+    if not as_json:
+        click.echo(f"checking {model} on {target}, seed {options.seed}, findings go to {options.out}", err=True)
+    return conduct(options, lambda listeners: calls.check(model, options, listeners), as_json=as_json)
+
+
+def _options(target: str, given: dict[str, Any]) -> FuzzOptions:
+    compare: Literal["strict", "fixed"] = given["compare"]
+    return FuzzOptions(
+        target=target,
+        seconds=limits_of_time(given["seconds"], given["tests"]),
+        tests=given["tests"],
+        seed=new_seed() if given["seed"] is None else given["seed"],
+        out=given["out"],
+        workers=given["workers"] or cpus(),
+        quarantine=not given["keep_passes"],
+        compare=compare,
+        limit_seconds=given["limit_seconds"],
+        limit_memory=given["limit_memory"],
+    )

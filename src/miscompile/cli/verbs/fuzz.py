@@ -1,0 +1,104 @@
+"""`miscompile fuzz`: a campaign against one compiler."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from click.core import ParameterSource
+
+from miscompile.base.errors import UsageError
+from miscompile.cli import calls, values
+from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli.options import (
+    FuzzOptions,
+    check_generation,
+    check_out,
+    limits_of_time,
+    new_seed,
+)
+from miscompile.findings.store import Store
+from miscompile.targets.registry import parse_target, versions
+
+
+@click.command("fuzz", short_help="A campaign against one compiler.")
+@click.argument("target")
+@campaign_options
+@click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
+@click.option("--ops", callback=values.names, metavar="NAMES", help="Only these operators, as in Add,Conv.")
+@click.option("--dtypes", callback=values.names, metavar="NAMES", help="Only these dtypes, as in float32,int8.")
+@click.option("--max-rank", type=click.IntRange(0, 8), metavar="N", help="Largest rank of a tensor.")
+@click.option("--max-dim", type=click.IntRange(1, 4096), metavar="N", help="Largest size of a dimension.")
+@click.option("--nodes", type=click.IntRange(1, 1000), metavar="N", help="Operators aimed at in a graph.")
+@click.option("--motifs", callback=values.probability, metavar="PROB", help="How often known fusion patterns go in.")
+@click.option("--guidance/--no-guidance", default=None, help="Steer generation by graph coverage.")
+@click.option("--opset", type=click.IntRange(1, 99), metavar="N", help="Version of the standard operator set.")
+@click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.
+
+    \b
+    Examples:
+      miscompile fuzz onnxruntime                         five minutes on all CPUs
+      miscompile fuzz onnxruntime --time 2h --out nightly
+      miscompile fuzz onnxruntime --tests 10000 --seed 7 --json
+      miscompile fuzz onnxruntime --ops Conv,Relu,Add --dtypes float32
+      miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
+      miscompile fuzz toy                                 a small compiler with planted bugs
+
+    Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
+    Ctrl-C and SIGTERM stop cleanly; everything found so far is kept. Exit code 1 means findings.
+    """
+    as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
+    options = _options(given)
+    versions(parse_target(options.target).about)
+    check_out(options.out, resume=options.resume)
+    if options.resume:
+        options = _resumed(options, words)
+    check_generation(options)
+    calls.validate(options)
+    if not as_json:
+        click.echo(f"fuzzing {options.target}, seed {options.seed}, findings go to {options.out}", err=True)
+    return conduct(options, lambda listeners: calls.fuzz(options, listeners), as_json=as_json)
+
+
+def _was_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+def _options(given: dict[str, Any]) -> FuzzOptions:
+    seconds: float | None = given.pop("seconds")
+    tests: int | None = given.pop("tests")
+    seed: int | None = given.pop("seed")
+    workers: int | None = given.pop("workers")
+    keep: bool = given.pop("keep_passes")
+    out: Path = given.pop("out")
+    compare: Literal["strict", "fixed"] = given.pop("compare")
+    return FuzzOptions(
+        seconds=limits_of_time(seconds, tests),
+        tests=tests,
+        seed=new_seed() if seed is None else seed,
+        workers=workers or cpus(),
+        quarantine=not keep,
+        out=out,
+        compare=compare,
+        **given,
+    )
+
+
+def _resumed(options: FuzzOptions, given: Collection[str]) -> FuzzOptions:
+    """Take over seed and options of the campaign in OUT. Raises UsageError for another target or seed."""
+    if not (options.out / "miscompile.db").exists():
+        return options
+    with Store.open(options.out, create=False) as store:
+        campaign = store.campaign()
+    if campaign is None:
+        return options
+    if campaign.target != options.target:
+        raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.target}")
+    if "seed" in given and options.seed != campaign.seed:
+        raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
+    names = {"keep_passes": "quarantine"}
+    return replace(options.resumed(campaign.options, {names.get(name, name) for name in given}), seed=campaign.seed)

@@ -1,0 +1,120 @@
+"""What survives a worker: its flight recorder and the text it printed.
+
+Both lie in memory files that the parent holds as well, so that a death or a hang is attributed to the exact run and
+stage, and the last words can be read, whatever state the worker is in.
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+from typing import NamedTuple
+
+from miscompile.core.outcome import Stage
+
+IDLE, LOAD, COMPILE, RUN, COLLECT, REPLY = range(6)
+"""Steps of a worker. In `IDLE` and `REPLY` it waits for its parent, and no clock runs."""
+
+TAIL = 2_000
+"""Characters of printed text that an outcome keeps."""
+
+_STAGES: dict[int, Stage] = {LOAD: "load", COMPILE: "compile", RUN: "run", COLLECT: "collect", REPLY: "collect"}
+_RECORD = struct.Struct("<dQII")
+_STEP = struct.Struct("<I")
+_STEP_AT = 20
+
+
+class Position(NamedTuple):
+    """Where a worker is: run number `run` of batch `sequence`, begun at `start` (seconds of the monotonic clock)."""
+
+    start: float
+    sequence: int
+    run: int
+    step: int
+
+    @property
+    def stage(self) -> Stage:
+        """The stage of the run; sending its outcome counts as collecting."""
+        return _STAGES.get(self.step, "run")
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time limit of a run applies now."""
+        return LOAD <= self.step <= COLLECT
+
+
+class Recorder:
+    """A flight recorder: the worker writes its position at every step, the parent reads it at any time."""
+
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, mmap.PAGESIZE)
+
+    @staticmethod
+    def create() -> int:
+        """Return the descriptor of a new, idle recorder."""
+        fd = os.memfd_create("miscompile-recorder")
+        os.ftruncate(fd, mmap.PAGESIZE)
+        return fd
+
+    def begin(self, sequence: int, index: int) -> None:
+        """Note that run `index` of batch `sequence` begins now."""
+        # The start is written first: a reader in between sees a new start with an old run, never an old start with a
+        # new run, which would look like a run that hangs.
+        _RECORD.pack_into(self._memory, 0, time.monotonic(), sequence, index, LOAD)
+
+    def step(self, step: int) -> None:
+        """Note the next step of the run in progress, or `IDLE`."""
+        _STEP.pack_into(self._memory, _STEP_AT, step)
+
+    def read(self) -> Position:
+        """Return what was noted last; a reader must read twice to be sure of it while the worker lives."""
+        return Position(*_RECORD.unpack_from(self._memory, 0))
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._memory.close()
+
+
+class Printed:
+    """The text that a worker printed to descriptors 1 and 2 since the last `reset`.
+
+    A memory file of fixed size, sealed against growth, with a file offset that all holders share: printing beyond the
+    end fails and costs nothing, and the offset tells how much there is.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._capacity = os.fstat(fd).st_size
+
+    @staticmethod
+    def create(limit: int) -> int:
+        """Return the descriptor of a new file for `limit` bytes."""
+        fd = os.memfd_create("miscompile-printed", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, limit)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        return fd
+
+    def reset(self) -> None:
+        """Forget the text."""
+        os.lseek(self.fd, 0, os.SEEK_SET)
+
+    def text(self) -> str:
+        """Return all of the text; undecodable bytes are replaced."""
+        length = self._length()
+        return os.pread(self.fd, length, 0).decode("utf-8", "replace") if length else ""
+
+    def tail(self, characters: int = TAIL) -> str:
+        """Return the last `characters` characters."""
+        length = self._length()
+        if not length:
+            return ""
+        wanted = min(length, 4 * characters)
+        return os.pread(self.fd, wanted, length - wanted).decode("utf-8", "replace")[-characters:]
+
+    def _length(self) -> int:
+        return min(os.lseek(self.fd, 0, os.SEEK_CUR), self._capacity)
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        os.close(self.fd)

@@ -1,0 +1,49 @@
+"""What a run may use, and how a worker ties its own hands and its life to its parent."""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a worker.
+
+    `seconds` for one run, wall-clock. `memory` in bytes of address space on top of what the compiler takes when it is
+    imported; 0 means no limit, which a compiler that reserves address space without using it needs. `output` in bytes
+    that a run may print. `recycle` is the number of batches after which a worker is replaced, before leaks matter.
+    """
+
+    seconds: float = 10.0
+    memory: int = 4 << 30
+    output: int = 1 << 20
+    recycle: int = 20_000
+
+
+def limit_memory(extra: int) -> None:
+    """Make allocation fail once the address space has grown by `extra` bytes; 0 sets no limit. Forbid core dumps."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if extra:
+        size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize() + extra
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
+
+
+def lift_memory_limit() -> None:
+    """Undo `limit_memory`, so that a worker that ran out of memory can still tell so."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the process `parent`, which started it, ends in whatever way."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the call took effect
+        os._exit(0)

@@ -1,0 +1,218 @@
+"""The local pool: runs go to workers on this machine, and come back as outcomes whatever happens to the workers.
+
+Batches wait in a queue and are given to the least busy worker, up to `window` at a time, so that a worker never waits
+for its parent. A death ends the run in progress, as the flight recorder shows it; the runs after it go to another
+worker. Nothing here is a thread: everything happens inside `poll`, `run` and `submit`.
+"""
+
+import itertools
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from miscompile.base.errors import ExecutionError
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+from miscompile.execution.crew import Counters, Crew
+from miscompile.execution.limits import Limits
+from miscompile.execution.nursery import Origin
+from miscompile.execution.proxy import Batch, WorkerProxy
+from miscompile.execution.wire import encode_batch
+
+REMEMBERED = 256
+"""Finished batches whose history can be asked for."""
+
+
+class LocalPool:
+    """Workers for one target; a context manager and a `Runner`.
+
+    `target` is a target spec. `adapter` (`module:Class`) replaces the target's own adapter, `python` the interpreter
+    of the workers, `environment` adds to theirs. The pool belongs to the thread that opens it: workers die with it.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        workers: int = 1,
+        limits: Limits | None = None,
+        window: int = 2,
+        *,
+        adapter: str | None = None,
+        python: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._origin = Origin(target, adapter, python, dict(environment or {}))
+        self._limits = limits or Limits()
+        self._size, self._window = workers, window
+        self._crew: Crew | None = None
+        self._waiting: deque[Batch] = deque()
+        self._done: dict[int, Batch] = {}
+        self._remembered: OrderedDict[int, Batch] = OrderedDict()
+        self._open: set[int] = set()
+        self._numbers = itertools.count(1)
+        self._counters = Counters()
+
+    def __enter__(self) -> "LocalPool":
+        """Start the workers. Raises UsageError when the target cannot be loaded."""
+        self._crew = Crew(self._origin, self._limits, self._size)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers and return when they are gone; pending batches are lost. May be called twice."""
+        if self._crew is not None:
+            self._counters = self._crew.counters
+            self._crew.close()
+            self._crew = None
+
+    @property
+    def counters(self) -> Counters:
+        """What has happened to the workers since the pool was opened."""
+        return self._counters if self._crew is None else self._crew.counters
+
+    @property
+    def pending(self) -> int:
+        """Number of batches that were submitted and not yet handed out."""
+        return len(self._open)
+
+    @property
+    def zygote(self) -> int:
+        """Process id of the zygote. Raises ExecutionError when the pool is closed."""
+        return self._running().zygote
+
+    def pids(self) -> list[int]:
+        """Process ids of the living workers; waits until all have been born."""
+        crew = self._running()
+        while any(proxy.pid is None for proxy in crew.proxies.values()):
+            self._turn(0.05)
+        return [proxy.pid for proxy in crew.proxies.values() if proxy.pid is not None]
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Execute `runs` as one batch and return their outcomes; see `submit` for errors."""
+        return self._wait(self.submit(runs))
+
+    def run_alone(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Execute `runs` as one batch in a worker that has run nothing before, and replace that worker afterwards."""
+        return self._wait(self._submit(runs, alone=True))
+
+    def submit(self, runs: Sequence[Run]) -> int:
+        """Queue `runs` as one batch and return its ticket.
+
+        Raises ExecutionError for a run on another target, or with a tensor whose storage contradicts its type.
+        """
+        return self._submit(runs, alone=False)
+
+    def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
+        """Return finished batches as (ticket, outcomes); waits up to `timeout` seconds when there is none yet.
+
+        Raises ExecutionError when workers can no longer be started.
+        """
+        deadline = time.monotonic() + timeout
+        self._turn(0.0)
+        while not self._done and self._open and (rest := deadline - time.monotonic()) > 0:
+            self._turn(rest)
+        return [(ticket, self._hand_out(ticket)) for ticket in list(self._done)]
+
+    def fresh(self) -> None:
+        """Replace every worker that has run anything, so that the next batch meets a process that has run nothing.
+
+        Batches that are running are finished by the old workers.
+        """
+        for proxy in self._running().proxies.values():
+            proxy.retiring = proxy.retiring or proxy.batches > 0
+        self._assign()
+
+    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
+        """Execute `run` alone in a fresh worker, `times` times."""
+        return [self.run_alone([run])[0] for _ in range(times)]
+
+    def history(self, ticket: int, index: int = 0) -> list[Run]:
+        """Return what ran before run `index` of batch `ticket` in the worker that executed it, the oldest first.
+
+        A worker's last 50 batches are kept, and the histories of the last 256 finished batches; older ones are empty.
+        """
+        batch = self._remembered.get(ticket)
+        return batch.history(index) if batch is not None else []
+
+    def _running(self) -> Crew:
+        if self._crew is None:
+            raise ExecutionError("the pool is not open; use it as a context manager")
+        return self._crew
+
+    def _submit(self, runs: Sequence[Run], alone: bool) -> int:
+        self._running()
+        for run in runs:
+            if run.target != self._origin.target:
+                raise ExecutionError(f"a run on {run.target} was given to the pool of {self._origin.target}")
+        number = next(self._numbers)
+        batch = Batch(number, tuple(runs), number, encode_batch(number, runs), alone)
+        self._open.add(number)
+        if batch.runs:
+            self._waiting.append(batch)
+            self._assign()
+        else:
+            batch.segments.append((0, ()))
+            self._finish(batch)
+        return number
+
+    def _wait(self, ticket: int) -> list[Outcome]:
+        while ticket not in self._done:
+            self._turn(self._limits.seconds)
+        return self._hand_out(ticket)
+
+    def _turn(self, timeout: float) -> None:
+        crew = self._running()
+        crew.turn(timeout)
+        for batch in crew.finished:
+            self._finish(batch)
+        crew.finished.clear()
+        while crew.returned:
+            batch = crew.returned.pop()
+            batch.renew(next(self._numbers))
+            self._waiting.appendleft(batch)
+        self._assign()
+
+    def _finish(self, batch: Batch) -> None:
+        self._done[batch.ticket] = batch
+        self._remembered[batch.ticket] = batch
+        if len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def _hand_out(self, ticket: int) -> list[Outcome]:
+        self._open.remove(ticket)
+        batch = self._done.pop(ticket)
+        outcomes, batch.outcomes = batch.outcomes, []  # the memory of the batch need not keep its results alive
+        return outcomes
+
+    def _assign(self) -> None:
+        crew = self._running()
+        for proxy in [proxy for proxy in crew.proxies.values() if proxy.dispensable]:
+            crew.dismiss(proxy)
+            crew.spawn()
+        while self._waiting:
+            chosen = self._choose(crew, self._waiting[0].alone)
+            if chosen is None:
+                return
+            batch = self._waiting.popleft()
+            crew.give(chosen, batch)
+            chosen.retiring = batch.alone or chosen.batches >= self._limits.recycle
+
+    def _choose(self, crew: Crew, alone: bool) -> WorkerProxy | None:
+        """Return the worker for the next batch, None when it must wait."""
+        usable = [proxy for proxy in crew.proxies.values() if proxy.usable and len(proxy.inflight) < self._window]
+        if not alone:
+            return min(usable, key=lambda proxy: len(proxy.inflight), default=None)
+        untouched = [proxy for proxy in usable if not proxy.batches]
+        if untouched or not usable:
+            return untouched[0] if untouched else None
+        if any(proxy.retiring for proxy in crew.proxies.values()):
+            return None
+        chosen = min(usable, key=lambda proxy: len(proxy.inflight))
+        if chosen.inflight:
+            chosen.retiring = True
+            return None
+        crew.dismiss(chosen)
+        return crew.spawn()

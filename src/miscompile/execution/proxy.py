@@ -1,0 +1,235 @@
+"""The parent's side of one worker: its channel, its black box, and the batches it was given."""
+
+import contextlib
+import math
+import os
+import select
+import signal
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from miscompile.base.errors import ExecutionError
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+from miscompile.execution.blackbox import Position, Printed, Recorder
+from miscompile.execution.frames import FrameBuffer
+from miscompile.execution.limits import Limits
+from miscompile.execution.wire import ReplyDecoder, encode_batch
+
+HISTORY = 50
+"""Batches of a worker that are remembered."""
+
+STALL_SECONDS = 30.0
+"""How long beyond the time limit of a run a worker may be silent altogether."""
+
+_CHUNK = 1 << 18
+
+Runs = tuple[Run, ...]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Runs that were submitted together.
+
+    `outcomes` grows in order. Runs from `offset` on were given to the present worker under number `sequence`;
+    `frame` is the request that was encoded for them, until it is sent.
+    `segments` pairs the offset of each giving with the batches that the worker had been given before. `strikes`
+    counts the workers lost without a run to blame and without an outcome in between.
+    """
+
+    ticket: int
+    runs: Runs
+    sequence: int
+    frame: bytes | None
+    alone: bool = False
+    outcomes: list[Outcome] = field(default_factory=list)
+    offset: int = 0
+    segments: list[tuple[int, tuple[Runs, ...]]] = field(default_factory=list)
+    strikes: int = 0
+    decoder: ReplyDecoder = field(default_factory=ReplyDecoder)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run has its outcome."""
+        return len(self.outcomes) == len(self.runs)
+
+    @property
+    def todo(self) -> Runs:
+        """The runs from `offset` on."""
+        return self.runs[self.offset :]
+
+    def renew(self, sequence: int) -> None:
+        """Prepare the runs without outcome to be given to another worker under the number `sequence`."""
+        self.sequence = sequence
+        self.offset = len(self.outcomes)
+        self.decoder = ReplyDecoder()
+        self.frame = encode_batch(sequence, self.todo)
+
+    def history(self, index: int) -> list[Run]:
+        """Return what ran before run `index` in the worker that executed it, the oldest first."""
+        begin, before = next(segment for segment in reversed(self.segments) if segment[0] <= index)
+        return [run for batch in before for run in batch] + list(self.runs[begin:index])
+
+
+class WorkerProxy:
+    """A worker as its pool sees it.
+
+    `alive` until its end was noticed; `retiring` when it gets no more work; `leaving` when it said so itself;
+    `watched` are the selector events its channel is registered for.
+    `victim` is the (sequence, index) of the run for which it was killed; `garbage` says what it sent that is no reply.
+    """
+
+    def __init__(self, key: int, limits: Limits) -> None:
+        self.key = key
+        self.pid: int | None = None
+        self.alive = True
+        self.retiring = False
+        self.leaving = False
+        self.victim: tuple[int, int] | None = None
+        self.garbage = ""
+        self.batches = 0
+        self.watched = 0
+        self.inflight: deque[Batch] = deque()
+        self.history: deque[Runs] = deque(maxlen=HISTORY)
+        self.channel, self.far_end = socket.socketpair()
+        self.channel.setblocking(False)
+        self.recorder_fd = Recorder.create()
+        self.recorder = Recorder(self.recorder_fd)
+        self.printed = Printed(Printed.create(limits.output))
+        self.replaced_at: float | None = None
+        self._limits = limits
+        self._outbox: deque[memoryview] = deque()
+        self._buffer = FrameBuffer()
+        self._active = time.monotonic()
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may be given a batch."""
+        return self.alive and not (self.retiring or self.leaving)
+
+    @property
+    def dispensable(self) -> bool:
+        """Whether it has nothing to do, will get nothing more, and dies in no way that is worth waiting for."""
+        ending = self.alive and self.victim is None and (self.retiring or self.leaving)
+        return ending and not self.inflight
+
+    @property
+    def sending(self) -> bool:
+        """Whether bytes wait for the channel to become writable."""
+        return bool(self._outbox)
+
+    def born(self) -> None:
+        """Give up what only the child needs, after the request to fork was sent."""
+        self.far_end.close()
+        os.close(self.recorder_fd)
+
+    def give(self, batch: Batch) -> None:
+        """Send the request of `batch`, whose runs from `offset` on have no outcome yet."""
+        assert batch.frame is not None
+        batch.segments = [segment for segment in batch.segments if segment[0] != batch.offset]
+        batch.segments.append((batch.offset, tuple(self.history)))
+        self.history.append(batch.todo)
+        self.batches += 1
+        if not self.inflight:
+            self._active = time.monotonic()
+        self.inflight.append(batch)
+        self._outbox.append(memoryview(batch.frame))
+        batch.frame = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Send as much as the channel takes without waiting."""
+        try:
+            while self._outbox:
+                sent = self.channel.send(self._outbox[0])
+                self._active = time.monotonic()
+                if sent == len(self._outbox[0]):
+                    self._outbox.popleft()
+                else:
+                    self._outbox[0] = self._outbox[0][sent:]
+        except BlockingIOError:
+            return
+        except (BrokenPipeError, ConnectionResetError):
+            self._outbox.clear()  # it is dead; reading will tell
+
+    def receive(self) -> list[Batch]:
+        """Take in the replies that have arrived without waiting; return the batches that are complete now.
+
+        Sets `garbage` when something else arrived, and `alive` when the channel has ended.
+        """
+        finished: list[Batch] = []
+        try:
+            while data := self.channel.recv(_CHUNK):
+                self._active = time.monotonic()
+                if not self.garbage:
+                    self._buffer.feed(data)
+                    self._take_replies(finished)
+                if len(data) < _CHUNK:
+                    return finished
+            self._ended()
+        except BlockingIOError:
+            return finished
+        except ConnectionResetError:
+            self._ended()
+        except ExecutionError as error:
+            self.garbage = str(error)
+        return finished
+
+    def _ended(self) -> None:
+        self.alive = False
+        self._active = time.monotonic()
+
+    def _take_replies(self, finished: list[Batch]) -> None:
+        while (frame := self._buffer.take()) is not None:
+            if not self.inflight:
+                raise ExecutionError("a reply to no request")
+            batch = self.inflight[0]
+            reply = batch.decoder.decode(frame)
+            if (reply.sequence, reply.run) != (batch.sequence, len(batch.outcomes) - batch.offset):
+                raise ExecutionError("a reply out of order")
+            batch.outcomes.append(reply.outcome)
+            batch.strikes = 0
+            self.leaving = self.leaving or reply.leaving
+            if batch.complete:
+                finished.append(self.inflight.popleft())
+
+    def overdue(self, now: float) -> Position | None:
+        """Return the run that has taken too long at monotonic time `now`, None when all is well."""
+        place = self.recorder.read()
+        if place.timed and not now - place.start <= self._limits.seconds and self.recorder.read() == place:
+            return place
+        return place if now - self._active > self._limits.seconds + STALL_SECONDS else None
+
+    def stuck(self, now: float) -> bool:
+        """Tell whether nothing has happened for so long that killing the worker has not helped."""
+        return now - self._active > self._limits.seconds + 2 * STALL_SECONDS
+
+    def patience(self, now: float) -> float:
+        """Return the seconds from `now` after which `overdue` should be asked again."""
+        place = self.recorder.read()
+        rest = place.start + self._limits.seconds - now if place.timed else self._limits.seconds
+        return min(max(rest, 0.001), self._limits.seconds) if not math.isnan(rest) else 0.001
+
+    def kill(self) -> None:
+        """Kill the worker and whatever it has started."""
+        self.retiring = True
+        if self.pid is not None:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    kill(self.pid, signal.SIGKILL)
+
+    def drain(self) -> list[Batch]:
+        """Take in what a dying worker sent before its end; return the batches completed by it."""
+        finished: list[Batch] = []
+        while self.alive and select.select([self.channel], [], [], 0.5)[0]:
+            finished += self.receive()
+        return finished
+
+    def close(self) -> None:
+        """Release the channel and the memory files."""
+        self.alive = False
+        self.channel.close()
+        self.recorder.close()
+        self.printed.close()

@@ -1,0 +1,228 @@
+"""The worker: a process that builds and runs programs, and may die of it.
+
+It reads batches from a stream socket, executes run after run, and sends each outcome as it arises. Every step is noted
+in the flight recorder before it is taken.
+"""
+
+import ctypes
+import faulthandler
+import io
+import os
+import re
+import resource
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from miscompile.base.errors import ExecutionError
+from miscompile.core.case import Feed
+from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
+from miscompile.core.run import Run
+from miscompile.core.tensor import Tensor
+from miscompile.execution import blackbox
+from miscompile.execution.blackbox import Printed, Recorder
+from miscompile.execution.frames import Frame, FrameBuffer
+from miscompile.execution.limits import Limits, die_with_parent, lift_memory_limit, limit_memory
+from miscompile.execution.wire import ReplyEncoder, decode_batch
+from miscompile.targets.about import Adapter, Session
+from miscompile.targets.known import Known
+
+FRAMES = 8
+MESSAGE = 4_000
+OUT_OF_MEMORY = re.compile(
+    r"bad_alloc|bad_array_new_length|out of memory|RESOURCE_EXHAUSTED"
+    r"|(?:failed|unable|cannot) to allocate|cannot allocate memory|allocation failed|std::length_error.*alloc",
+    re.IGNORECASE,
+)
+"""How compilers say that an allocation failed."""
+
+_CHUNK = 1 << 18
+_LINE_BUFFERED = 1
+
+
+@dataclass(slots=True)
+class Workplace:
+    """What a worker works with. `adapter` was constructed before the fork."""
+
+    adapter: Adapter
+    known: Known
+    recorder: Recorder
+    printed: Printed
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A run in progress. `session` keeps the compiled program alive until its results have been copied."""
+
+    stage: Stage = "load"
+    session: Session | None = None
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    passes: tuple[str, ...] = ()
+
+
+class _Discard(io.RawIOBase):
+    """Descriptor 2 as a Python stream on which printing never fails, not even when the limit is reached."""
+
+    def writable(self) -> bool:
+        """Say that one can write here."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor, for those who want to redirect it."""
+        return 2
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
+        """Write as much of `data` as fits; claim to have written all."""
+        size = len(data)
+        try:
+            os.write(2, data)
+        except OSError:
+            return size
+        return size
+
+
+def main(place: Workplace, channel: socket.socket, limits: Limits, parent: int) -> None:
+    """Prepare this freshly forked process (child of `parent`) and serve `channel` until it closes."""
+    die_with_parent(parent)
+    os.setpgid(0, 0)  # so that whatever a compiler starts can be killed with the worker
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(place.printed.fd, 1)
+    os.dup2(place.printed.fd, 2)
+    sys.stdout = sys.stderr = io.TextIOWrapper(_Discard(), "utf-8", "backslashreplace", write_through=True)
+    libc = ctypes.CDLL(None)
+    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _LINE_BUFFERED, 0)
+    faulthandler.enable(2, all_threads=False)
+    limit_memory(limits.memory)
+    serve(place, channel)
+
+
+def serve(place: Workplace, channel: socket.socket) -> None:
+    """Answer batches until the channel closes, or until a run has exhausted the memory and the heap is suspect."""
+    buffer = FrameBuffer()
+    while (frame := _receive(channel, buffer)) is not None:
+        place.recorder.begin(int(frame.header["s"]), 0)
+        sequence, runs = decode_batch(frame)
+        encoder = ReplyEncoder(sequence)
+        for index, run in enumerate(runs):
+            place.recorder.begin(sequence, index)
+            reply, leaving = answer(place, encoder, index, run)
+            place.recorder.step(blackbox.REPLY)
+            channel.sendall(reply)
+            if leaving:
+                return
+        place.recorder.step(blackbox.IDLE)
+
+
+def _receive(channel: socket.socket, buffer: FrameBuffer) -> Frame | None:
+    while (frame := buffer.take()) is None:
+        data = channel.recv(_CHUNK)
+        if not data:
+            return None
+        buffer.feed(data)
+    return frame
+
+
+def answer(place: Workplace, encoder: ReplyEncoder, index: int, run: Run) -> tuple[bytes, bool]:
+    """Execute `run`; return the reply frame, and whether the worker should end."""
+    attempt = Attempt()
+    outcome = execute(place, run, attempt)
+    leaving = isinstance(outcome, OutOfMemory)
+    if leaving:
+        lift_memory_limit()
+    try:
+        reply = encoder.encode(index, outcome, leaving)
+    except ExecutionError as error:  # the adapter broke its contract
+        reply = encoder.encode(index, Raised("collect", "AdapterError", str(error), (), outcome.observations))
+    attempt.session = None  # may run destructors, which belong to this run
+    return reply, leaving
+
+
+def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
+    """Build and run; return what came of it. Only a death prevents an outcome."""
+    place.printed.reset()
+    try:
+        results = _attempt(place, run, attempt)
+    except BaseException as error:  # noqa: BLE001 - compilers raise whatever they like, SystemExit among it
+        outcome = outcome_of(error, attempt.stage, place.known)
+    else:
+        outcome = Values(results)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    printed = place.printed.tail()
+    seen = Observations(attempt.compile_seconds, attempt.run_seconds, memory, attempt.passes, printed)
+    return replace(outcome, observations=seen)
+
+
+def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
+    recorder, adapter = place.recorder, place.adapter
+    # Copies, because the runs of a batch share feeds and a compiled program may write where it should not.
+    feeds = [_copy(feed) for feed in run.case.feeds]
+    attempt.stage = "compile"
+    recorder.step(blackbox.COMPILE)
+    begin = time.perf_counter()
+    try:
+        session = attempt.session = adapter.build(run.case.program, run.build)
+    finally:
+        attempt.compile_seconds = time.perf_counter() - begin
+    log = place.printed.text() if run.build.observe else ""
+    attempt.stage = "run"
+    recorder.step(blackbox.RUN)
+    begin = time.perf_counter()
+    try:
+        results = [session.run(feed) for feed in feeds]
+    finally:
+        attempt.run_seconds = time.perf_counter() - begin
+    attempt.stage = "collect"
+    recorder.step(blackbox.COLLECT)
+    if run.build.observe:
+        attempt.passes = tuple(adapter.fired(log))
+    return tuple(_checked(outputs) for outputs in results)
+
+
+def _copy(feed: Feed) -> Feed:
+    return tuple(Tensor(tensor.dtype, tensor.array.copy()) for tensor in feed)
+
+
+def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
+    for output in outputs:
+        if output is not None and not isinstance(output, Tensor):
+            raise TypeError(f"the adapter returned a {type(output).__name__} where a Tensor belongs")
+    return tuple(outputs)
+
+
+def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
+    """Classify an exception: expected by `known.toml`, a failed allocation, or an error to report.
+
+    `kind` is the class name; `frames` are the innermost frames as `file:line:function`, the innermost first.
+    """
+    kind = type(error).__name__
+    message = _message(error)
+    if isinstance(error, MemoryError):
+        return OutOfMemory(stage, message)
+    rejection = known.rejection(kind, message)
+    if rejection is not None:
+        return (Unsupported if rejection.status == "unsupported" else Rejected)(stage, message)
+    if OUT_OF_MEMORY.search(message):
+        return OutOfMemory(stage, message)
+    return Raised(stage, kind, message, _frames(error.__traceback__))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:MESSAGE]
+    except Exception as failure:  # noqa: BLE001 - an error class of a compiler may be broken itself
+        return f"(no message: {type(failure).__name__})"
+
+
+def _frames(innermost: TracebackType | None) -> tuple[str, ...]:
+    found = [
+        f"{code.co_filename.rpartition('site-packages/')[2]}:{line}:{code.co_name}"
+        for code, line in ((frame.f_code, line) for frame, line in traceback.walk_tb(innermost))
+        if code.co_filename != __file__
+    ]
+    return tuple(reversed(found[-FRAMES:]))

@@ -1,0 +1,345 @@
+"""The store of one campaign: findings as folders, and a SQLite index with counters beside them.
+
+    OUT/miscompile.db     tables campaign, session, counter, finding, migration (write-ahead log)
+    OUT/findings/         the findings themselves (`miscompile.findings.folder`)
+
+The folders are the truth, the database is an index: a finding whose row is missing (the process was killed between
+the two writes, or the database was lost) is entered again when a writer opens the store. One process at a time
+writes; a second writer gets a StoreError. A store is used from the thread that opened it.
+"""
+
+import fcntl
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from miscompile.base.errors import StoreError
+from miscompile.core.finding import Signature
+from miscompile.findings import folder
+from miscompile.findings.folder import Status, Stored
+from miscompile.findings.schema import MIGRATIONS, VERSION
+
+DATABASE = "miscompile.db"
+_ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What a campaign was started with. `started` is in seconds since 1970, `options` and `versions` are JSON."""
+
+    target: str
+    seed: int
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finding's row: what tables need without opening its folder.
+
+    `duplicates` counts later sightings of the same signature, `first_seen` is the index of the test that found it
+    (-1: unknown), `nodes` the size of its program (0: unknown), `reproduced` whether a fresh process showed it again.
+    """
+
+    identifier: str
+    signature: str
+    status: Status
+    kind: str
+    message: str = ""
+    duplicates: int = 0
+    first_seen: int = -1
+    culprits: tuple[str, ...] = ()
+    nodes: int = 0
+    reproduced: bool = False
+
+
+@dataclass(slots=True)
+class Store:
+    """An open store; `path` is OUT. Make one with `Store.open`."""
+
+    path: Path
+    _connection: sqlite3.Connection
+    _lock: IO[bytes] | None = field(default=None)
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = True) -> "Store":
+        """Open the store at `path` as its one writer, making it when `create`; without `create`, only to look.
+
+        Raises StoreError when there is none, when the place cannot be written, when another process writes to it,
+        when the database is damaged or of a newer version. Nothing that exists is destroyed.
+        """
+        database = path / DATABASE
+        if not create and not database.exists():
+            raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
+        lock = _take_lock(path) if create else None
+        try:
+            connection = _connect(database)
+            store = cls(path, connection, lock)
+            if create:
+                folder.recover(path)
+                store._reindex()
+        except BaseException:
+            if lock:
+                lock.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the database and let another writer in. Idempotent."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        if self._lock:
+            self._lock.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add_pending(self, stored: Stored) -> bool:
+        """Store a new finding; return True when it is fresh, that is, on disk now.
+
+        When another finding has the same settled signature, that one's duplicates are counted up instead and
+        nothing is written. A signature is settled once it names culprits or a text. The same case stored twice is
+        a duplicate of itself.
+        """
+        if self.duplicate(stored.finding.property.signature):
+            return False
+        with self._change() as change:
+            known = change.execute(
+                "UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (stored.finding.identifier,)
+            )
+        if known.rowcount:
+            return False
+        folder.save(self.path, stored)
+        self._insert(stored)
+        return True
+
+    def update(self, stored: Stored) -> bool:
+        """Write a finding's new state; return False when its signature turns out to be another finding's.
+
+        In that case the other one's duplicates grow by this one and its duplicates, and this one is removed.
+        """
+        finding = stored.finding
+        other = self._owner(finding.property.signature)
+        if other not in (None, finding.identifier):
+            with self._change() as change:
+                own = change.execute("SELECT duplicates FROM finding WHERE identifier = ?", (finding.identifier,))
+                more = 1 + sum(row[0] for row in own.fetchall())
+                change.execute("UPDATE finding SET duplicates = duplicates + ? WHERE identifier = ?", (more, other))
+                change.execute("DELETE FROM finding WHERE identifier = ?", (finding.identifier,))
+            folder.remove(self.path, finding.identifier)
+            return False
+        folder.save(self.path, stored)
+        self._insert(stored)
+        return True
+
+    def duplicate(self, signature: Signature) -> bool:
+        """Count one more sighting of `signature` if a finding has it; tell whether one does."""
+        owner = self._owner(signature)
+        if owner is None:
+            return False
+        with self._change() as change:
+            change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (owner,))
+        return True
+
+    def findings(self, status: Status | None = None) -> list[Record]:
+        """Return the rows of all findings, or of those with `status`, in the order in which they were first seen."""
+        wanted = "" if status is None else "WHERE status = ?"
+        with self._change() as change:
+            rows = change.execute(
+                f"SELECT {_ROW} FROM finding {wanted} ORDER BY first_seen, rowid", (status,) if status else ()
+            ).fetchall()
+        return [_record(*row) for row in rows]
+
+    def pending(self) -> list[Record]:
+        """Return the findings that nobody has examined yet, for a resumed campaign to take up."""
+        return self.findings("pending")
+
+    def load(self, identifier: str) -> Stored:
+        """Read one finding from its folder. Raises StoreError when it is not there or damaged."""
+        return folder.load(self.path, identifier)
+
+    def counters(self) -> dict[str, int]:
+        """Return all counters, summed over the sessions."""
+        with self._change() as change:
+            return dict(change.execute("SELECT name, value FROM counter ORDER BY name").fetchall())
+
+    def add_counters(self, more: Mapping[str, int]) -> None:
+        """Add to the counters; unknown names start at zero."""
+        with self._change() as change:
+            change.executemany(
+                "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                list(more.items()),
+            )
+
+    def campaign(self) -> Campaign | None:
+        """Return what the campaign was started with; None before `begin`, or when the database was made anew."""
+        with self._change() as change:
+            row = change.execute("SELECT target, seed, options, versions, started FROM campaign").fetchone()
+        return row and Campaign(row[0], int(row[1]), json.loads(row[2]), json.loads(row[3]), row[4])
+
+    def begin(self, campaign: Campaign) -> None:
+        """Note what the campaign was started with, replacing an older note."""
+        options, versions = json.dumps(dict(campaign.options)), json.dumps(dict(campaign.versions))
+        with self._change() as change:
+            change.execute(
+                "INSERT OR REPLACE INTO campaign VALUES (1, ?, ?, ?, ?, ?)",
+                (campaign.target, str(campaign.seed), options, versions, campaign.started),
+            )
+
+    def begin_session(self, started: float) -> int:
+        """Note that a session starts at `started` (seconds since 1970); return its number, from 1."""
+        with self._change() as change:
+            return int(change.execute("INSERT INTO session (started) VALUES (?)", (started,)).lastrowid or 0)
+
+    def note_session(self, number: int, seconds: float, ending: str = "") -> None:
+        """Note that session `number` has lasted `seconds`, and, at its end, why it ended."""
+        with self._change() as change:
+            change.execute("UPDATE session SET seconds = ?, ending = ? WHERE number = ?", (seconds, ending, number))
+
+    def sessions(self) -> list[tuple[int, float, float, str]]:
+        """Return (number, started, seconds, ending) of every session."""
+        with self._change() as change:
+            return change.execute("SELECT number, started, seconds, ending FROM session ORDER BY number").fetchall()
+
+    def _owner(self, signature: Signature) -> str | None:
+        if not _settled(signature):
+            return None
+        with self._change() as change:
+            row = change.execute(
+                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1", (_plain(str(signature)),)
+            ).fetchone()
+        return row and str(row[0])
+
+    def _insert(self, stored: Stored) -> None:
+        record = record_of(stored)
+        values = (
+            record.identifier, record.signature, int(_settled(stored.finding.property.signature)), record.status,
+            record.kind, record.message, record.first_seen, json.dumps(record.culprits), record.nodes,
+            int(record.reproduced),
+        )  # fmt: skip
+        with self._change() as change:
+            change.execute(
+                "INSERT INTO finding (identifier, signature, settled, status, kind, message, first_seen, culprits,"
+                " nodes, reproduced) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (identifier) DO UPDATE SET"
+                " signature = excluded.signature, settled = excluded.settled, status = excluded.status,"
+                " kind = excluded.kind, message = excluded.message, culprits = excluded.culprits,"
+                " nodes = excluded.nodes, reproduced = excluded.reproduced,"
+                " first_seen = CASE WHEN excluded.first_seen < 0 THEN first_seen ELSE excluded.first_seen END",
+                values,
+            )
+
+    def _reindex(self) -> None:
+        """Bring rows in line with the folders, which are the truth: a kill can come between the two writes."""
+        rows = {record.identifier: record for record in self.findings()}
+        names = folder.identifiers(self.path)
+        with self._change() as change:
+            gone = [(name,) for name, row in rows.items() if row.status == "pending" and name not in names]
+            change.executemany("DELETE FROM finding WHERE identifier = ?", gone)
+        for identifier in names:
+            row = rows.get(identifier)
+            if row is None or row.status == "pending":
+                self.update(folder.load(self.path, identifier))
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with _guarded(self.path / DATABASE), self._connection:
+            yield self._connection
+
+
+def record_of(stored: Stored) -> Record:
+    """Return the row of a finding; facts `test`, `nodes` and `reproduced` are used when they are there."""
+    finding, facts = stored.finding, stored.finding.facts
+    signature = finding.property.signature
+    return Record(
+        finding.identifier,
+        _plain(str(signature)),
+        stored.status,
+        signature.kind,
+        _plain(finding.message),
+        first_seen=int(facts.get("test", -1)),
+        culprits=signature.culprits,
+        nodes=int(facts.get("nodes", 0)),
+        reproduced=bool(facts.get("reproduced", False)),
+    )
+
+
+def _record(
+    identifier: str, signature: str, status: Status, kind: str, message: str, duplicates: int, first_seen: int,
+    culprits: str, nodes: int, reproduced: int,
+) -> Record:  # fmt: skip
+    return Record(
+        identifier, signature, status, kind, message, duplicates, first_seen, tuple(json.loads(culprits)), nodes,
+        bool(reproduced),
+    )  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """Return `text` without lone surrogates, which compilers' broken bytes leave and SQLite refuses."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _settled(signature: Signature) -> bool:
+    return bool(signature.culprits or signature.text)
+
+
+def _take_lock(path: Path) -> IO[bytes]:
+    with folder.writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("ab")
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            lock.close()
+            raise StoreError(f"another process is writing to {path}; wait for it or choose another --out") from None
+    return lock
+
+
+def _connect(database: Path) -> sqlite3.Connection:
+    with _guarded(database):
+        connection = sqlite3.connect(database, timeout=30.0)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise sqlite3.DatabaseError(problem)
+            _migrate(database, connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _migrate(database: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
+    version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
+    if version > VERSION:
+        raise StoreError(
+            f"{database} has schema version {version}, this miscompile knows {VERSION}; "
+            "use the newer miscompile that wrote it or choose another --out"
+        )
+    for number in range(version, VERSION):
+        step = f"BEGIN; {MIGRATIONS[number]} INSERT INTO migration VALUES ({number + 1}); COMMIT;"
+        connection.executescript(step)
+
+
+@contextmanager
+def _guarded(database: Path) -> Iterator[None]:
+    """Turn what SQLite says into a StoreError that says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"cannot use {database}: {error}; choose another --out or make room there") from None
+    except sqlite3.DatabaseError as error:
+        raise StoreError(
+            f"{database} is damaged ({error}); the findings beside it are not touched: move it (and its -wal and "
+            "-shm) away and run again with --resume, which makes the index anew from the folders"
+        ) from None

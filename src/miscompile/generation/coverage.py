@@ -1,0 +1,44 @@
+"""The three coverages of HIRFUZZ: operator x dtype, operator x output shape, operator x operator edges.
+
+They serve as a gate (a node enters only if it adds coverage, Algorithm 1), as a steer (operator and dtype that
+were used least are preferred), and as a metric (the diversity score counts the items).
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from miscompile.ops.spec import Shape
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What has been covered so far, by this producer."""
+
+    dtypes: dict[tuple[str, str], int] = field(default_factory=dict)
+    shapes: set[tuple[str, Shape]] = field(default_factory=set)
+    edges: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def score(self) -> int:
+        """Diversity score: the number of covered items."""
+        return len(self.dtypes) + len(self.shapes) + len(self.edges)
+
+    def fresh(self, op: str, dtype: str, shape: Shape, parents: Iterable[str]) -> int:
+        """Return in how many of the three coverages a node would add something."""
+        return (
+            ((op, dtype) not in self.dtypes)
+            + ((op, shape) not in self.shapes)
+            + any((parent, op) not in self.edges for parent in parents if parent)
+        )
+
+    def add(self, op: str, dtype: str, shape: Shape, parents: Iterable[str]) -> None:
+        """Take a node into account."""
+        self.dtypes[op, dtype] = self.dtypes.get((op, dtype), 0) + 1
+        self.shapes.add((op, shape))
+        self.edges.update((parent, op) for parent in parents if parent)
+
+    def choose(self, rng: random.Random, pairs: Sequence[tuple[str, str]], looks: int = 2) -> tuple[str, str]:
+        """Draw `looks` of the (operator, dtype) pairs and return the one used least so far."""
+        drawn = [pairs[int(rng.random() * len(pairs))] for _ in range(looks)]
+        return min(drawn, key=lambda pair: self.dtypes.get(pair, 0))

@@ -1,0 +1,36 @@
+"""The knobs of the producers: one frozen value that prints and parses as a spec."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Guidance = Literal["steer", "gate", "off"]
+"""steer: prefer what was used least; gate: a node enters only if it adds coverage; off: uniform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What strict generation can be told.
+
+    `nodes` is the number of operators aimed at; `ops` and `dtypes` restrict what is generated (empty: everything the
+    target takes); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one instead of
+    inserting an operator; `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow
+    integers run over their whole range; `inner_outputs` the probability that an inner value becomes an output; `share` is the
+    producer's share among several.
+    """
+
+    nodes: int = 10
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    opsets: tuple[int, ...] = (17, 18, 20, 21, 22)
+    max_rank: int = 5
+    max_dim: int = 8
+    max_elements: int = 1024
+    motifs: float = 0.12
+    noops: float = 0.1
+    guidance: Guidance = "steer"
+    integral: float = 0.45
+    full: float = 0.5
+    zero_size: float = 0.004
+    inner_outputs: float = 0.08
+    feeds: int = 1
+    share: float = 1.0

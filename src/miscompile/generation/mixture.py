@@ -1,0 +1,32 @@
+"""Several producers as one, each with its share."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Producer
+
+
+@dataclass(slots=True)
+class Mixture:
+    """Draws a producer for every case, in proportion to the shares."""
+
+    parts: tuple[tuple[Producer, float], ...]
+    _sums: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sums = list(accumulate(share for _, share in self.parts))
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return the next case of a drawn producer."""
+        place = rng.random() * self._sums[-1]
+        chosen = next(number for number, limit in enumerate(self._sums) if place < limit)
+        return self.parts[chosen][0].propose(rng)
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Tell every producer; each knows its own cases by their recipes."""
+        for producer, _ in self.parts:
+            producer.learn(case, outcomes)

@@ -1,0 +1,291 @@
+"""Planting a motif into a scope, with settings mutations.
+
+Optimisers are wrong where their pattern stands in an uncommon setting: another dtype or rank, a one-element constant of
+another rank, an initialiser that is an input, a left-out optional, the same operand twice, an inner result that is
+also a graph output, a no-op in between. Every decision is drawn from the scope's random stream.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.generation.motifs.language import (
+    Apply,
+    Argument,
+    Full,
+    Ints,
+    Motif,
+    Number,
+    Ref,
+    Setting,
+    Size,
+    Value,
+    Weight,
+)
+from miscompile.generation.scope import Scope
+from miscompile.graph.attributes import attribute
+from miscompile.graph.model import Attribute
+from miscompile.ops.registry import schema
+from miscompile.ops.shapes import draw_shape
+from miscompile.ops.spec import Call, Operand, Shape
+from miscompile.ops.values import choose_range
+
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
+_FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
+"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mutations:
+    """Probability of each settings mutation, for every place where it can apply."""
+
+    dtype: float = 0.15
+    constant_rank: float = 0.15
+    constant_value: float = 0.04
+    constant_input: float = 0.08
+    weight_shape: float = 0.06
+    drop_optional: float = 0.04
+    same_operand: float = 0.05
+    swap: float = 0.3
+    inner_output: float = 0.1
+    attribute: float = 0.06
+    noop: float = 0.08
+
+
+NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@dataclass(slots=True)
+class Planted:
+    """What was planted: the results in order, and the inner ones that shall be graph outputs."""
+
+    results: list[Operand] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+
+def plant(
+    scope: Scope,
+    motif: Motif,
+    mutations: Mutations,
+    noops: Sequence[Motif] = (),
+    onto: Operand | None = None,
+    dtypes: Sequence[str] | None = None,
+) -> Planted | None:
+    """Plant `motif`, on `onto` as its first value if that is given; None when it fits nowhere.
+
+    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned.
+    """
+    mark = scope.mark()
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes).plant()
+        except RejectedDraft:
+            scope.rollback(mark)
+    return None
+
+
+class _Gardener:
+    """One attempt."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        motif: Motif,
+        mutations: Mutations,
+        noops: Sequence[Motif],
+        onto: Operand | None,
+        dtypes: Sequence[str] | None,
+    ) -> None:
+        self.scope, self.motif, self.mutations, self.noops = scope, motif, mutations, noops
+        self.rng = scope.rng
+        self.onto = onto
+        self.dtype = onto.dtype if onto is not None else self._dtype(dtypes)
+        self.bound: dict[str, Operand] = {}
+        self.sizes: dict[str, int] = {}
+        self.planted = Planted()
+        self.literal = self.dtype
+
+    def plant(self) -> Planted:
+        if self.onto is not None and self.onto.dtype not in self.motif.dtypes and not self._hit(self.mutations.dtype):
+            raise RejectedDraft("the motif does not take this dtype")
+        for statement in self.motif.statements:
+            match statement:
+                case Value():
+                    self._value(statement)
+                case Weight():
+                    self.bound[statement.name] = self._weight(statement)
+                case Apply():
+                    self._apply(statement)
+        return self.planted
+
+    def _hit(self, probability: float) -> bool:
+        return probability > 0 and self.rng.random() < probability
+
+    def _dtype(self, allowed: Sequence[str] | None) -> str:
+        wide = self._hit(self.mutations.dtype)
+        options = [name for name in (NUMBERS if wide else self.motif.dtypes) if allowed is None or name in allowed]
+        if not options:
+            raise RejectedDraft("the motif does not take the dtypes in use")
+        if options[0] == "float32" and self.rng.random() < 0.4:
+            return "float32"
+        return self.rng.choice(options)
+
+    def _value(self, statement: Value) -> None:
+        operand = self.onto if self.onto is not None and not self.bound else self._find(statement)
+        if operand is None:
+            span = choose_range(self.dtype, self.scope.style)
+            operand = self.scope.new_input(self.dtype, self._new_shape(statement), span)
+        if not self._bind(statement, operand.shape):
+            raise RejectedDraft("the value has another shape than the motif asks for")
+        self.bound[statement.name] = operand
+
+    def _find(self, statement: Value) -> Operand | None:
+        pool = self.scope.pool.get(self.dtype, ())
+        for _ in range(6 if pool else 0):
+            operand = pool[int(self.rng.random() * len(pool))]
+            if operand.value is None and self._matches(statement, operand.shape):
+                return operand
+        return None
+
+    def _matches(self, statement: Value, shape: Shape) -> bool:
+        if statement.sizes is None:
+            return True
+        if len(shape) < len(statement.sizes) or (len(shape) > len(statement.sizes) and not statement.leading):
+            return False
+        tail = shape[len(shape) - len(statement.sizes) :]
+        return all(
+            actual == (self.sizes.get(size, actual) if isinstance(size, str) else size)
+            for size, actual in zip(statement.sizes, tail, strict=True)
+        )
+
+    def _bind(self, statement: Value, shape: Shape) -> bool:
+        if not self._matches(statement, shape):
+            return False
+        if statement.sizes is not None:
+            tail = shape[len(shape) - len(statement.sizes) :]
+            for size, actual in zip(statement.sizes, tail, strict=True):
+                if isinstance(size, str):
+                    self.sizes[size] = actual
+        return True
+
+    def _new_shape(self, statement: Value) -> Shape:
+        if statement.sizes is None:
+            return draw_shape(self.rng, self.scope.limits)
+        tail = tuple(self._size(size) for size in statement.sizes)
+        room = max(0, self.scope.limits.max_rank - len(tail))
+        leading = int(self.rng.random() * min(3, room + 1)) if statement.leading else 0
+        return tuple(1 + int(self.rng.random() * 4) for _ in range(leading)) + tail
+
+    def _size(self, size: Size) -> int:
+        if isinstance(size, int):
+            return size
+        if size not in self.sizes:
+            self.sizes[size] = 1 if self.rng.random() < 0.1 else 2 + int(self.rng.random() * 5)
+        return self.sizes[size]
+
+    def _weight(self, statement: Weight) -> Operand:
+        shape = [self._size(size) for size in statement.sizes]
+        if shape and self._hit(self.mutations.weight_shape):
+            shape[int(self.rng.random() * len(shape))] = 1
+        if self._hit(self.mutations.weight_shape):
+            shape.insert(0, 1)
+        span = choose_range(self.dtype, self.scope.style, statement.within)
+        if self._hit(self.mutations.constant_input):
+            return self.scope.new_input(self.dtype, tuple(shape), span)
+        return self.scope.drawn_constant(self.dtype, tuple(shape), span)
+
+    def _apply(self, statement: Apply) -> None:
+        self.literal = self._literal_dtype(statement)
+        arguments = [self._argument(argument) for argument in statement.arguments]
+        self._mutate_arguments(statement.op, arguments)
+        attributes = self._attributes(statement, arguments)
+        results = self.scope.apply(Call(statement.op, tuple(arguments), attributes, len(statement.names)))
+        for name, result in zip(statement.names, results, strict=True):
+            planted = self._noop(result)
+            self.bound[name] = planted
+            self.planted.results.append(planted)
+            if self._hit(self.mutations.inner_output):
+                self.planted.outputs.append(result.name)
+
+    def _literal_dtype(self, statement: Apply) -> str:
+        """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
+        if statement.op in _FLOAT_SETTINGS:
+            return "float32"
+        for argument in statement.arguments:
+            if isinstance(argument, Ref) and self.bound[argument.name].dtype != "bool":
+                return self.bound[argument.name].dtype
+        return self.dtype
+
+    def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
+        if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
+            arguments.reverse()
+        if len(arguments) > 1 and self._hit(self.mutations.same_operand):
+            arguments[1] = arguments[0]
+        if len(arguments) > 1 and self._hit(self.mutations.drop_optional):
+            arguments.pop()
+
+    def _noop(self, result: Operand) -> Operand:
+        if not self.noops or not self._hit(self.mutations.noop):
+            return result
+        planted = plant(self.scope, self.rng.choice(list(self.noops)), NONE, onto=result)
+        return planted.results[-1] if planted is not None and planted.results else result
+
+    def _argument(self, argument: Argument) -> Operand | None:
+        match argument:
+            case None:
+                return None
+            case Ref(name):
+                return self.bound[name]
+            case Number(value):
+                return self._constant(np.asarray(self._mutated(value)), scalar=True)
+            case Full(value, sizes):
+                return self._constant(np.full([self._size(size) for size in sizes], self._mutated(value)), scalar=False)
+            case Ints(values):
+                numbers = np.asarray([self._size(value) for value in values], np.int64)
+                return self._fixed(Tensor("int64", numbers))
+
+    def _mutated(self, value: float) -> float:
+        if self._hit(self.mutations.constant_value):
+            return self.rng.choice([0.0, 1.0, 2.0, -value, value * 2, value / 2])
+        return value
+
+    def _constant(self, numbers: Array, *, scalar: bool) -> Operand:
+        if not is_float(self.literal):
+            info = DTYPES[self.literal]
+            numbers = np.clip(np.round(numbers), max(info.low, -(2.0**31)), min(info.high, 2.0**31)).astype(np.int64)
+        if scalar and self._hit(self.mutations.constant_rank):
+            numbers = numbers.reshape((1,) * (1 + int(self.rng.random() * 3)))
+        return self._fixed(tensor(numbers, self.literal))
+
+    def _fixed(self, value: Tensor) -> Operand:
+        if self._hit(self.mutations.constant_input):
+            return self.scope.new_pinned(value)
+        return self.scope.new_constant(value, as_node=self.rng.random() < 0.05)
+
+    def _attributes(self, statement: Apply, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
+        known = schema(statement.op, self.scope.opset)
+        found: dict[str, Attribute] = {}
+        for name, setting in statement.attributes:
+            value = self._setting(name, setting)
+            if name == "axes" and known is not None and "axes" not in known.attributes:
+                arguments.append(self._fixed(Tensor("int64", np.asarray(value, np.int64))))
+            elif not self._hit(self.mutations.attribute):
+                found[name] = attribute(value)
+            elif isinstance(value, int) and self.rng.random() < 0.5:
+                found[name] = attribute(self.rng.choice([0, 1, -1, value + 1]))
+        return found
+
+    def _setting(self, name: str, setting: Setting) -> int | float | str | tuple[int, ...]:
+        if name == "to":
+            return DTYPES[self.dtype if setting == "T" else str(setting)].code
+        if isinstance(setting, tuple):
+            return tuple(self._size(size) if isinstance(size, str) else int(size) for size in setting)
+        if isinstance(setting, str) and setting in self.sizes:
+            return self.sizes[setting]
+        return setting

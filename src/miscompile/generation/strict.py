@@ -1,0 +1,174 @@
+"""Strict generation: valid graphs, operator by operator, motif by motif.
+
+GENERATION of HIRFUZZ (Algorithm 1) with the three coverages as a gate or a steer, and three things it lacks: fusion
+motifs in unusual settings, semantic no-ops next to each other and next to outputs, and intervals that keep every
+element defined.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.specs import print_spec
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.generation.coverage import Coverage
+from miscompile.generation.finish import finish, leaves
+from miscompile.generation.knobs import Knobs
+from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
+from miscompile.generation.motifs.language import Motif
+from miscompile.generation.motifs.plant import Mutations, plant
+from miscompile.generation.scope import Mark, Scope
+from miscompile.generation.sites import ScopeSite, insert
+from miscompile.ops.registry import dtypes_of, specs
+from miscompile.ops.spec import Limits
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+
+_GATE_PATIENCE = 8
+"""Refusals in a row after which the gate lets a node in, so that a saturated campaign still makes graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Menu:
+    """What can be drawn under one opset."""
+
+    pairs: tuple[tuple[str, str], ...]
+    motifs: tuple[Motif, ...]
+    noops: tuple[Motif, ...]
+    dtypes: tuple[str, ...]
+
+
+class Strict:
+    """Producer of random graphs. Holds the coverage of what it made, so its cases depend on those before."""
+
+    def __init__(self, knobs: Knobs, support: Support) -> None:
+        self.knobs = knobs
+        self.support = support
+        self.coverage = Coverage()
+        self.mutations = Mutations()
+        self.spec = print_spec("strict", knobs)
+        self._menu = lru_cache(maxsize=None)(self._make_menu)
+        self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, knobs.zero_size)
+        if not any(self._menu(opset).pairs for opset in knobs.opsets):
+            raise UsageError(
+                "no operator is left to generate: the target takes none of those asked for (--ops, --dtypes)"
+            )
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        while True:
+            try:
+                return self._draft(rng)
+            except RejectedDraft:
+                continue
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Take no notice: the coverages speak of graphs, not of outcomes."""
+
+    def _draft(self, rng: random.Random) -> Case:
+        knobs = self.knobs
+        opset = rng.choice(knobs.opsets)
+        menu = self._menu(opset)
+        style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
+        scope = Scope(rng, opset, self._limits, style, self.support)
+        planted: list[str] = []
+        inner: list[str] = []
+        self._grow(scope, menu, planted, inner)
+        outputs = self._outputs(scope, menu, inner)
+        recipe = {"producer": self.spec, "opset": opset, "motifs": planted}
+        return finish(scope, outputs, knobs.feeds, recipe)
+
+    def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
+        knobs, rng = self.knobs, scope.rng
+        tries = 0
+        while len(scope.nodes) < knobs.nodes and tries < 8 * knobs.nodes:
+            tries += 1
+            chance = rng.random()
+            if chance < knobs.motifs and menu.motifs:
+                self._plant(scope, menu, planted, inner)
+            elif chance < knobs.motifs + knobs.noops and menu.noops:
+                self._noop(scope, menu)
+            else:
+                self._insert(scope, menu)
+
+    def _plant(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
+        motif = scope.rng.choice(menu.motifs)
+        result = plant(scope, motif, self.mutations, menu.noops, dtypes=menu.dtypes)
+        if result is not None:
+            planted.append(motif.name)
+            inner += result.outputs
+
+    def _noop(self, scope: Scope, menu: _Menu, onto: str | None = None) -> str | None:
+        """Plant a no-op on a value (a late one if none is given); return its result."""
+        names = [onto] if onto else [name for name, op in scope.producer.items() if op and op != "Constant"]
+        if not names:
+            return None
+        place = max(int(scope.rng.random() * len(names)), int(scope.rng.random() * len(names)))
+        motif = scope.rng.choice(menu.noops)
+        result = plant(scope, motif, self.mutations, onto=scope.operands[names[place]])
+        return result.results[-1].name if result is not None and result.results else None
+
+    def _insert(self, scope: Scope, menu: _Menu) -> None:
+        """Insert one operator, if its sampler finds operands and the gate admits it."""
+        rng = scope.rng
+        for refused in range(_GATE_PATIENCE + 1):
+            op, dtype = self.coverage.choose(rng, menu.pairs, looks=2 if self.knobs.guidance == "steer" else 1)
+            mark = scope.mark()
+            try:
+                call, results = insert(scope, op, ScopeSite(scope, dtype))
+            except RejectedDraft:
+                scope.rollback(mark)
+                return
+            parents = [scope.producer[operand.name] for operand in call.inputs if operand is not None]
+            if self._refuses(op, dtype, results[0].shape, parents, refused):
+                scope.rollback(mark)
+                continue
+            self.coverage.add(op, dtype, results[0].shape, parents)
+            return
+
+    def _refuses(self, op: str, dtype: str, shape: tuple[int, ...], parents: list[str], refused: int) -> bool:
+        if self.knobs.guidance != "gate" or refused >= _GATE_PATIENCE:
+            return False
+        return self.coverage.fresh(op, dtype, shape, parents) == 0
+
+    def _outputs(self, scope: Scope, menu: _Menu, inner: list[str]) -> list[str]:
+        """Every leaf is an output, some behind a last no-op; some inner values are outputs as well."""
+        rng = scope.rng
+        outputs = []
+        for name in leaves(scope):
+            if menu.noops and rng.random() < self.knobs.noops:
+                mark: Mark = scope.mark()
+                end = self._noop(scope, menu, name)
+                if end is None:
+                    scope.rollback(mark)
+                elif rng.random() < 0.5:
+                    outputs.append(name)
+                outputs.append(end or name)
+            else:
+                outputs.append(name)
+        for name, op in scope.producer.items():
+            if op and op != "Constant" and scope.uses[name] and rng.random() < self.knobs.inner_outputs:
+                outputs.append(name)
+        known = set(scope.producer)
+        return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
+
+    def _make_menu(self, opset: int) -> _Menu:
+        knobs = self.knobs
+        dtypes = tuple(dtype for dtype in knobs.dtypes or PLAIN)
+        taken = self.support.pairs
+        pairs = tuple(
+            (op, dtype)
+            for op in specs()
+            for dtype in dtypes_of(op, opset)
+            if dtype in dtypes and (not knobs.ops or op in knobs.ops) and (self.support.open or (op, dtype) in taken)
+        )
+        ops = {op for op, _ in pairs}
+
+        def serves(motif: Motif) -> bool:
+            return set(motif.operators) <= ops and bool(set(motif.dtypes) & set(dtypes))
+
+        return _Menu(pairs, tuple(filter(serves, fusion_motifs())), tuple(filter(serves, noop_motifs())), dtypes)

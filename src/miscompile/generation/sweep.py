@@ -1,0 +1,143 @@
+"""The sweep: every operator alone, over attributes x ranks x dtypes x constant-or-input x optionals.
+
+More than half of all known compiler bugs need one operator in an uncommon form. Cases are ordered so that new
+combinations come first: of a few drafts the one with the most unseen pairs of features is taken, for the operator
+and dtype that had the fewest cases.
+"""
+
+import heapq
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, count
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.specs import print_spec
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.generation.finish import finish
+from miscompile.generation.knobs import Knobs
+from miscompile.generation.scope import Scope
+from miscompile.generation.sites import ScopeSite, insert
+from miscompile.graph.model import TensorType
+from miscompile.ops.registry import dtypes_of, schema, specs
+from miscompile.ops.spec import Call, Limits, Operand
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+
+_DRAFTS = 3
+_PATIENCE = 40
+_CONSTANTS = (0.0, 0.15, 0.5, 1.0)
+_PINNED = (0.0, 0.0, 0.3, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A program of one operator: its call, the outputs' types, and the scope it stands in."""
+
+    call: Call
+    results: tuple[Operand, ...]
+    scope: Scope
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """Types of the outputs."""
+        return tuple(TensorType(result.dtype, result.shape) for result in self.results)
+
+    def case(self, producer: str, feeds: int = 1) -> Case:
+        """Return the case with every output of the operator as a graph output."""
+        recipe = {"producer": producer, "opset": self.scope.opset, "op": self.call.op}
+        return finish(self.scope, [result.name for result in self.results], feeds, recipe)
+
+
+def draft_single(
+    rng: random.Random, op: str, dtype: str, opset: int, limits: Limits, style: Style, support: Support
+) -> Single:
+    """Draw a program of one operator. Raises RejectedDraft when the sampler or the target says no."""
+    scope = Scope(rng, opset, limits, style, support)
+    constants, pinned = _CONSTANTS[int(rng.random() * 4)], _PINNED[int(rng.random() * 4)]
+    site = ScopeSite(scope, dtype, reuse=0.0, constants=constants, pinned=pinned)
+    call, results = insert(scope, op, site)
+    return Single(call, results, scope)
+
+
+def features(single: Single) -> Iterator[str]:
+    """Yield the features of a single-operator program: version, dtypes, ranks, sizes, constness, attributes."""
+    call, scope = single.call, single.scope
+    known = schema(call.op, scope.opset)
+    yield f"v{known.since_version if known else scope.opset}"
+    for place, operand in enumerate(call.inputs):
+        if operand is None:
+            yield f"{place}:absent"
+            continue
+        role = "constant" if operand.name in scope.initializers else "input"
+        yield f"{place}:{operand.dtype}"
+        yield f"{place}:{role}"
+        yield f"{place}:rank{operand.rank}"
+        yield f"{place}:sizes{''.join(sorted({str(min(size, 2)) for size in operand.shape}))}"
+    yield f"inputs{len(call.inputs)}"
+    yield f"outputs{call.outputs}"
+    for name, attribute in call.attributes.items():
+        yield f"{name}={attribute.value if attribute.kind in ('int', 'string', 'ints') else attribute.kind}"
+
+
+class Sweep:
+    """Producer of single-operator cases."""
+
+    def __init__(self, knobs: Knobs, support: Support) -> None:
+        self.knobs = replace(knobs, nodes=1)
+        self.support = support
+        self.spec = print_spec("sweep", self.knobs)
+        self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, zero_size=0.03)
+        self._seen: set[tuple[str, str, str]] = set()
+        self._order = count()
+        self._queue = [(0, next(self._order), op, dtype) for op, dtype in self._pairs()]
+        if not self._queue:
+            raise UsageError("no operator is left to sweep: the target takes none of those asked for (--ops, --dtypes)")
+        heapq.heapify(self._queue)
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return the next case: the operator and dtype with the fewest cases, in its newest form drawn."""
+        while True:
+            cases, _, op, dtype = heapq.heappop(self._queue)
+            single = self._newest(rng, op, dtype)
+            penalty = 1 if single is not None else _PATIENCE
+            heapq.heappush(self._queue, (cases + penalty, next(self._order), op, dtype))
+            if single is not None:
+                return single.case(self.spec, self.knobs.feeds)
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Take no notice: order follows from what was made."""
+
+    def _newest(self, rng: random.Random, op: str, dtype: str) -> Single | None:
+        best: tuple[int, Single, set[tuple[str, str, str]]] | None = None
+        drafts = 0
+        for _ in range(_PATIENCE):
+            style = Style(rng.random() < self.knobs.integral, rng.random() < self.knobs.full)
+            opset = rng.choice(self.knobs.opsets)
+            try:
+                single = draft_single(rng, op, dtype, opset, self._limits, style, self.support)
+            except RejectedDraft:
+                continue
+            pairs = {(op, *pair) for pair in combinations(sorted(features(single)), 2)}
+            fresh = len(pairs - self._seen)
+            if best is None or fresh > best[0]:
+                best = (fresh, single, pairs)
+            drafts += 1
+            if drafts == _DRAFTS:
+                break
+        if best is None:
+            return None
+        self._seen |= best[2]
+        return best[1]
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        knobs, taken = self.knobs, self.support.pairs
+        for op in specs():
+            if knobs.ops and op not in knobs.ops:
+                continue
+            dtypes = {dtype for opset in knobs.opsets for dtype in dtypes_of(op, opset)}
+            for dtype in knobs.dtypes or PLAIN:
+                if dtype in dtypes and (self.support.open or (op, dtype) in taken):
+                    yield op, dtype

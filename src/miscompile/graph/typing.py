@@ -1,0 +1,50 @@
+"""Types of every value of a model's main graph, by onnx's shape inference with data propagation."""
+
+import onnx
+
+from miscompile.base.errors import ModelError
+from miscompile.graph.decode import dtype_name
+from miscompile.graph.emit import model_proto
+from miscompile.graph.model import Model, SparseTensorType, TensorType, ValueType
+from miscompile.graph.read import read_type
+
+
+def value_types(model: Model, *, strict: bool = True) -> dict[str, ValueType]:
+    """Return the types of inputs, initialisers, inner values and outputs of the main graph, by name.
+
+    Declared types are merged with inferred ones. Values that nothing is known of (outputs of foreign operators)
+    are missing. Raises ModelError when `strict` and a node breaks its operator's rules or contradicts a declared
+    type; otherwise inference passes over such a node.
+    """
+    return inferred_types(model_proto(model), strict=strict)
+
+
+def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, ValueType]:
+    """Return what `value_types` does for a ModelProto."""
+    try:
+        found = onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=True).graph
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise ModelError(f"types do not fit: {brief(error)}") from None
+    types: dict[str, ValueType] = {}
+    for tensor in found.initializer:
+        types[tensor.name] = TensorType(dtype_name(tensor.data_type), tuple(tensor.dims))
+    for sparse in found.sparse_initializer:
+        types[sparse.values.name] = SparseTensorType(dtype_name(sparse.values.data_type), tuple(sparse.dims))
+    for info in (*found.value_info, *found.output, *found.input):
+        known = read_type(info.type)
+        if known is not None:
+            types[info.name] = _merged(types.get(info.name), known)
+    return types
+
+
+def brief(error: BaseException) -> str:
+    """Return the lines of an onnx error as one line without the noise around its message."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("==>"))[:500]
+
+
+def _merged(first: ValueType | None, second: ValueType) -> ValueType:
+    """Take the sizes of `first` (an initialiser knows all of its own) where `second` does not say."""
+    if isinstance(first, TensorType | SparseTensorType) and type(first) is type(second) and second.shape is None:
+        return first
+    return second

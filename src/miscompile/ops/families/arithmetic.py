@@ -1,0 +1,201 @@
+"""Arithmetic of two operands, and the variadic Max, Min, Sum and Mean.
+
+Sources: the operator pages of the ONNX documentation. Integer division truncates; division by zero and INT_MIN / -1
+are undefined and kept out by the range of the denominator.
+"""
+
+import math
+
+from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is_float
+from miscompile.graph.attributes import attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.elementwise import Span, binary, corners, hull, of_facts, pair, reach, several
+from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.spec import BoundsOf, Call, OpSpec, Site
+
+_FAMILY = "arithmetic"
+_SMALLEST = 0.5
+"""Smallest magnitude of a float denominator: keeps quotients near the size of their numerators."""
+
+
+def _add(a: Facts, b: Facts) -> Bounds:
+    return Bounds(a.lo + b.lo, a.hi + b.hi, a.integral and b.integral)
+
+
+def _subtract(a: Facts, b: Facts) -> Bounds:
+    return Bounds(a.lo - b.hi, a.hi - b.lo, a.integral and b.integral)
+
+
+def _multiply(a: Facts, b: Facts) -> Bounds:
+    return hull(corners(lambda x, y: x * y, a, b), integral=a.integral and b.integral)
+
+
+def truncated(a: float, b: float) -> int:
+    """Return the quotient of two integers, rounded toward zero."""
+    quotient = abs(int(a)) // abs(int(b))
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+def _denominator(site: Site) -> Span:
+    """Draw a range without zero, and without -1 for signed integers, whose lowest value has no negative."""
+    high = reach(site.dtype)
+    if is_float(site.dtype):
+        return (_SMALLEST, high) if site.rng.random() < 0.7 else (-high, -_SMALLEST)
+    return (-high, -2) if site.dtype in SIGNED and site.rng.random() < 0.3 else (1, high)
+
+
+def _divisible(call: Call) -> bool:
+    """Guard of division: the denominator is never zero, and never -1 where the numerator can be the lowest value."""
+    numerator, denominator = call.operand(0), call.facts(1)
+    if denominator.lo <= 0 <= denominator.hi:
+        return False
+    lowest = DTYPES[numerator.dtype].low
+    return is_float(numerator.dtype) or not (denominator.lo <= -1 <= denominator.hi and numerator.facts.lo <= lowest)
+
+
+def _sample_div(site: Site) -> Call:
+    span = _denominator(site)
+    if site.rng.random() < 0.06:
+        operand = site.operand(within=span)
+        return Call("Div", (operand, operand))
+    return Call("Div", pair(site, None, span, twice=False))
+
+
+def _div_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of a quotient. Never called integral for floats: there the class INTEGER then stands for rounding."""
+    if is_float(types[0].dtype):
+        return (hull(corners(lambda a, b: a / b, call.facts(0), call.facts(1))),)
+    return (hull(corners(truncated, call.facts(0), call.facts(1)), integral=True),)
+
+
+def _sample_mod(site: Site) -> Call:
+    if not is_float(site.dtype):
+        fmod = site.rng.choice((None, 0, 1))
+        return Call("Mod", pair(site, None, _denominator(site), twice=False), attributes({"fmod": fmod}))
+    # Within one of these windows the quotient stays between two integers, so that noise in an operand, or a remainder
+    # computed as a - b * trunc(a / b), cannot jump by a whole denominator.
+    lo, hi = site.rng.choice(((-3.5, 3.5), (5.5, 7.5), (-7.5, -5.5), (10.5, 11.5), (-11.5, -10.5)))
+    denominator = site.rng.choice(((4.0, 5.0), (-5.0, -4.0)))
+    return Call("Mod", pair(site, (lo, hi), denominator, twice=False), attributes({"fmod": 1}))
+
+
+def _mod_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    a, b = call.facts(0), call.facts(1)
+    whole = a.integral and b.integral
+    largest = b.magnitude - (0 if is_float(types[0].dtype) else 1)
+    if call.integer("fmod"):
+        most = min(largest, a.magnitude)
+        return (Bounds(-most if a.lo < 0 else 0, most if a.hi > 0 else 0, whole),)
+    return (Bounds(0, largest, whole) if b.lo > 0 else Bounds(-largest, 0, whole),)
+
+
+def _mod_defined(call: Call) -> bool:
+    floats = is_float(call.operand(0).dtype)
+    return _divisible(call) and not (floats and not call.integer("fmod"))
+
+
+def _sample_pow(site: Site) -> Call:
+    """Draw base and exponent, whose types may differ.
+
+    An integer base has an integer exponent: a float one would make the result jump when it is cut off.
+    """
+    rng = site.rng
+    if not is_float(site.dtype):
+        exponent = rng.choice((site.dtype, *INTEGERS))
+        return Call("Pow", pair(site, (-100, 100), (0, 4), dtypes=(site.dtype, exponent), twice=False))
+    floats = FLOATS if site.opset >= 15 else tuple(name for name in FLOATS if name != "bfloat16")
+    exponent = rng.choice((*((site.dtype,) * 4 if site.dtype in floats else ()), *floats, *INTEGERS))
+    if is_float(exponent):
+        return Call("Pow", pair(site, (0.25, 4), (-2, 3), dtypes=(site.dtype, exponent), twice=False))
+    base = rng.choice(((0.25, 4.0), (-4.0, 4.0), (-4.0, -0.25)))
+    powers = (0, 4) if base == (-4.0, 4.0) or exponent not in SIGNED else (-2, 4)
+    return Call("Pow", pair(site, base, powers, dtypes=(site.dtype, exponent), twice=False))
+
+
+def _pow_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Extremes stand at corners of |base| and exponent; a base below zero may give either sign."""
+    base, exponent = call.facts(0), call.facts(1)
+    smallest = 0.0 if base.lo <= 0 <= base.hi else min(abs(base.lo), abs(base.hi))
+    sizes = corners(math.pow, Facts(smallest, base.magnitude), exponent)
+    if smallest == 0 and exponent.lo <= 0 <= exponent.hi:
+        sizes.append(1.0)
+    return (hull([*sizes, *(-size for size in sizes)] if base.lo < 0 else sizes),)
+
+
+def _pow_defined(call: Call) -> bool:
+    base, exponent = call.operand(0), call.operand(1)
+    if not is_float(base.dtype):
+        return exponent.facts.lo >= 0 and not is_float(exponent.dtype)
+    if base.facts.lo > 0:
+        return True
+    nonzero = base.facts.hi < 0 or exponent.facts.lo >= 0
+    return nonzero and not is_float(exponent.dtype)
+
+
+def _sample_prelu(site: Site) -> Call:
+    """Draw a slope whose shape broadcasts to the data's: a tail of it, some sizes replaced by one."""
+    data = site.operand()
+    tail = data.shape[site.rng.randrange(data.rank + 1) :]
+    ones = site.rng.random()
+    return Call("PRelu", (data, site.weight(tuple(1 if site.rng.random() < ones else size for size in tail))))
+
+
+def _prelu_bounds(x: Facts, slope: Facts) -> Bounds:
+    below = Facts(min(x.lo, 0), min(x.hi, 0))
+    points = [*corners(lambda a, b: a * b, below, slope), max(x.lo, 0), max(x.hi, 0)]
+    # Many kernels multiply everywhere and select afterwards, so the unselected product must not overflow either.
+    return hull(points, integral=x.integral and slope.integral, partial=x.magnitude * slope.magnitude)
+
+
+def _fold_bounds(call: Call, types: tuple[TensorType, ...], divisor: int) -> tuple[Bounds, ...]:
+    """Bounds of a sum of all operands over `divisor`.
+
+    Partial sums may be larger than the result, and each is rounded, so the slack is measured by them.
+    """
+    facts = [call.facts(index) for index in range(len(call.inputs))]
+    lo, hi = math.fsum(x.lo for x in facts) / divisor, math.fsum(x.hi for x in facts) / divisor
+    partial = math.fsum(x.magnitude for x in facts)
+    whole = divisor == 1 and all(x.integral for x in facts)
+    info = DTYPES[types[0].dtype]
+    slack = 0.0 if whole and partial <= 2.0**info.digits else 2 * len(facts) * info.eps * partial
+    return (Bounds(lo - slack, hi + slack, whole and not slack, partial),)
+
+
+def _variadic(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exactness) -> OpSpec:
+    """Spec of an operator of one to four operands that broadcast together."""
+
+    def sample(site: Site) -> Call:
+        return Call(op, several(site))
+
+    return OpSpec(op, dtypes, sample, bounds, exactness, _FAMILY)
+
+
+def _maximum(*facts: Facts) -> Bounds:
+    return Bounds(max(x.lo for x in facts), max(x.hi for x in facts), all(x.integral for x in facts))
+
+
+def _minimum(*facts: Facts) -> Bounds:
+    return Bounds(min(x.lo for x in facts), min(x.hi for x in facts), all(x.integral for x in facts))
+
+
+def _sum_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return _fold_bounds(call, types, 1)
+
+
+def _mean_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return _fold_bounds(call, types, len(call.inputs))
+
+
+SPECS = (
+    binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY),
+    binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY),
+    binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY),
+    OpSpec("Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible),
+    OpSpec("Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined),
+    OpSpec("Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined),
+    OpSpec("PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY),
+    _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES),
+    _variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES),
+    _variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER),
+    _variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS),
+)

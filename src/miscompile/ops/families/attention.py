@@ -1,0 +1,158 @@
+"""Attention and rotary position embeddings.
+
+Sources: the operator pages of the ONNX documentation (both operators from opset 23).
+"""
+
+import math
+
+import numpy as np
+
+from miscompile.base.dtypes import FLOATS
+from miscompile.core.tensor import tensor
+from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.rounding import accumulated, dot, rounded
+from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+
+_FAMILY = "attention"
+
+
+def _sample_attention(site: Site) -> Call:
+    """Draw an Attention over four axes (batch, heads, length, size) or three (batch, length, heads * size).
+
+    Several query heads may share one key head. Each query may attend to the first key, whatever the mask.
+    """
+    rng = site.rng
+    batch, groups, share = rng.randint(1, 2), rng.randint(1, 2), rng.choice((1, 1, 2))
+    heads, size, out = groups * share, 2 * rng.randint(1, 3), rng.randint(1, 5)
+    queries, keys, past = rng.randint(1, 4), rng.randint(1, 5), rng.randint(1, 3) if rng.random() < 0.2 else 0
+    flat = rng.random() < 0.4
+
+    def laid(count: int, length: int, width: int) -> Shape:
+        return (batch, length, count * width) if flat else (batch, count, length, width)
+
+    q = site.operand(shape=laid(heads, queries, size))
+    inputs: list[Operand | None] = [q, site.operand(shape=laid(groups, keys, size))]
+    inputs.append(site.operand(shape=laid(groups, keys, out)))
+    inputs.append(_mask(site, batch, heads, queries, keys + past) if rng.random() < 0.5 else None)
+    if past:
+        inputs += [site.weight((batch, groups, past, size)), site.weight((batch, groups, past, out))]
+    elif inputs[-1] is None:
+        inputs.pop()
+    found: dict[str, Plain | None] = {
+        "q_num_heads": heads if flat else None,
+        "kv_num_heads": groups if flat else None,
+        "is_causal": rng.choice((None, 0, 1)),
+        "scale": rng.choice((None, 0.5, 1.0)),
+        "softcap": rng.choice((None, None, 2.0)),
+    }
+    return Call("Attention", tuple(inputs), attributes(found), outputs=3 if past else 1)
+
+
+def _mask(site: Site, batch: int, heads: int, queries: int, keys: int) -> Operand:
+    """Return a mask: numbers to add, or truth values of which the first key's are all true."""
+    rng = site.rng
+    shape: Shape = rng.choice(((queries, keys), (1, 1, queries, keys), (batch, heads, queries, keys)))
+    if rng.random() < 0.5:
+        return site.weight(shape)
+    allowed = np.array([rng.random() < 0.6 for _ in range(math.prod(shape))]).reshape(shape)
+    allowed[..., 0] = True
+    return site.known(allowed)
+
+
+def _values(call: Call) -> Facts:
+    """Facts of all values that are averaged: V, and those of the past."""
+    v = call.facts(2)
+    if not call.has(5):
+        return v
+    past = call.facts(5)
+    return Facts(min(v.lo, past.lo), max(v.hi, past.hi))
+
+
+def _keys(call: Call) -> Facts:
+    k = call.facts(1)
+    if not call.has(4):
+        return k
+    past = call.facts(4)
+    return Facts(min(k.lo, past.lo), max(k.hi, past.hi), k.integral and past.integral)
+
+
+def _bounds_attention(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of means of values; scores are the largest partial results."""
+    dtype, values, keys = types[0].dtype, _values(call), _keys(call)
+    scores = dot(dtype, call.operand(0).shape[-1], call.facts(0), keys).partial * max(1.0, call.number("scale", 1.0))
+    if call.has(3) and call.operand(3).dtype != "bool":
+        scores += call.facts(3).magnitude
+    mean = rounded(dtype, values.lo, values.hi, terms=64, partial=values.magnitude)
+    found = [Bounds(mean.lo, mean.hi, partial=max(scores, mean.partial))]
+    if call.outputs > 1:
+        found += [Bounds(keys.lo, keys.hi, keys.integral), Bounds(values.lo, values.hi)]
+    return tuple(found)
+
+
+def _defined_attention(call: Call) -> bool:
+    """Guard: nothing is empty, and a mask of truth values leaves the first key to every query."""
+    if any(operand is not None and 0 in operand.shape for operand in call.inputs):
+        return False
+    if not call.has(3) or call.operand(3).dtype != "bool":
+        return True
+    allowed = call.operand(3).value
+    return allowed is not None and bool(allowed[..., 0].all())
+
+
+def _sample_rotary(site: Site) -> Call:
+    """Draw a RotaryEmbedding with caches by position, or for each element of batch and time."""
+    rng = site.rng
+    batch, heads, steps, size = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 4), 2 * rng.randint(1, 4)
+    flat = rng.random() < 0.4
+    x = site.operand(shape=(batch, steps, heads * size) if flat else (batch, heads, steps, size))
+    turned = 2 * rng.randint(1, size // 2) if rng.random() < 0.3 else size
+    found: dict[str, Plain | None] = {
+        "num_heads": heads if flat or turned != size else None,
+        "rotary_embedding_dim": turned if turned != size else rng.choice((None, 0)),
+        "interleaved": rng.choice((None, 0, 1)),
+    }
+    if rng.random() < 0.5:
+        most = rng.randint(1, 6)
+        positions = np.array([rng.randrange(most) for _ in range(batch * steps)], np.int64).reshape(batch, steps)
+        caches = (_cache(site, (most, turned // 2)), _cache(site, (most, turned // 2)))
+        return Call("RotaryEmbedding", (x, *caches, site.known(positions)), attributes(found))
+    shape = (batch, steps, turned // 2)
+    return Call("RotaryEmbedding", (x, _cache(site, shape), _cache(site, shape)), attributes(found))
+
+
+def _cache(site: Site, shape: Shape) -> Operand:
+    """Return a cache of cosines or sines: true ones, or any numbers."""
+    if site.rng.random() < 0.5:
+        return site.weight(shape)
+    numbers = np.cos(np.arange(math.prod(shape)) * 0.7).reshape(shape)
+    return site.known(tensor(numbers, site.dtype).array, site.dtype)
+
+
+def _bounds_rotary(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of x1 cos - x2 sin and x1 sin + x2 cos, and of x itself where it is not turned."""
+    x, cos, sin = (call.facts(index) for index in range(3))
+    largest = x.magnitude * max(1.0, cos.magnitude + sin.magnitude)
+    integral = x.integral and cos.integral and sin.integral
+    return (accumulated(types[0].dtype, -largest, largest, terms=2, partial=largest, integral=integral),)
+
+
+def _defined_rotary(call: Call) -> bool:
+    """Guard: positions are known and lie in the caches."""
+    if not call.has(3):
+        return True
+    positions = call.operand(3).value
+    return positions is not None and bool(((positions >= 0) & (positions < call.operand(1).shape[0])).all())
+
+
+SPECS = (
+    OpSpec(
+        "Attention", FLOATS, _sample_attention, _bounds_attention, Exactness.TRANSCENDENTAL, _FAMILY,
+        _defined_attention, since=23,
+    ),
+    OpSpec(
+        "RotaryEmbedding", ("float32", "float16", "bfloat16"), _sample_rotary, _bounds_rotary, Exactness.INTEGER,
+        _FAMILY, _defined_rotary, since=23,
+    ),
+)  # fmt: skip

@@ -1,0 +1,264 @@
+"""Operators that read or write at indices: the Gather and Scatter families, and OneHot.
+
+Sources: the operator pages of the ONNX documentation. Indices are known constants within [-size, size), so that no
+compiler is ever asked for an element that does not exist.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.core.tensor import Array
+from miscompile.graph.attributes import attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, Site, always
+from miscompile.ops.structural import (
+    accumulated,
+    axis_of,
+    carried,
+    draw_axis,
+    hull,
+    in_range,
+    index_type,
+    indices,
+    kept,
+    numbers,
+    scalar,
+    signed,
+    vector,
+)
+
+
+def _data(site: Site) -> Operand:
+    """Return an operand that has an axis to index."""
+    return site.operand(fits=lambda shape: len(shape) > 0 and 0 not in shape)
+
+
+def _axis(site: Site, x: Operand) -> tuple[int, int | None]:
+    """Draw an axis, and how attribute `axis` says it (None: left out, axis 0)."""
+    axis = draw_axis(site.rng, x.rank)
+    return axis, None if axis == 0 and site.rng.random() < 0.5 else signed(site.rng, axis, x.rank)
+
+
+def _gather(site: Site) -> Call:
+    x = _data(site)
+    axis, written = _axis(site, x)
+    rng, room = site.rng, max(1, site.limits.max_elements // (math.prod(x.shape) // x.shape[axis]))
+    rank = min(rng.choice((0, 1, 1, 2, 3)), site.limits.max_rank + 1 - x.rank)
+    shape = site.shape((rank, rank))
+    while math.prod(shape) > room:
+        shape = tuple(max(1, size // 2) for size in shape)
+    chosen = site.known(indices(rng, shape, x.shape[axis], index_type(rng)))
+    return Call("Gather", (x, chosen), attributes({"axis": written}))
+
+
+def _gather_holds(call: Call) -> bool:
+    x = call.operand(0)
+    return in_range(call.operand(1).value, x.shape[axis_of(call, x.rank)])
+
+
+def _index_shape(site: Site, x: Operand, axis: int, most: int) -> Shape:
+    """Draw the shape of element indices: up to `most` along `axis`, elsewhere the operand's size, or less."""
+    less = site.rng.random() < 0.3
+    sizes = [site.rng.randint(1, size) if less else size for size in x.shape]
+    room = site.limits.max_elements // max(1, math.prod(sizes[:axis] + sizes[axis + 1 :]))
+    sizes[axis] = site.rng.randint(1, max(1, min(most, room)))
+    return tuple(sizes)
+
+
+def _gather_elements(site: Site) -> Call:
+    x = _data(site)
+    axis, written = _axis(site, x)
+    shape = _index_shape(site, x, axis, 2 * x.shape[axis])
+    chosen = site.known(indices(site.rng, shape, x.shape[axis], index_type(site.rng)))
+    return Call("GatherElements", (x, chosen), attributes({"axis": written}))
+
+
+def _tuples(site: Site, shape: Shape, sizes: Shape) -> Array:
+    """Draw index tuples: an int64 array of shape [*shape, number of `sizes`], each column within its size."""
+    columns = [indices(site.rng, shape, size, "int64") for size in sizes]
+    return np.stack(columns, axis=-1)
+
+
+def _gather_nd(site: Site) -> Call:
+    x = _data(site)
+    rng = site.rng
+    batch = draw_axis(rng, x.rank) if rng.random() < 0.4 else 0
+    depth = 1 + draw_axis(rng, x.rank - batch)
+    outer = min(rng.choice((0, 1, 1, 2)), site.limits.max_rank - (x.rank - depth))
+    lead = x.shape[:batch] + site.shape((max(0, outer), max(0, outer)))
+    room = site.limits.max_elements // math.prod(x.shape[batch + depth :])
+    if math.prod(lead) > room or (not lead and depth == x.rank):
+        lead = x.shape[:batch] or (1,)
+    chosen = site.known(_tuples(site, lead, x.shape[batch : batch + depth]))
+    return Call("GatherND", (x, chosen), attributes({"batch_dims": batch or None}))
+
+
+def _columns_in_range(call: Call, first: int) -> bool:
+    """Tell whether every known index tuple of input 1 lies within the axes of input 0 from `first` on."""
+    x, chosen = call.operand(0), call.operand(1).value
+    if chosen is None:
+        return False
+    return all(in_range(chosen[..., place], x.shape[first + place]) for place in range(chosen.shape[-1]))
+
+
+def _gather_nd_holds(call: Call) -> bool:
+    return _columns_in_range(call, call.integer("batch_dims"))
+
+
+def _reduction(site: Site) -> str | None:
+    """Draw what the opset allows to happen where updates meet; bool has no arithmetic."""
+    choices: tuple[str | None, ...] = (None,)
+    if site.opset >= 16:
+        choices = (None, "none", "add", "mul") if site.dtype != "bool" else (None, "none")
+    if site.opset >= 18 and site.dtype != "bool":
+        choices = (*choices, "max", "min")
+    return site.rng.choice(choices)
+
+
+def _updates(site: Site, reduction: str | None, shape: Shape) -> Operand:
+    """Return updates; factors stay small, because several may meet in one element."""
+    return site.operand(shape=shape, within=(-2, 2) if reduction == "mul" else None)
+
+
+def _scatter_elements(site: Site) -> Call:
+    x = _data(site)
+    rng = site.rng
+    axis, written = _axis(site, x)
+    reduction = _reduction(site)
+    size, dtype = x.shape[axis], index_type(rng)
+    shape = _index_shape(site, x, axis, size if reduction in (None, "none") else 2 * size)
+    if reduction in (None, "none"):
+        order = np.array([rng.random() for _ in range(math.prod(shape) // shape[axis] * size)])
+        lines = order.reshape(*shape[:axis], size, *shape[axis + 1 :]).argsort(axis)
+        array = np.take(lines, range(shape[axis]), axis) + size * indices(rng, shape, 1, "int64")
+        array = array.astype(dtype)
+    else:
+        array = indices(rng, shape, size, dtype)
+    options = attributes({"axis": written, "reduction": reduction})
+    return Call("ScatterElements", (x, site.known(array), _updates(site, reduction, shape)), options)
+
+
+def _scatter_nd(site: Site) -> Call:
+    x = _data(site)
+    rng = site.rng
+    reduction = _reduction(site)
+    depth = 1 + draw_axis(rng, x.rank)
+    places, slices = math.prod(x.shape[:depth]), math.prod(x.shape[depth:])
+    shape = site.shape((0, 2))
+    if math.prod(shape) * slices > site.limits.max_elements or (
+        places < math.prod(shape) and reduction in (None, "none")
+    ):
+        shape = (min(places, 1 + draw_axis(rng, 4)),)
+    if reduction in (None, "none"):
+        flat = np.array(rng.sample(range(places), math.prod(shape)), "int64")
+        array = np.stack(np.unravel_index(flat, x.shape[:depth]), axis=-1).reshape(*shape, depth)
+        if rng.random() < 0.5:
+            array = np.where(indices(rng, array.shape, 1, "int64") < 0, array - np.array(x.shape[:depth]), array)
+    else:
+        array = _tuples(site, shape, x.shape[:depth])
+    updates = _updates(site, reduction, (*shape, *x.shape[depth:]))
+    return Call("ScatterND", (x, site.known(array.astype("int64")), updates), attributes({"reduction": reduction}))
+
+
+def _targets(call: Call) -> Array | None:
+    """Position in the flattened leading axes of each known index of a scatter; None when one is out of range."""
+    x, chosen = call.operand(0), call.operand(1).value
+    if chosen is None:
+        return None
+    if call.op == "ScatterND":
+        if not _columns_in_range(call, 0):
+            return None
+        leading = x.shape[: chosen.shape[-1]]
+        return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(chosen % np.array(leading), -1, 0)), leading)).reshape(
+            -1
+        )
+    axis = axis_of(call, x.rank)
+    if not in_range(chosen, x.shape[axis]):
+        return None
+    places: list[Array] = list(np.indices(chosen.shape))
+    places[axis] = chosen % x.shape[axis] if chosen.size else chosen
+    return np.asarray(np.ravel_multi_index(tuple(places), x.shape)).reshape(-1)
+
+
+def _most(targets: Array | None) -> int:
+    """Largest number of updates that meet in one element."""
+    return 0 if targets is None or not targets.size else int(np.unique(targets, return_counts=True)[1].max())
+
+
+def _scatter_holds(call: Call) -> bool:
+    """Indices known and in range; without a reduction no two updates may meet, for their order is undefined."""
+    targets = _targets(call)
+    return targets is not None and (call.text("reduction", "none") != "none" or _most(targets) <= 1)
+
+
+def _scatter_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    x, updates, reduction = call.facts(0), call.facts(2), call.text("reduction", "none")
+    if reduction not in ("add", "mul"):
+        return (hull((x, updates)),)
+    meeting = _most(_targets(call))
+    whole = x.integral and updates.integral
+    if reduction == "add":
+        low, high = x.lo + meeting * min(0.0, updates.lo), x.hi + meeting * max(0.0, updates.hi)
+        found = Bounds(low, high, whole, x.magnitude + meeting * updates.magnitude)
+    else:
+        factor = max(1.0, updates.magnitude)
+        reach = x.magnitude * factor**meeting if meeting * math.log(factor) < 600 else 1e300
+        found = Bounds(0.0 if min(x.lo, updates.lo) >= 0 else -reach, reach, whole)
+    return (accumulated(found, meeting, call.operand(0).dtype),)
+
+
+def _one_hot(site: Site) -> Call:
+    rng = site.rng
+    depth = rng.randint(1, site.limits.max_dim)
+    room, most = site.limits.max_elements // depth, site.limits.max_rank - 1
+
+    def fits(shape: Shape) -> bool:
+        return 1 <= len(shape) <= most and math.prod(shape) <= room
+
+    dtype = rng.choice(("int64", "int64", "int64", "int32", "float32"))
+    if dtype == "float32":
+        shape = site.shape((1, most))
+        shape = shape if fits(shape) else shape[:1]
+        chosen = site.known(indices(rng, shape, depth, dtype))
+    else:
+        chosen = site.operand(dtype, fits=fits, draw=lambda: site.shape((1, most)))
+    classes = rng.choice(("int64", "int64", "int32"))
+    size = scalar(site, depth, classes) if rng.random() < 0.5 else vector(site, (depth,), classes)
+    axis = rng.choice((None, -1, rng.randint(-chosen.rank - 1, chosen.rank)))
+    return Call("OneHot", (chosen, size, site.weight((2,))), attributes({"axis": axis}))
+
+
+def _one_hot_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return (kept(call.facts(2)),)
+
+
+def _one_hot_holds(call: Call) -> bool:
+    """Depth known and positive. Any integer may be an index: one outside [-depth, depth) gives off values."""
+    depth = numbers(call, 1)
+    return depth is not None and depth[0] > 0 and call.facts(0).integral
+
+
+def _spec(
+    op: str,
+    sample: Sampler,
+    defined: Callable[[Call], bool] = always,
+    bounds: BoundsOf = carried,
+    exactness: Exactness = Exactness.MOVES,
+    since: int = 13,
+    main: int = 0,
+) -> OpSpec:
+    return OpSpec(op, PLAIN, sample, bounds, exactness, "indexing", defined, since, main)
+
+
+SPECS = (
+    _spec("Gather", _gather, _gather_holds),
+    _spec("GatherElements", _gather_elements, _gather_holds),
+    _spec("GatherND", _gather_nd, _gather_nd_holds),
+    _spec("ScatterElements", _scatter_elements, _scatter_holds, _scatter_bounds, Exactness.INTEGER),
+    _spec("ScatterND", _scatter_nd, _scatter_holds, _scatter_bounds, Exactness.INTEGER),
+    _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
+)

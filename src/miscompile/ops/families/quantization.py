@@ -1,0 +1,266 @@
+"""Quantisation: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, QLinearMatMul and QLinearConv.
+
+Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that
+two implementations compute half an ulp apart may land on different integers. With scales that are powers of two every
+product and quotient is exact, and so is the result; other scales are drawn too, with their exactness given up.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.elementwise import narrow
+from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.matrices import matrix_partner
+from miscompile.ops.rounding import inexact, minus, rounded, span, times
+from miscompile.ops.spatial import conv_attributes, draw_filters, draw_group, draw_window, images, window_of
+from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+
+_FAMILY = "quantization"
+_BYTES = ("int8", "uint8")
+_WORDS = ("int16", "uint16")
+_POWERS = (-4, -3, -2, -1, 0, 1)
+
+
+def _scale(site: Site, shape: Shape, dtype: str) -> Operand:
+    """Return known positive scales: powers of two, or any others with their exactness given up."""
+    rng, count = site.rng, math.prod(shape)
+    if rng.random() < 0.6:
+        numbers = np.array([2.0 ** rng.choice(_POWERS) for _ in range(count)]).reshape(shape)
+        return site.known(tensor(numbers, dtype).array, dtype)
+    numbers = np.array([narrow(rng.uniform(0.05, 2)) for _ in range(count)]).reshape(shape)
+    return inexact(site.known(tensor(numbers, dtype).array, dtype))
+
+
+def _positive(scale: Operand) -> bool:
+    """Tell whether the elements of `scale` are known and positive."""
+    return scale.value is not None and scale.facts.lo > 0
+
+
+def _zeros(site: Site, shape: Shape, dtype: str) -> Operand:
+    """Return known zero points: zero, or anything in the type's range."""
+    rng, info = site.rng, DTYPES[dtype]
+    if rng.random() < 0.3:
+        return site.known(np.zeros(shape, dtype))
+    numbers = [rng.randint(int(info.low), int(info.high)) for _ in range(math.prod(shape))]
+    return site.known(np.array(numbers, dtype).reshape(shape))
+
+
+def _even_zero(site: Site, dtype: str) -> Operand:
+    """Return a known, even zero point of a result.
+
+    It is the same then whether a half is rounded to the even neighbour before or after the zero point is added.
+    """
+    info = DTYPES[dtype]
+    return site.known(np.array(2 * site.rng.randint(int(info.low) // 2, int(info.high) // 2), dtype))
+
+
+def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, Plain | None]]:
+    """Draw the shape of a scale and the attributes that go with it: per tensor, per axis, or (from 21) per block."""
+    rng, chance = site.rng, site.rng.random()
+    axes = [axis for axis in range(len(shape)) if shape[axis] > 0]
+    if chance < 0.5 or not axes:
+        return (), {"axis": rng.choice((None, 0)) if len(shape) > 1 else None}
+    axis = 1 if 1 in axes and rng.random() < 0.4 else rng.choice(axes)
+    signed = None if axis == 1 and rng.random() < 0.5 else rng.choice((axis, axis - len(shape)))
+    if chance < 0.85 or site.opset < 21 or 0 in shape:
+        return (shape[axis],), {"axis": signed}
+    block = rng.randint(1, shape[axis])
+    blocks = -(-shape[axis] // block)
+    return (*shape[:axis], blocks, *shape[axis + 1 :]), {"axis": signed, "block_size": block}
+
+
+def _sample_quantize(site: Site) -> Call:
+    """Draw a QuantizeLinear. Integers of 32 bits are left out from 19 to 22, where their scale would be an integer."""
+    rng = site.rng
+    if site.dtype == "int32" and 19 <= site.opset < 23:
+        raise RejectedDraft("the scale of int32 data would have to be int32")
+    x = site.operand(ranks=(0, 5), fits=lambda shape: 0 not in shape[1:])
+    shape, found = _granularity(site, x.shape)
+    precise = "float32" if site.opset < 19 or site.dtype == "int32" else site.dtype
+    scale = _scale(site, shape, precise)
+    kinds = (*_BYTES, *_BYTES, *_WORDS) if site.opset >= 21 else _BYTES
+    dtype = rng.choice(kinds)
+    if rng.random() < 0.25:
+        if dtype != "uint8" and site.opset >= 21:
+            found["output_dtype"] = DTYPES[dtype].code
+        return Call("QuantizeLinear", (x, scale), attributes(found))
+    return Call("QuantizeLinear", (x, _told(x, scale, dtype), _zeros(site, shape, dtype)), attributes(found))
+
+
+def _told(x: Operand, scale: Operand, dtype: str) -> Operand:
+    """Return `scale`, inexact where 16-bit floats cannot hold quotient plus zero point of a 16-bit result."""
+    small = DTYPES[x.dtype].bits == 16 and is_float(x.dtype)
+    return inexact(scale) if small and dtype in _WORDS else scale
+
+
+def _bounds_quantize(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of the saturated round(x / scale) + zero point."""
+    info, x, scale = DTYPES[types[0].dtype], call.facts(0), call.facts(1)
+    lo, hi = times(span(x), (1 / scale.hi, 1 / scale.lo))
+    zero = call.facts(2) if call.has(2) else Facts(0, 0)
+    lo, hi = math.floor(lo) - 1 + zero.lo, math.ceil(hi) + 1 + zero.hi
+    return (Bounds(max(min(lo, info.high), info.low), min(max(hi, info.low), info.high), integral=True),)
+
+
+def _scaled(call: Call) -> bool:
+    return _positive(call.operand(1))
+
+
+def _sample_dequantize(site: Site) -> Call:
+    """Draw a DequantizeLinear. A zero point of 32-bit data would have to be zero, so it is left out."""
+    rng = site.rng
+    x = site.operand(ranks=(0, 5), fits=lambda shape: 0 not in shape[1:])
+    shape, found = _granularity(site, x.shape)
+    dtype = rng.choice(("float32", "float32", "float16", "bfloat16")) if site.opset >= 19 else "float32"
+    scale = _scale(site, shape, dtype)
+    if site.opset >= 23 and rng.random() < 0.2:
+        found["output_dtype"] = DTYPES[dtype].code
+    inputs = [x, scale]
+    if site.dtype != "int32" and rng.random() < 0.7:
+        inputs.append(_zeros(site, shape, site.dtype))
+    lo, hi = _difference(inputs)
+    if max(abs(lo), abs(hi)) > 2.0 ** DTYPES[dtype].digits:
+        inputs[1] = inexact(scale)
+    return Call("DequantizeLinear", tuple(inputs), attributes(found))
+
+
+def _difference(inputs: Sequence[Operand | None]) -> tuple[float, float]:
+    """Return the interval of x minus its zero point, input 2 where there is one."""
+    x, zero = inputs[0], inputs[2] if len(inputs) > 2 else None
+    assert x is not None
+    return span(x.facts) if zero is None else minus(span(x.facts), span(zero.facts))
+
+
+def _bounds_dequantize(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    lo, hi = times(_difference(call.inputs), span(call.facts(1)))
+    return (rounded(types[0].dtype, lo, hi, terms=2),)
+
+
+def _sample_dynamic(site: Site) -> Call:
+    """Draw a DynamicQuantizeLinear of data that are not all zero: of one sign, or known."""
+    rng = site.rng
+    if rng.random() < 0.5:
+        within = (0.25, 64.0) if rng.random() < 0.5 else (-64.0, -0.25)
+        return Call(
+            "DynamicQuantizeLinear", (site.operand(within=within, fits=lambda shape: 0 not in shape),), outputs=3
+        )
+    shape = tuple(max(1, size) for size in site.shape())
+    numbers = np.array([narrow(rng.uniform(-3, 3)) for _ in range(math.prod(shape))], np.float32)
+    numbers[rng.randrange(numbers.size)] = rng.choice((-3.0, 3.0, 0.5))
+    return Call("DynamicQuantizeLinear", (site.known(numbers.reshape(shape)),), outputs=3)
+
+
+def _defined_dynamic(call: Call) -> bool:
+    x = call.operand(0)
+    one_sign = (x.facts.lo > 0 or x.facts.hi < 0) and math.prod(x.shape) > 0
+    return one_sign or (x.value is not None and bool(x.value.any()))
+
+
+def _bounds_dynamic(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of the result, of the scale (largest minus smallest of data and zero, over 255), of the zero point."""
+    x = call.operand(0)
+    widest, least = max(x.facts.hi, 0.0) - min(x.facts.lo, 0.0), max(x.facts.lo, -x.facts.hi)
+    if x.value is not None:
+        least = float(np.abs(Tensor(x.dtype, x.value).numbers()).max())
+    byte = Bounds(0, 255, integral=True)
+    return (byte, Bounds(0.99 * least / 255, 1.01 * widest / 255), byte)
+
+
+def _sample_matmul(site: Site) -> Call:
+    rng = site.rng
+    left = site.operand(ranks=(2, 4), fits=lambda shape: 0 not in shape)
+    shape = matrix_partner(site, left.shape, vector=False)
+    kinds = ("float32", "float32", "float32", "float16", "bfloat16") if site.opset >= 21 else ("float32",)
+    precise, other, result = rng.choice(kinds), rng.choice(_BYTES), rng.choice(_BYTES)
+    columns = shape[-1:] if len(shape) == 2 and 0 not in shape and rng.random() < 0.3 else ()
+    right = site.weight(shape, other) if rng.random() < 0.7 else site.operand(other, shape=shape)
+    inputs = [
+        left, _scale(site, (), precise), _zeros(site, (), site.dtype),
+        right, _scale(site, columns, precise), _zeros(site, columns, other),
+        _scale(site, (), precise), _even_zero(site, result),
+    ]  # fmt: skip
+    if precise != "float32":
+        inputs[1] = inexact(inputs[1])
+    return Call("QLinearMatMul", tuple(inputs))
+
+
+def _bounds_result(
+    inner: int, call: Call, types: tuple[TensorType, ...], bias: int | None = None
+) -> tuple[Bounds, ...]:
+    """Bounds of a saturated result: round(sum of `inner` products * scales) + zero point."""
+    info = DTYPES[types[0].dtype]
+    left, right = (
+        _difference((call.inputs[0], None, call.inputs[2])),
+        _difference((call.inputs[3], None, call.inputs[5])),
+    )
+    product = times(left, right)
+    total = (inner * min(product[0], 0.0), inner * max(product[1], 0.0))
+    if bias is not None and call.has(bias):
+        total = (total[0] + call.facts(bias).lo, total[1] + call.facts(bias).hi)
+    scales = times(span(call.facts(1)), span(call.facts(4)))
+    lo, hi = times(times(total, scales), (1 / call.facts(6).hi, 1 / call.facts(6).lo))
+    # 16-bit scales may be multiplied in 16 bits, and three such steps move a result by less than one in thirty.
+    slack = 1 + max(abs(lo), abs(hi)) / 30
+    lo, hi = math.floor(lo - slack) + call.facts(7).lo, math.ceil(hi + slack) + call.facts(7).hi
+    return (Bounds(max(min(lo, info.high), info.low), min(max(hi, info.low), info.high), integral=True),)
+
+
+def _bounds_matmul(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return _bounds_result(call.operand(0).shape[-1], call, types)
+
+
+def _defined_matmul(call: Call) -> bool:
+    return all(_positive(call.operand(index)) for index in (1, 4, 6))
+
+
+def _sample_conv(site: Site) -> Call:
+    rng = site.rng
+    x = images(site)
+    window, group = draw_window(site, x.shape[2:]), draw_group(site, x.shape[1])
+    filters = draw_filters(site, x.shape, window.kernel, group)
+    dtype, result = rng.choice(_BYTES), rng.choice(_BYTES)
+    channels = filters[:1] if rng.random() < 0.4 else ()
+    inputs = [
+        x, _scale(site, (), "float32"), _zeros(site, (), site.dtype),
+        site.weight(filters, dtype), _scale(site, channels, "float32"), _zeros(site, channels, dtype),
+        _scale(site, (), "float32"), _even_zero(site, result),
+    ]  # fmt: skip
+    if rng.random() < 0.5:
+        inputs.append(site.weight(filters[:1], "int32", within=(-1000, 1000)))
+    return Call("QLinearConv", tuple(inputs), attributes(conv_attributes(site, window, group)))
+
+
+def _bounds_conv(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return _bounds_result(math.prod(call.operand(3).shape[1:]), call, types, bias=8)
+
+
+def _defined_conv(call: Call) -> bool:
+    window = window_of(call, call.operand(3).shape[2:])
+    return _defined_matmul(call) and window.fits(call.operand(0).shape[2:])
+
+
+_INDEX = Exactness.INDEX
+
+SPECS = (
+    OpSpec(
+        "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _INDEX,
+        _FAMILY, _scaled,
+    ),
+    OpSpec(
+        "DequantizeLinear", (*_BYTES, *_WORDS, "int32"), _sample_dequantize, _bounds_dequantize, _INDEX, _FAMILY,
+        _scaled,
+    ),
+    OpSpec(
+        "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, Exactness.ROUNDS, _FAMILY,
+        _defined_dynamic,
+    ),
+    OpSpec("QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _INDEX, _FAMILY, _defined_matmul),
+    OpSpec("QLinearConv", _BYTES, _sample_conv, _bounds_conv, _INDEX, _FAMILY, _defined_conv),
+)  # fmt: skip

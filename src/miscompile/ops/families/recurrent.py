@@ -1,0 +1,161 @@
+"""Recurrent layers: RNN, GRU and LSTM, with their optional operands and outputs.
+
+Sources: the operator pages of the ONNX documentation. Only layout 0 is drawn, that is (time, batch, features).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.base.dtypes import FLOATS
+from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.rounding import rounded
+from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+
+_FAMILY = "recurrent"
+_GATES = ("Sigmoid", "HardSigmoid")
+"""Activations with values in [0, 1]."""
+_SQUASHING = ("Tanh", "Softsign")
+"""Activations with values in [-1, 1] that do not enlarge."""
+_OPEN = (*_SQUASHING, "Relu", "LeakyRelu")
+"""Activations that do not enlarge."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A kind of recurrent cell: number of gates, activations to choose from in order, defaults, and outputs."""
+
+    gates: int
+    activations: tuple[tuple[str, ...], ...]
+    outputs: int
+    cell_state: bool = False
+
+
+_CELLS: Mapping[str, _Cell] = {
+    "RNN": _Cell(1, ((*_OPEN, "Sigmoid"),), 2),
+    "GRU": _Cell(3, (_GATES, _OPEN), 2),
+    "LSTM": _Cell(4, (_GATES, _SQUASHING, _SQUASHING), 3, cell_state=True),
+}
+
+
+def _sample(site: Site, op: str) -> Call:
+    """Draw a layer of kind `op`."""
+    rng, cell = site.rng, _CELLS[op]
+    x = _series(site)
+    steps, batch, features = x.shape
+    direction = rng.choice((None, "forward", "reverse", "bidirectional"))
+    ways, hidden = 2 if direction == "bidirectional" else 1, rng.randint(1, 4)
+    inputs: list[Operand | None] = [
+        x,
+        site.weight((ways, cell.gates * hidden, features)),
+        site.weight((ways, cell.gates * hidden, hidden)),
+        site.weight((ways, 2 * cell.gates * hidden)) if rng.random() < 0.6 else None,
+        _lengths(site, steps, batch) if rng.random() < 0.3 else None,
+        site.weight((ways, batch, hidden)) if rng.random() < 0.4 else None,
+    ]
+    if cell.cell_state:
+        inputs.append(site.weight((ways, batch, hidden)) if rng.random() < 0.4 else None)
+        inputs.append(site.weight((ways, 3 * hidden)) if rng.random() < 0.2 else None)
+    while inputs[-1] is None:
+        inputs.pop()
+    found: dict[str, Plain | None] = {"hidden_size": hidden, "direction": direction}
+    if rng.random() < 0.25:
+        found["activations"] = [rng.choice(choices) for _ in range(ways) for choices in cell.activations]
+    found["linear_before_reset"] = rng.choice((None, 0, 1, 1)) if op == "GRU" else None
+    # The page leaves open whether the coupled forget gate takes its peephole, so the two are not drawn together.
+    found["input_forget"] = rng.choice((None, None, 0, 1)) if op == "LSTM" and len(inputs) < 8 else None
+    call = Call(op, tuple(inputs), attributes(found), outputs=rng.randint(1, cell.outputs))
+    if rng.random() < 0.15:
+        found["clip"] = math.ceil(_least_clip(call)) + rng.choice((0.0, 2.5))
+    return Call(op, call.inputs, attributes(found), outputs=call.outputs)
+
+
+def _series(site: Site) -> Operand:
+    """Return data of shape (time, batch, features)."""
+
+    def draw() -> Shape:
+        batch = 0 if site.rng.random() < site.limits.zero_size else site.rng.choice((1, 2, 3))
+        return (site.rng.choice((1, 1, 2, 3, 5)), batch, site.rng.randint(1, 4))
+
+    return site.operand(ranks=(3, 3), fits=lambda shape: 0 < shape[0] <= 8 and shape[2] > 0, draw=draw)
+
+
+def _lengths(site: Site, steps: int, batch: int) -> Operand:
+    """Return known sequence lengths from one to all steps."""
+    return site.known(np.array([site.rng.randint(1, steps) for _ in range(batch)], np.int32))
+
+
+def _least_clip(call: Call) -> float:
+    """Return a threshold that the state of an LSTM cannot pass: whether clip holds for it is read in two ways."""
+    return _state(call) + 1 if call.op == "LSTM" else 1.0
+
+
+def _state(call: Call) -> float:
+    """Return the largest magnitude of an LSTM's cell state: each step adds at most one."""
+    return call.operand(0).shape[0] + (call.facts(6).magnitude if call.has(6) else 0.0)
+
+
+def _start(call: Call) -> float:
+    return call.facts(5).magnitude if call.has(5) else 0.0
+
+
+def _gathered(call: Call, hidden: float) -> float:
+    """Return the largest magnitude of an activation's argument, when that of the previous output is `hidden`."""
+    features, size = call.operand(1).shape[2], call.operand(2).shape[2]
+    total = features * call.facts().magnitude * call.facts(1).magnitude + size * hidden * call.facts(2).magnitude
+    if call.has(3):
+        total += 2 * call.facts(3).magnitude
+    return total
+
+
+def _largest(call: Call) -> tuple[float, float]:
+    """Return the largest magnitudes of an output and of an activation's argument.
+
+    Activations that do not enlarge, applied step by step. A GRU's output lies between the previous one and the new
+    candidate, so it never exceeds the larger of them.
+    """
+    cell, start = _CELLS[call.op], _start(call)
+    names = call.attributes["activations"].value if "activations" in call.attributes else ("Tanh",)
+    if call.op == "LSTM" or all(name in (*_SQUASHING, *_GATES) for name in names):
+        most = max(1.0, start)
+        argument = _gathered(call, most)
+        if cell.cell_state and call.has(7):
+            argument += call.facts(7).magnitude * _state(call)
+        return most, argument
+    hidden, argument = start, 0.0
+    for _ in range(call.operand(0).shape[0]):
+        argument = _gathered(call, hidden)
+        hidden = max(1.0, hidden, min(argument, call.number("clip", math.inf)))
+    return hidden, argument
+
+
+def _bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of all outputs, then all last outputs, then the last cell states."""
+    dtype = types[0].dtype
+    hidden, argument = _largest(call)
+    wide = rounded(dtype, -hidden, hidden, terms=16)
+    found = [Bounds(wide.lo, wide.hi, partial=max(wide.hi, argument))] * min(call.outputs, 2)
+    if call.outputs > 2:
+        state = _state(call)
+        found.append(rounded(dtype, -state, state, terms=16, partial=state))
+    return tuple(found)
+
+
+def _defined(call: Call) -> bool:
+    """Guard: sequence lengths are known, at least one and at most the number of steps."""
+    steps = call.operand(0).shape[0]
+    if not call.has(4):
+        return steps > 0
+    lengths = call.operand(4).value
+    return lengths is not None and bool(((lengths >= 1) & (lengths <= steps)).all())
+
+
+def _layer(op: str) -> OpSpec:
+    return OpSpec(op, FLOATS, lambda site: _sample(site, op), _bounds, Exactness.TRANSCENDENTAL, _FAMILY, _defined)
+
+
+SPECS = tuple(_layer(op) for op in _CELLS)

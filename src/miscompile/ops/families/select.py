@@ -1,0 +1,126 @@
+"""Operators that choose, pass on or convert elements: Where, Identity, Dropout, Cast, CastLike.
+
+Sources: the operator pages of the ONNX documentation. A float outside the target's range has no defined integer;
+an integer outside the range of a narrower integer type loses its higher bits, by definition (Cast, since 13).
+"""
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, FLOATS, PLAIN, is_float, is_integer
+from miscompile.graph.attributes import attributes
+from miscompile.graph.model import TensorType
+from miscompile.ops.elementwise import Span, of_facts, reach
+from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.spec import Call, OpSpec, Site
+
+_FAMILY = "select"
+_WRAPPED = 0.3
+"""Probability that a conversion to a narrower integer type whose wraparound is defined gets elements out of range."""
+
+
+def _sample_where(site: Site) -> Call:
+    """Draw condition and two operands, in any order, so that each of the three may be the small one."""
+    order = [0, 1, 2]
+    site.rng.shuffle(order)
+    found = {order[0]: site.operand(None if order[0] else "bool")}
+    for place in order[1:]:
+        shapes = (operand.shape for operand in found.values())
+        found[place] = site.partner(*shapes, dtype=None if place else "bool")
+    return Call("Where", (found[0], found[1], found[2]))
+
+
+def _where_bounds(_: Facts, x: Facts, y: Facts) -> Bounds:
+    return Bounds(min(x.lo, y.lo), max(x.hi, y.hi), x.integral and y.integral)
+
+
+def _sample_identity(site: Site) -> Call:
+    return Call("Identity", (site.operand(),))
+
+
+def _same(x: Facts) -> Bounds:
+    return Bounds(x.lo, x.hi, x.integral)
+
+
+def _sample_dropout(site: Site) -> Call:
+    """Draw an inference-mode Dropout (no `training_mode`): its output is its input, its mask all true."""
+    rng = site.rng
+    inputs = [site.operand()]
+    if rng.random() < 0.6:
+        ratio = rng.choice(("float32", "float16", "float64"))
+        inputs.append(site.known(np.asarray(rng.choice((0.0, 0.25, 0.5, 0.9)), ratio)))
+    seed = rng.choice((None, None, 0, 7))
+    return Call("Dropout", tuple(inputs), attributes({"seed": seed}), outputs=rng.choice((1, 2)))
+
+
+def _dropout_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    return (_same(call.facts()), Bounds(1, 1, integral=True))[: call.outputs]
+
+
+def convertible(source: str, target: str, *, wrap: bool = False) -> Span | None:
+    """Return the range of `source` elements whose conversion to `target` is defined and stays within the limits.
+
+    None when every element converts. With `wrap`, integers out of the range of a narrower integer type count as
+    converting, where the result's type may run over its whole range.
+    """
+    if "bool" in (source, target) or source == target:
+        return None
+    high = reach(target)
+    low = 0.0 if DTYPES[target].kind == "uint" else max(-high, DTYPES[target].low)
+    if is_integer(source) and is_integer(target):
+        if wrap and target not in ("int32", "int64"):
+            return None
+        return None if low <= DTYPES[source].low and DTYPES[source].high <= high else (low, high)
+    return (low, high)
+
+
+def _operand_span(site: Site, target: str) -> Span | None:
+    return convertible(site.dtype, target, wrap=site.rng.random() < _WRAPPED)
+
+
+def _sample_cast(site: Site) -> Call:
+    target = site.rng.choice(PLAIN)
+    return Call("Cast", (site.operand(within=_operand_span(site, target)),), attributes({"to": DTYPES[target].code}))
+
+
+def _sample_cast_like(site: Site) -> Call:
+    target = site.rng.choice(PLAIN)
+    return Call("CastLike", (site.operand(within=_operand_span(site, target)), site.operand(target)))
+
+
+def _cast_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of a conversion. Out-of-range integers give the target's whole range, by way of wraparound."""
+    x, target = call.facts(), DTYPES[types[0].dtype]
+    if target.kind == "bool":
+        return (Bounds(0, 1, integral=True),)
+    if target.kind == "float":
+        return (Bounds(x.lo, x.hi, x.integral),)
+    return (Bounds(int(x.lo), int(x.hi), integral=True),)
+
+
+def _cast_defined(call: Call) -> bool:
+    source = call.operand(0)
+    target = next(name for name, info in DTYPES.items() if info.code == call.integer("to"))
+    return _in_range(source.dtype, target, source.facts)
+
+
+def _cast_like_defined(call: Call) -> bool:
+    source = call.operand(0)
+    return _in_range(source.dtype, call.operand(1).dtype, source.facts)
+
+
+def _in_range(source: str, target: str, facts: Facts) -> bool:
+    """Guard of conversions: floats must lie in the target's range, and never be negative for unsigned targets."""
+    if not is_float(source) or target == "bool":
+        return True
+    return facts.inside(DTYPES[target].low, DTYPES[target].high)
+
+
+SPECS = (
+    OpSpec("Where", PLAIN, _sample_where, of_facts(_where_bounds), Exactness.MOVES, _FAMILY, main=1),
+    OpSpec("Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY),
+    OpSpec("Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY),
+    OpSpec("Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined),
+    OpSpec(
+        "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15
+    ),
+)

@@ -1,0 +1,95 @@
+"""Comparison of outputs: presence, dtype, shape, bits, and the largest difference in numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from miscompile.base.dtypes import is_float
+from miscompile.core.case import Port
+from miscompile.core.outcome import Values
+from miscompile.core.tensor import Tensor
+
+MismatchKind = Literal["missing", "dtype", "shape", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One output of one feed that differs. `detail` is a phrase for people."""
+
+    kind: MismatchKind
+    feed: int
+    output: int
+    detail: str
+
+
+def finite(values: Values) -> bool:
+    """Tell whether no float output holds NaN or infinity."""
+    for outputs in values.results:
+        for tensor in outputs:
+            if tensor is not None and is_float(tensor.dtype) and not np.isfinite(tensor.numbers()).all():
+                return False
+    return True
+
+
+def mismatches(ports: Sequence[Port], reference: Values, other: Values) -> list[Mismatch]:
+    """Return every output that differs, in order of feeds and outputs.
+
+    Zeros of either sign are equal, because ONNX promises no sign of zero; everything else is compared by bits.
+    """
+    found = []
+    for feed, (expected, actual) in enumerate(zip(reference.results, other.results, strict=True)):
+        for index in range(len(ports)):
+            mismatch = _compare(feed, index, expected[index], actual[index])
+            if mismatch:
+                found.append(mismatch)
+    return found
+
+
+def _compare(feed: int, index: int, expected: Tensor | None, actual: Tensor | None) -> Mismatch | None:
+    if expected is actual:
+        return None
+    if expected is None or actual is None:
+        return Mismatch("missing", feed, index, "output is missing" if actual is None else "output appears")
+    if expected.dtype != actual.dtype:
+        return Mismatch("dtype", feed, index, f"{actual.dtype} instead of {expected.dtype}")
+    if expected.shape != actual.shape:
+        return Mismatch("shape", feed, index, f"shape {list(actual.shape)} instead of {list(expected.shape)}")
+    if expected.same(actual) or _equal_numbers(expected, actual):
+        return None
+    return Mismatch("wrong", feed, index, describe_difference(expected, actual))
+
+
+def _equal_numbers(expected: Tensor, actual: Tensor) -> bool:
+    left, right = expected.numbers(), actual.numbers()
+    if left.dtype.kind == "f":
+        return bool(np.array_equal(left, right, equal_nan=True))
+    return bool(np.array_equal(left, right))
+
+
+def difference(expected: Tensor, actual: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+    """Return |expected - actual| elementwise in double precision; NaN against a number counts as infinite."""
+    left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.asarray(np.abs(left - right))
+    gap[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
+    gap[np.isnan(gap)] = np.inf
+    return np.asarray(gap)
+
+
+def describe_difference(expected: Tensor, actual: Tensor) -> str:
+    """Say how many elements differ, and show the worst one."""
+    if expected.dtype == "string":
+        return "strings differ"
+    gap = difference(expected, actual)
+    place = int(np.argmax(gap))
+    worst, want, got = gap.flat[place], expected.numbers().flat[place], actual.numbers().flat[place]
+    count = int(np.count_nonzero(gap))
+    return f"{count} of {gap.size} elements differ, by up to {worst:.6g}: {got} instead of {want}"
+
+
+def largest_difference(expected: Tensor, actual: Tensor) -> float:
+    """Return the Chebyshev distance (0.0 for empty tensors)."""
+    gap = difference(expected, actual)
+    return float(gap.max()) if gap.size else 0.0

@@ -1,0 +1,147 @@
+"""The judgement of one build against another, for every kind of outcome. Pure: outcomes in, verdict out.
+
+Values are held to the strictest comparison that applies: bits where the output is exact, Monte-Carlo arithmetic
+elsewhere; the fixed threshold of 1e-3 (Chebyshev distance) that the literature uses stays available by name.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from miscompile.base.errors import ModelError
+from miscompile.core.outcome import (
+    Crashed,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    TimedOut,
+    Unsupported,
+    Values,
+    status_of,
+)
+from miscompile.core.run import Run
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.compare import Mismatch, finite, largest_difference, mismatches
+from miscompile.oracles.montecarlo import THRESHOLD, judge_noise, noise_seed, noisy
+
+Rule = Literal["strict", "fixed"]
+
+FIXED_THRESHOLD = 1e-3
+
+
+def judge_pair(runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule) -> Verdict:
+    """Judge `outcomes[1]` against `outcomes[0]`; a third outcome is that of the Monte-Carlo run.
+
+    Returns Needs with that run when a mismatch of inexact outputs must be weighed.
+    """
+    reference, other = outcomes[0], outcomes[1]
+    if not isinstance(reference, Values):
+        return _bad_reference(runs, reference, other)
+    if not isinstance(other, Values):
+        return _bad_build(runs[1], runs[0], other)
+    ports = runs[0].case.program.outputs
+    found = mismatches(ports, reference, other)
+    if not found:
+        return Holds()
+    if not finite(reference):
+        return Inconclusive("reference not finite")
+    structural = next((m for m in found if m.kind != "wrong"), None)
+    if structural:
+        return _violated(runs, structural, structural.kind, "structure")
+    exact = next((m for m in found if ports[m.output].exact), None)
+    if exact:
+        return _violated(runs, exact, "wrong", "exact")
+    if rule == "fixed":
+        return _fixed(runs, reference, other, found)
+    if len(outcomes) < 3:
+        return _ask_for_noise(runs[0])
+    return _weigh(runs, reference, other, outcomes[2], found)
+
+
+def is_noise(run: Run) -> bool:
+    """Tell whether `run` is a Monte-Carlo run asked for by a judgement."""
+    return "noise" in run.case.recipe
+
+
+def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> Verdict:
+    """Judge when the reference build gave no values: fatal outcomes and errors of a valid program are bugs."""
+    if isinstance(reference, Unsupported | Rejected | OutOfMemory):
+        if isinstance(other, Crashed | TimedOut):
+            return _bad_build(runs[1], None, other)
+        return Inconclusive(status_of(reference).replace("outofmemory", "out of memory"))
+    return _bad_build(runs[0], runs[1] if isinstance(other, Values) else None, reference)
+
+
+def _bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
+    match outcome:
+        case Crashed(stage, signal):
+            message = f"the process died of signal {signal}" if signal > 0 else f"the process exited with {-signal}"
+            return Violated(Evidence("death", "status", f"{message} at {stage}", faulty, reference))
+        case TimedOut(stage, seconds):
+            return Violated(Evidence("hang", "status", f"no end of {stage} within {seconds:g} s", faulty, reference))
+        case OutOfMemory(stage, message):
+            return Violated(
+                Evidence("memory", "status", f"memory without bound at {stage}: {message}", faulty, reference)
+            )
+        case Raised(stage, kind, message):
+            text = f"{kind} at {stage}: {message}"
+            return Violated(Evidence("exception", "status", text, faulty, reference))
+        case Unsupported(stage, message) | Rejected(stage, message):
+            text = f"refused at {stage} by this build only: {message}"
+            return Violated(Evidence("exception", "status", text, faulty, reference))
+        case Values():
+            return Holds()
+
+
+def _violated(
+    runs: Sequence[Run],
+    mismatch: Mismatch,
+    kind: Literal["missing", "dtype", "shape", "wrong"],
+    rule: str,
+    **details: float,
+) -> Violated:
+    port = runs[0].case.program.outputs[mismatch.output]
+    message = f"output '{port.name}': {mismatch.detail}"
+    more = {"feed": mismatch.feed, "output": mismatch.output, **details}
+    return Violated(Evidence(kind, rule, message, runs[1], runs[0], port.name, more))
+
+
+def _fixed(runs: Sequence[Run], reference: Values, other: Values, found: list[Mismatch]) -> Verdict:
+    for mismatch in found:
+        want, got = reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
+        if want is not None and got is not None:
+            distance = largest_difference(want, got)
+            if distance > FIXED_THRESHOLD:
+                return _violated(runs, mismatch, "wrong", "fixed", difference=distance, allowed=FIXED_THRESHOLD)
+    return Holds("below the fixed threshold")
+
+
+def _ask_for_noise(run: Run) -> Verdict:
+    try:
+        twin = noisy(run.case, noise_seed(run.case))
+    except ModelError as error:
+        return Inconclusive(f"no noise twin ({str(error)[:60]})")
+    return Needs((Run(twin, run.target, run.build, "judge"),))
+
+
+def _weigh(runs: Sequence[Run], reference: Values, other: Values, noise: Outcome, found: list[Mismatch]) -> Verdict:
+    if not isinstance(noise, Values):
+        return Inconclusive(f"noise twin {status_of(noise)}")
+    weighed = judge_noise(reference, other, noise)
+    if weighed is None:
+        return Inconclusive("noise twin not comparable")
+    if weighed.ratio <= THRESHOLD:
+        return Holds("within rounding")
+    mismatch = next(
+        (m for m in found if (m.feed, m.output) == (weighed.feed, weighed.output)),
+        found[0],
+    )
+    return _violated(
+        runs,
+        mismatch,
+        "wrong",
+        "monte-carlo",
+        ratio=min(weighed.ratio, 1e300),
+        difference=min(weighed.difference, 1e300),
+        allowed=weighed.allowed,
+    )

@@ -1,0 +1,65 @@
+"""The optimisation oracle: everything off against full, and against random subsets of passes off."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.judge import Rule, is_noise, judge_pair
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """Holds the fully optimised build, and sometimes one with a random subset of passes off, against no optimisation.
+
+    `passes` are the names that can be switched off; `disabled` those that stay off (quarantined). A crash, hang or
+    error of either build is a violation as well, so this oracle includes the crash oracle.
+    """
+
+    target: str
+    passes: tuple[str, ...] = ()
+    subset_chance: float = 0.06
+    rule: Rule = "strict"
+    disabled: frozenset[str] = field(default_factory=frozenset)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the reference run, the full run, and with probability `subset_chance` a run with passes off."""
+        builds = [Build("off"), Build("full", self.disabled)]
+        if self.passes and rng.random() < self.subset_chance:
+            off = frozenset(name for name in self.passes if rng.random() < 0.5)
+            builds.append(Build("full", off | self.disabled))
+        return tuple(Run(case, self.target, build) for build in builds)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge every optimised build against the reference; the first violation decides."""
+        noise = [place for place, run in enumerate(runs) if is_noise(run)]
+        last: Verdict = Holds()
+        for place in range(1, len(runs)):
+            if place in noise:
+                continue
+            chosen = [0, place, *noise[:1]]
+            verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule)
+            if isinstance(verdict, Violated | Needs | Inconclusive):
+                return verdict
+            last = verdict if not isinstance(last, Holds) or verdict != Holds() else last
+        return last
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The crash oracle: one build, and only deaths, hangs, errors and unbounded memory count."""
+
+    target: str
+    build: Build = field(default_factory=Build)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the one run."""
+        del rng
+        return (Run(case, self.target, self.build),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge by status alone."""
+        return judge_pair([runs[0], runs[0]], [outcomes[0], outcomes[0]], "strict")

@@ -1,0 +1,197 @@
+"""The issue text of a stored finding: what a maintainer needs, in the order in which it is read.
+
+Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
+`miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
+`attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
+`evidence`, a mapping of further measurements; `known`, an object with `link` and `note`.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+
+from miscompile.core.verdict import FindingKind
+from miscompile.findings.folder import Stored
+
+MESSAGE_LIMIT = 4_000
+MODEL_LIMIT = 20_000
+SCRIPT_LIMIT = 35_000
+"""Characters of a block; trackers stop at 65,536 a text."""
+
+_NOUN: dict[FindingKind, str] = {
+    "wrong": "wrong result",
+    "missing": "missing output",
+    "shape": "output of another shape",
+    "dtype": "output of another type",
+    "exception": "error on a valid model",
+    "death": "crash",
+    "hang": "hang",
+    "memory": "unbounded memory",
+}
+_EXPECTED: dict[FindingKind, str] = {
+    "wrong": "both builds of one model compute the same values",
+    "missing": "every output of the model is delivered",
+    "shape": "both builds deliver outputs of the same shape",
+    "dtype": "both builds deliver outputs of the same type",
+    "exception": "a valid model compiles and runs under every build setting",
+    "death": "the process survives, whatever the model",
+    "hang": "compilation and run come to an end",
+    "memory": "memory use stays in proportion to the model",
+}
+_RULES = {
+    "bits": "The two builds must agree in every bit here, and do not; no tolerance is involved.",
+    "exact": (
+        "Every value that reaches this output is only moved or compared, or is an integer small enough for the type "
+        "to hold it and all partial results. Every order of evaluation and every fusion must therefore give the same "
+        "bits, and rounding cannot explain any difference."
+    ),
+    "monte-carlo": (
+        "The unoptimised model was run again with relative noise of a few units in the last place on every use of a "
+        "float value (Monte-Carlo arithmetic). How far an element moves under that noise is how far rounding can "
+        "move it; the difference between the builds lies well outside."
+    ),
+    "fixed": "The largest difference exceeds a fixed threshold (Chebyshev distance); rounding was not weighed.",
+    "structure": "The outputs differ in presence, type or shape, which rounding cannot do.",
+    "status": "No values are compared: one build fails, which rounding cannot do.",
+}
+
+
+def title_of(stored: Stored) -> str:
+    """Return the issue's title, one line."""
+    signature = stored.finding.property.signature
+    where = f" at {signature.stage}" if signature.stage else ""
+    cause = ""
+    if signature.culprits:
+        cause = f" caused by {' + '.join(signature.culprits)}"
+    elif signature.text:
+        cause = f": {signature.text[:80]}"
+    return f"[{signature.target}] {_NOUN[signature.kind]}{where}{cause}"
+
+
+def render_issue(stored: Stored, model: str) -> str:
+    """Return the issue as markdown; `model` is the text form of the finding's program."""
+    finding, facts = stored.finding, stored.finding.facts
+    signature = finding.property.signature
+    known = facts.get("known")
+    text = _template().render(
+        title=title_of(stored),
+        message=_fenced("text", finding.message, MESSAGE_LIMIT, "finding.json"),
+        expected=_EXPECTED[signature.kind],
+        actual=_actual(stored),
+        builds=_builds(facts),
+        size=_size(facts),
+        model=_fenced("text", model, MODEL_LIMIT, "model.onnx"),
+        script=_fenced("python", stored.script, SCRIPT_LIMIT, "repro.py") if stored.script else "",
+        culprit=_culprit(stored),
+        versions=sorted({**facts.get("environment", {}), **stored.versions}.items()),
+        found=_found(stored),
+        rule=_RULES.get(facts.get("rule", ""), ""),
+        evidence=_evidence(facts),
+        known=f"{known.get('link', '')} {known.get('note', '')}".strip() if known else "",
+        signature=str(signature),
+        identifier=finding.identifier,
+        status=stored.status,
+        reproduced=facts.get("reproduced"),
+    )
+    printable = text.encode("utf-8", "backslashreplace").decode()
+    return re.sub(r"\n{3,}", "\n\n", printable).strip() + "\n"
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = files("miscompile.reports").joinpath("templates", "issue.md.j2").read_text("utf-8")
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    return environment.from_string(source)
+
+
+def _actual(stored: Stored) -> str:
+    facts, kind = stored.finding.facts, stored.finding.property.signature.kind
+    output = f" of output `{facts['output']}`" if facts.get("output") else ""
+    match kind:
+        case "wrong":
+            difference = facts.get("details", {}).get("difference")
+            size = f"; the largest difference is {difference:.6g}" if isinstance(difference, int | float) else ""
+            return f"the values{output} differ between the builds{size}"
+        case "missing" | "shape" | "dtype":
+            return f"an {_NOUN[kind]}{output}".replace("an missing", "a missing")
+        case "exception":
+            return "an error is raised (above)"
+        case "death":
+            return "the process dies (above)"
+        case "hang":
+            return "no end within the time limit (above)"
+        case "memory":
+            return "memory grows to the limit (above)"
+
+
+def _builds(facts: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for role, title in (("faulty", "Build at fault"), ("reference", "Held against")):
+        build = facts.get(role)
+        if build:
+            off = f", passes off: {', '.join(build['disabled'])}" if build["disabled"] else ""
+            plural = "" if build["threads"] == 1 else "s"
+            lines.append(
+                f"{title}: level `{build['level']}`, {build['threads']} thread{plural}, {build['device']}{off}"
+            )
+    return lines
+
+
+def _size(facts: Mapping[str, Any]) -> str:
+    nodes, before = facts.get("nodes"), facts.get("original_nodes")
+    if not nodes:
+        return "In text form (`model.onnx` beside this file):"
+    text = f"{nodes} node{'' if nodes == 1 else 's'}"
+    return f"{text}{f', reduced from {before}' if before and before != nodes else ''}, in text form:"
+
+
+def _culprit(stored: Stored) -> str:
+    culprits = stored.finding.property.signature.culprits
+    how = stored.finding.facts.get("attribution", "")
+    if not culprits and stored.status == "pending":
+        return "Not examined yet."
+    if not culprits:
+        return how or "No optional pass is to blame: the bug shows whatever passes are switched off, or none can be."
+    names = ", ".join(f"`{name}`" for name in culprits)
+    alone = "with this one off as well" if len(culprits) == 1 else "without any one of these"
+    text = f"{names}. With every other optional pass switched off the bug shows; {alone} it does not."
+    return f"{text} {how or 'Found by delta debugging over the pass switches of the compiler.'}"
+
+
+def _found(stored: Stored) -> str:
+    facts, recipe = stored.finding.facts, stored.finding.case.recipe
+    recipe = recipe or (stored.original.recipe if stored.original else {})
+    text = "Found by miscompile"
+    if "test" in facts:
+        text += f" in test {facts['test']}"
+    if "seed" in recipe:
+        text += f", seed {recipe['seed']}"
+    return f"{text}."
+
+
+def _evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    names = {
+        "feed": "input set that shows it, counted from 0",
+        "ratio": "difference over what rounding explains",
+        "difference": "largest difference",
+        "allowed": "difference that the rule allows",
+    }
+    details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key != "output"}
+    merged = {**details, **facts.get("evidence", {})}
+    return [(name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in merged.items()]
+
+
+def _fenced(language: str, text: str, limit: int, file: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    if len(text) > limit:
+        text = f"{text[:limit].rsplit(chr(10), 1)[0]}\n... cut here; `{file}` beside this text is whole"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,0 +1,126 @@
+"""The summary of a campaign: one value, shown as JSON and as a table for people."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from miscompile.findings.folder import Status, writing
+from miscompile.findings.store import Record, Store
+
+COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches_judged_benign")
+"""Counters that every summary shows, zero when nothing was counted; all others follow under `counters`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What came of a campaign so far, all its sessions together. `seconds` are wall-clock seconds."""
+
+    target: str
+    seed: int
+    tests: int
+    seconds: float
+    tests_per_second: float
+    invalid: int
+    unsupported: int
+    deaths: int
+    timeouts: int
+    mismatches_judged_benign: int
+    findings: tuple[Record, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    sessions: int = 1
+
+    def announced(self) -> tuple[Record, ...]:
+        """Return the findings that make a campaign's exit code 1: confirmed ones and ones still to be examined."""
+        return tuple(record for record in self.findings if record.status in ("confirmed", "pending"))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the summary as a JSON object; each finding has id, signature, kind, culprits, nodes, reproduced."""
+        data = asdict(self)
+        data["findings"] = [record_json(record) for record in self.findings]
+        return data
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    """Return one finding as it stands in `summary.json`."""
+    data = asdict(record)
+    return {"id": data.pop("identifier"), **data, "culprits": list(record.culprits)}
+
+
+def summarise(store: Store) -> Summary:
+    """Return the summary of what `store` holds."""
+    campaign, sessions, counters = store.campaign(), store.sessions(), store.counters()
+    seconds = sum(session[2] for session in sessions)
+    shown = {name: counters.get(name, 0) for name in COUNTERS}
+    return Summary(
+        target=campaign.target if campaign else "",
+        seed=campaign.seed if campaign else 0,
+        seconds=round(seconds, 3),
+        tests_per_second=round(shown["tests"] / seconds, 3) if seconds else 0.0,
+        findings=tuple(store.findings()),
+        versions=campaign.versions if campaign else {},
+        counters={name: value for name, value in counters.items() if name not in COUNTERS},
+        sessions=len(sessions),
+        **shown,
+    )
+
+
+def write_summary(out: Path, summary: Summary) -> Path:
+    """Write OUT/summary.json atomically; return its path. Raises StoreError when it cannot be written."""
+    path = out / "summary.json"
+    with writing(path):
+        fresh = path.with_name(".new-summary.json")
+        fresh.write_text(json.dumps(summary.as_json(), indent=2) + "\n", "utf-8")
+        fresh.replace(path)
+    return path
+
+
+_STYLES: dict[Status, str] = {"confirmed": "red", "pending": "yellow", "unconfirmed": "dim", "known": "dim"}
+
+
+def findings_table(records: Iterable[Record]) -> Table:
+    """Return the table of findings for a terminal."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("finding", "kind", "status"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("culprit passes, or what it says", overflow="fold", ratio=1)
+    for name in ("nodes", "seen", "repeats"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for record in records:
+        table.add_row(
+            record.identifier,
+            record.kind,
+            Text(record.status, style=_STYLES[record.status]),
+            Text(" + ".join(record.culprits) or record.message[:160]),
+            str(record.nodes or "?"),
+            str(record.duplicates + 1),
+            "yes" if record.reproduced else "no",
+        )
+    return table
+
+
+def summary_view(summary: Summary, out: Path) -> Group:
+    """Return the terminal's view of a summary: one line of figures, the findings, and where they lie."""
+    share = 1 - (summary.invalid + summary.unsupported) / summary.tests if summary.tests else 0.0
+    line = (
+        f"{summary.tests:,} tests in {summary.seconds:.0f} s ({summary.tests_per_second:.0f}/s), "
+        f"{share:.0%} taken by the compiler, {summary.deaths} deaths, {summary.timeouts} timeouts, "
+        f"{summary.mismatches_judged_benign} differences judged benign"
+    )
+    parts: list[Text | Table] = [Text(line)]
+    if summary.findings:
+        parts += [
+            Text(""),
+            findings_table(summary.findings),
+            Text(""),
+            Text(f"Issue texts and scripts: {out / 'findings'}"),
+        ]
+    else:
+        parts.append(Text("Nothing found."))
+    return Group(*parts)

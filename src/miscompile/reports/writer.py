@@ -1,0 +1,63 @@
+"""Issue texts into findings folders: on the spot while a campaign runs, and afterwards for those that lack one."""
+
+from pathlib import Path
+
+from miscompile.base.errors import MiscompileError
+from miscompile.core.case import Program
+from miscompile.core.events import Event, Found
+from miscompile.findings.folder import add_file, identifiers, load
+from miscompile.graph.read import read
+from miscompile.graph.text.printer import print_model
+from miscompile.reports.issue import render_issue
+
+
+def model_text(program: Program) -> str:
+    """Return the text form of a program; of one that cannot be read, a line that says why."""
+    if program.kind != "onnx":
+        return f"(a program of kind {program.kind} has no text form)"
+    try:
+        return print_model(read(program.payload))
+    except MiscompileError as error:
+        return f"({error})"
+
+
+def write_issue(out: Path, identifier: str) -> str:
+    """Render the issue of a stored finding, put it into its folder as `issue.md`, and return the text.
+
+    Raises StoreError when there is no such finding or its folder cannot be read or written.
+    """
+    stored = load(out, identifier)
+    text = render_issue(stored, model_text(stored.finding.case.program))
+    add_file(out, identifier, "issue.md", text)
+    return text
+
+
+def write_missing_issues(out: Path) -> list[str]:
+    """Write the issue of every finding that has none: a kill can come between finding and issue.
+
+    Returns a line for each finding whose folder is damaged or cannot be written.
+    """
+    problems = []
+    for identifier in identifiers(out):
+        try:
+            if not load(out, identifier).issue:
+                write_issue(out, identifier)
+        except MiscompileError as error:
+            problems.append(str(error))
+    return problems
+
+
+class IssueWriter:
+    """Listener that writes `issue.md` as soon as a finding is announced."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self.problems: list[str] = []
+
+    def on(self, event: Event) -> None:
+        """Write the issue of a fresh finding; what goes wrong is noted in `problems`, as listeners must not raise."""
+        if isinstance(event, Found) and event.fresh:
+            try:
+                write_issue(self._out, event.finding.identifier)
+            except MiscompileError as error:
+                self.problems.append(str(error))

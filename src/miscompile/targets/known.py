@@ -1,0 +1,71 @@
+"""`known.toml`: a target's expected rejections and known bugs, as data with links.
+
+[[rejection]]
+status = "unsupported"            # or "rejected"
+pattern = "Could not find an implementation for"   # regular expression, searched in "Kind: message"
+reason = "no kernel for this operator and type"
+
+[[bug]]
+signature = "onnxruntime:wrong:MatMulAddFusion"      # prefix of a finding's signature
+link = "https://github.com/..."
+note = "what is wrong, in a line"
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from miscompile.base.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A lawful refusal: messages that match `pattern` are no bugs."""
+
+    status: Literal["unsupported", "rejected"]
+    pattern: "re.Pattern[str]"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBug:
+    """A bug with an upstream issue: counted, not announced."""
+
+    signature: str
+    link: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Everything expected of one target."""
+
+    rejections: tuple[Rejection, ...]
+    bugs: tuple[KnownBug, ...]
+
+    def rejection(self, kind: str, message: str) -> Rejection | None:
+        """Return the first rejection that matches an error of class `kind`, None when it is unexpected."""
+        text = f"{kind}: {message}"
+        return next((entry for entry in self.rejections if entry.pattern.search(text)), None)
+
+    def bug(self, signature: str) -> KnownBug | None:
+        """Return the known bug that `signature` belongs to, None when it is new."""
+        return next((entry for entry in self.bugs if signature.startswith(entry.signature)), None)
+
+
+@cache
+def known(target: str) -> Known:
+    """Read `known.toml` of the target called `target`. Raises SpecError when an entry is malformed."""
+    data = tomllib.loads(files("miscompile.targets").joinpath(target, "known.toml").read_text("utf-8"))
+    try:
+        rejections = tuple(
+            Rejection(entry["status"], re.compile(entry["pattern"], re.DOTALL), entry["reason"])
+            for entry in data.get("rejection", ())
+        )
+        bugs = tuple(KnownBug(entry["signature"], entry["link"], entry["note"]) for entry in data.get("bug", ()))
+    except (KeyError, re.error) as error:
+        raise SpecError(f"known.toml of target {target} is malformed: {error}") from None
+    return Known(rejections, bugs)

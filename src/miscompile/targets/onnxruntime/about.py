@@ -1,0 +1,48 @@
+"""What is known of ONNX Runtime without importing it.
+
+Pass names are those of the graph transformers and rewrite rules that answer to `disabled_optimizers`; unknown names
+are ignored by the library, so a name that a version lacks does no harm. Transformers that always run
+(CastFloat16Transformer, EnsureUniqueDQForNodeUnit, ...) cannot be switched off and are left out, and so
+are the two rule-based transformers, which are only the frames that the rewrite rules run in.
+"""
+
+from miscompile.targets.about import About
+
+_LEVEL_1 = (
+    "DoubleQDQPairsRemover ConstantSharing CommonSubexpressionElimination ConstantFolding "
+    "MatMulAddFusion ReshapeFusion FreeDimensionOverrideTransformer SliceConcatToSpaceToDepthFusion GeluFusionL1 "
+    "LayerNormFusionL1 QDQPropagationTransformer WeightBiasQuantization WhereDummyDq TransposeOptimizer"
+).split()
+_RULES = (
+    "EliminateIdentity EliminateSlice UnsqueezeElimination EliminateDropout ExpandElimination CastElimination "
+    "CastChainElimination PreShapeNodeElimination NoopElimination DivMulFusion FuseReluClip GemmSumFusion "
+    "GemmTransposeFusion NotWhereFusion ConvAddFusion ConvMulFusion ConvBNFusion Pad_Fusion "
+    "MatMul_BatchNormalization_Fusion LabelEncoderFusion ClipQuantRewrite ReluQuantRewrite"
+).split()
+_LEVEL_2 = (
+    "TransposeOptimizer_CPUExecutionProvider QDQS8ToU8Transformer QDQSelectorActionTransformer "
+    "GemmActivationFusion MatMulIntegerToFloatFusion DynamicQuantizeMatMulFusion ConvActivationFusion GeluFusionL2 "
+    "LayerNormFusionL2 SimplifiedLayerNormFusion AttentionFusion EmbedLayerNormFusion GatherSliceToSplitFusion "
+    "GatherToSliceFusion MatmulTransposeFusion BiasGeluFusion GroupQueryAttentionFusion SkipLayerNormFusion "
+    "BiasSkipLayerNormFusion FastGeluFusion QuickGeluFusion BiasSoftmaxFusion BiasDropoutFusion MatMulScaleFusion "
+    "MatMulActivationFusion MatMulNBitsFusion GroupQueryAttentionPreNormFusion QDQFinalCleanupTransformer"
+).split()
+_LAYOUT = "NchwcTransformer NhwcTransformer ConvAddActivationFusion FuseFp16InitializerToFp32NodeTransformer".split()
+
+ABOUT = About(
+    name="onnxruntime",
+    title="ONNX Runtime (CPU)",
+    kinds=("onnx",),
+    levels=("off", "basic", "extended", "layout", "full"),
+    adapter="miscompile.targets.onnxruntime.adapter:OnnxRuntime",
+    script="miscompile.targets.onnxruntime.script:TEMPLATE",
+    distributions=("onnxruntime",),
+    max_opset=22,
+    max_ir_version=10,
+    passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
+    twins=(
+        ("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),
+        ("LayerNormFusionL1", "LayerNormFusionL2"),
+        ("GeluFusionL1", "GeluFusionL2"),
+    ),
+)

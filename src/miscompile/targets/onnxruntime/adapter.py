@@ -1,0 +1,112 @@
+"""ONNX Runtime in the worker.
+
+Sessions are made through the extension module instead of the `InferenceSession` wrapper, whose checks cost as much as a
+small graph's compilation. Without memory arena and memory pattern a session builds and runs faster.
+"""
+
+import ctypes
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from onnxruntime.capi import _pybind_state as native
+
+from miscompile.base.dtypes import BY_CODE, DTYPES
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor, numpy_name
+from miscompile.targets.onnxruntime.about import ABOUT
+
+_LEVELS = {
+    "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "layout": getattr(ort.GraphOptimizationLevel, "ORT_ENABLE_LAYOUT", ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED),
+    "full": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+_MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
+_SILENT, _VERBOSE = 4, 0
+
+
+class OnnxRuntime:
+    """Builds sessions of the CPU execution provider."""
+
+    def __init__(self) -> None:
+        ort.disable_telemetry_events()
+        ort.set_default_logger_severity(_SILENT)
+
+    def build(self, program: Program, build: Build) -> "OnnxSession":
+        """Compile `program`; passes named in `build.disabled` stay off."""
+        options = ort.SessionOptions()
+        options.graph_optimization_level = _LEVELS[build.level]
+        options.intra_op_num_threads = build.threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _VERBOSE if build.observe else _SILENT
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        session = native.InferenceSession(options, program.payload, False, False)
+        session.initialize_session(["CPUExecutionProvider"], [{}], set(build.disabled))
+        return OnnxSession(session, program)
+
+    def passes(self) -> tuple[str, ...]:
+        """Names that `disabled_optimizers` knows."""
+        return ABOUT.passes
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Transformers that report a modification in the verbose log, each once, in order."""
+        return tuple(dict.fromkeys(_MODIFIED.findall(log)))
+
+
+class OnnxSession:
+    """A built session."""
+
+    def __init__(self, session: Any, program: Program) -> None:  # noqa: ANN401 - an extension type
+        self._session = session
+        self._inputs = [port.name for port in program.inputs]
+        self._outputs = [port.name for port in program.outputs]
+        plain = all(_plain(port.dtype) for port in (*program.inputs, *program.outputs))
+        self._call: Callable[[Feed], tuple[Tensor | None, ...]] = self._run_arrays if plain else self._run_values
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        return self._call(feed)
+
+    def _run_arrays(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        feeds = {name: tensor.array for name, tensor in zip(self._inputs, feed, strict=True)}
+        results = self._session.run(self._outputs, feeds, None)
+        return tuple(None if result is None else _wrap(np.asarray(result)) for result in results)
+
+    def _run_values(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        feeds = {name: _to_value(tensor) for name, tensor in zip(self._inputs, feed, strict=True)}
+        results = self._session.run_with_ort_values(feeds, self._outputs, None)
+        return tuple(None if not result.has_value() else _from_value(result) for result in results)
+
+
+def _plain(dtype: str) -> bool:
+    """Tell whether numpy itself has this element type."""
+    return DTYPES[dtype].storage.name == dtype or dtype == "string"
+
+
+def _wrap(array: "np.ndarray[Any, Any]") -> Tensor:
+    return Tensor(numpy_name(array.dtype), array)
+
+
+def _to_value(tensor: Tensor) -> Any:  # noqa: ANN401 - an extension type
+    if _plain(tensor.dtype):
+        return ort.OrtValue.ortvalue_from_numpy(tensor.array)._ortvalue
+    code = DTYPES[tensor.dtype].code
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(tensor.array), code)._ortvalue
+
+
+def _from_value(value: Any) -> Tensor:  # noqa: ANN401 - an extension type
+    """Read a result; types that numpy lacks are copied from memory, because the binding refuses to convert them."""
+    dtype = BY_CODE[value.element_type()].name
+    if _plain(dtype):
+        return Tensor(dtype, np.asarray(value.numpy()))
+    shape, storage = tuple(value.shape()), DTYPES[dtype].storage
+    size = math.prod(shape) * storage.itemsize
+    data = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return Tensor(dtype, np.frombuffer(data, storage).reshape(shape))

@@ -1,0 +1,88 @@
+"""The worker's side of the toy compiler: read, optimise, interpret."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.base.errors import SpecError
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Array, Tensor, numpy_name
+from miscompile.targets.toy.bugs import parse_bugs
+from miscompile.targets.toy.ir import Code, ToyError, Type
+from miscompile.targets.toy.kernels.table import evaluate
+from miscompile.targets.toy.passes.pipeline import PASSES, optimise
+from miscompile.targets.toy.reader import read
+
+LEVELS = ("off", "basic", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class ToySession:
+    """A compiled program, ready to be interpreted any number of times."""
+
+    code: Code
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Interpret the program on `feed`; return fresh tensors in the order of the graph outputs.
+
+        An output that no call defines is None. Raises ToyError when `feed` does not fit the program's inputs, and
+        whatever a kernel raises.
+        """
+        values: dict[str, Array] = dict(self.code.constants)
+        values.update(self._bind(feed))
+        for call in self.code.calls:
+            args = tuple(values[name] if name else None for name in call.inputs)
+            values.update(zip(call.outputs, evaluate(call, args), strict=False))
+        return tuple(_tensor(values.get(name)) for name in self.code.outputs)
+
+    def _bind(self, feed: Feed) -> dict[str, Array]:
+        if len(feed) != len(self.code.inputs):
+            raise ToyError(f"toy wants {len(self.code.inputs)} inputs, got {len(feed)}")
+        for name, tensor in zip(self.code.inputs, feed, strict=True):
+            wanted = self.code.types[name]
+            if not _fits(tensor.array, wanted):
+                raise ToyError(f"toy wants {wanted.dtype}{wanted.shape} for '{name}', got {tensor.dtype}{tensor.shape}")
+        return {name: tensor.array for name, tensor in zip(self.code.inputs, feed, strict=True)}
+
+
+def _fits(array: Array, wanted: Type) -> bool:
+    if array.dtype != wanted.dtype:
+        return False
+    shape = wanted.shape
+    return shape is None or (
+        len(shape) == array.ndim and all(size in (None, given) for size, given in zip(shape, array.shape, strict=True))
+    )
+
+
+def _tensor(array: Array | None) -> Tensor | None:
+    return None if array is None else Tensor(numpy_name(array.dtype), np.array(array, order="C"))
+
+
+class ToyAdapter:
+    """The toy as a target. Option `bugs` names the planted faults to switch on (`bugs.py`); none is the default."""
+
+    def __init__(self, bugs: str = "none") -> None:
+        self._bugs = parse_bugs(bugs)
+        self._fired: tuple[str, ...] = ()
+
+    def build(self, program: Program, build: Build) -> ToySession:
+        """Compile `program`; levels are off, basic and full, `build.disabled` switches passes off by name.
+
+        Raises ToyUnsupported and ToyError for models it lacks or cannot read, SpecError for an unknown level.
+        """
+        if build.level not in LEVELS:
+            raise SpecError(f"toy has no level '{build.level}'; it has: {', '.join(LEVELS)}")
+        self._fired = ()
+        code = read(program.payload)
+        self._fired = optimise(code, build.level, build.disabled, self._bugs)
+        return ToySession(code)
+
+    def passes(self) -> tuple[str, ...]:
+        """Names of all passes, in the order of the pipeline."""
+        return tuple(entry.name for entry in PASSES)
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Names of the passes that changed the program of the last build; the adapter knows without its log."""
+        del log
+        return self._fired

@@ -1,0 +1,32 @@
+"""Kernels that are wrong on purpose. Only a fault that is switched on makes a call of one."""
+
+import numpy as np
+
+from miscompile.core.tensor import Array
+from miscompile.targets.toy.ir import Call
+from miscompile.targets.toy.kernels.elementwise import Args, Kernel
+from miscompile.targets.toy.kernels.reduction import reduction
+
+
+def _clamped_sub(_: Call, args: Args) -> Array:
+    """Fault unsigned_sub_clamped."""
+    return np.asarray(np.where(args[0] < args[1], args[0].dtype.type(0), args[0] - args[1]))
+
+
+def _one_bit_add(_: Call, args: Args) -> Array:
+    """Fault bool_or_as_add: one and one make zero."""
+    return np.asarray(np.logical_xor(args[0], args[1]))
+
+
+def _reciprocal_mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """Fault mean_by_reciprocal: the fixed-point reciprocal of the count is rounded down."""
+    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    total = np.sum(x, axes, dtype=np.int64, keepdims=True)
+    return np.asarray((total * (65536 // max(count, 1))) >> 16)
+
+
+KERNELS: dict[str, Kernel] = {
+    "ClampedSub": _clamped_sub,
+    "OneBitAdd": _one_bit_add,
+    "ReciprocalMean": reduction(_reciprocal_mean),
+}

@@ -1,0 +1,30 @@
+"""The choice of kernels: calls become calls of specialised kernels that compute the same."""
+
+from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.passes.rewriting import kind_of
+
+
+def select_kernel(code: Code, call: Call, bugs: Bugs) -> bool:
+    """Pick the Gather that skips the wrapping of indices, and the bitwise Or for bool."""
+    if call.op == "Gather":
+        indices = code.constant(call.inputs[1])
+        safe = indices is not None and bool((indices >= 0).all())
+        return _become(code, call, "CheckedGather") if safe or "checked_gather" in bugs else False
+    if call.op == "Or":
+        return _become(code, call, "OneBitAdd" if "bool_or_as_add" in bugs else "BitwiseOr")
+    if call.op == "Sub" and "unsigned_sub_clamped" in bugs and kind_of(code, call.out) == "u":
+        return _become(code, call, "ClampedSub")
+    return False
+
+
+def _become(code: Code, call: Call, op: str) -> bool:
+    code.swap(call, Call(op, call.inputs, call.outputs, call.attributes))
+    return True
+
+
+def lower(code: Code, bugs: Bugs) -> None:
+    """Last step of every optimised build; no pass, so nothing switches it off. Hosts mean_by_reciprocal."""
+    if "mean_by_reciprocal" in bugs:
+        for call in list(code.calls):
+            if call.op == "ReduceMean" and kind_of(code, call.inputs[0]) in ("i", "u"):
+                _become(code, call, "ReciprocalMean")

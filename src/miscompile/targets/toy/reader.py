@@ -1,0 +1,158 @@
+"""From the bytes of a ModelProto to the toy's program. The only module of the toy that knows onnx."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner, numpy_helper, shape_inference
+
+from miscompile.base.dtypes import BY_CODE, DTYPES
+from miscompile.core.tensor import Array
+from miscompile.targets.toy.ir import Call, Code, ToyError, ToyUnsupported, Type
+from miscompile.targets.toy.kernels.table import check_form
+
+DTYPES_OF_TOY = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                 "uint64", "bool")  # fmt: skip
+"""Element types that the toy computes with: those that numpy has."""
+
+MIN_OPSET, MAX_OPSET = 13, 23
+
+
+def read(payload: bytes) -> Code:
+    """Parse, check and lower a serialised ModelProto.
+
+    Raises ToyUnsupported for an operator, element type, opset or construct that the toy lacks, and ToyError for a
+    model that is broken: bytes that do not parse, values without definition, types that contradict their operator.
+    """
+    try:
+        model = onnx.load_model_from_string(payload)
+        if model.functions:
+            model = inliner.inline_local_functions(model)
+    except Exception as error:  # noqa: BLE001 - protobuf and onnx raise types of their own for broken bytes
+        raise _broken(error) from None
+    _check_support(model)
+    try:
+        model = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise _broken(error) from None
+    return _lower(model.graph)
+
+
+def _broken(error: Exception) -> ToyError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ToyError(f"toy cannot read this model: {lines[0]}")
+
+
+def _check_support(model: Any) -> None:  # noqa: ANN401 - a protobuf message
+    versions = {entry.domain: entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")}
+    for version in versions.values():
+        if not MIN_OPSET <= version <= MAX_OPSET:
+            raise ToyUnsupported(f"opset {version}; it knows {MIN_OPSET} to {MAX_OPSET}")
+    if model.graph.sparse_initializer:
+        raise ToyUnsupported("sparse initializers")
+    for node in model.graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            raise ToyUnsupported(f"{node.domain}.{node.op_type}")
+        if node.op_type != "Constant":
+            check_form(Call(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+        if not versions:
+            raise ToyError("toy cannot read this model: it imports no opset of the standard domain")
+
+
+def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
+    constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
+    types = {name: Type(value.dtype, tuple(value.shape)) for name, value in constants.items()}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.name not in constants:
+            types[info.name] = _type(info)
+    calls = []
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants[node.output[0]] = value = _constant(node)
+            types[node.output[0]] = Type(value.dtype, tuple(value.shape))
+        else:
+            calls.append(Call(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+    inputs = tuple(info.name for info in graph.input if info.name not in constants)
+    outputs = [info.name for info in graph.output]
+    _check_definitions(inputs, outputs, calls, constants)
+    return Code(inputs, outputs, calls, constants, types)
+
+
+def _check_definitions(inputs: Iterable[str], outputs: list[str], calls: list[Call], constants: Iterable[str]) -> None:
+    """Raise ToyError unless every value is defined exactly once, before its use, and something leaves the program."""
+    if not outputs:
+        raise ToyError("toy cannot read this model: it has no outputs")
+    defined = {*inputs, *constants}
+    for call in calls:
+        for name in call.inputs:
+            if name and name not in defined:
+                raise ToyError(f"toy cannot read this model: value '{name}' is used before it is defined")
+        for name in call.outputs:
+            if name in defined:
+                raise ToyError(f"toy cannot read this model: value '{name}' is defined twice")
+        defined.update(filter(None, call.outputs))
+    for name in outputs:
+        if name not in defined:
+            raise ToyError(f"toy cannot read this model: output '{name}' is not defined")
+
+
+def _dtype(code: int) -> "np.dtype[Any]":
+    found = BY_CODE.get(code)
+    if found is None or found.name not in DTYPES_OF_TOY:
+        raise ToyUnsupported(f"element type {found.name if found else code}")
+    return DTYPES[found.name].storage
+
+
+def _array(tensor: Any) -> Array:  # noqa: ANN401 - a protobuf message
+    dtype = _dtype(tensor.data_type)
+    try:
+        return np.asarray(numpy_helper.to_array(tensor), dtype)
+    except (ValueError, TypeError) as error:
+        raise _broken(error) from None
+
+
+def _type(info: Any) -> Type:  # noqa: ANN401 - a protobuf message
+    if info.type.WhichOneof("value") != "tensor_type":
+        raise ToyUnsupported(f"values of kind {info.type.WhichOneof('value')}")
+    body = info.type.tensor_type
+    dtype = _dtype(body.elem_type)
+    if not body.HasField("shape"):
+        return Type(dtype, None)
+    return Type(dtype, tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in body.shape.dim))
+
+
+def _constant(node: Any) -> Array:  # noqa: ANN401 - a protobuf message
+    attributes = _attributes(node.attribute)
+    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64)):
+        if name in attributes:
+            return np.array(attributes[name], dtype)
+    if "value_ints" in attributes:
+        return np.array(attributes["value_ints"], np.int64)
+    if "value" not in attributes:
+        raise ToyUnsupported("this form of Constant")
+    value = attributes["value"]
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+def _attributes(protos: Any) -> dict[str, Any]:  # noqa: ANN401 - protobuf messages
+    found: dict[str, Any] = {}
+    for proto in protos:
+        if proto.type == onnx.AttributeProto.INT:
+            found[proto.name] = int(proto.i)
+        elif proto.type == onnx.AttributeProto.FLOAT:
+            found[proto.name] = float(proto.f)
+        elif proto.type == onnx.AttributeProto.STRING:
+            found[proto.name] = proto.s.decode("utf-8", "replace")
+        elif proto.type == onnx.AttributeProto.INTS:
+            found[proto.name] = tuple(map(int, proto.ints))
+        elif proto.type == onnx.AttributeProto.FLOATS:
+            found[proto.name] = tuple(map(float, proto.floats))
+        elif proto.type == onnx.AttributeProto.TENSOR:
+            found[proto.name] = _array(proto.t)
+        else:
+            raise ToyUnsupported(f"attributes such as {proto.name}")
+    if isinstance(found.get("to"), int):
+        found["to"] = _dtype(found["to"])
+    return found

@@ -1,0 +1,126 @@
+"""Bisection over passes: the minimal set that must be on for a violation to show."""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise
+
+from miscompile.base.rng import stream
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Runner
+from miscompile.core.verdict import Violated
+from miscompile.oracles.pair import BuildPair
+from miscompile.triage.examine import Remembering, examine_fully
+from miscompile.triage.signature import Symptom, similar, symptom_of
+
+Twins = Sequence[Sequence[str]]
+"""Groups of passes that stand in for each other."""
+
+
+def culprits(
+    case: Case,
+    pair: BuildPair,
+    runner: Runner,
+    passes: Iterable[str],
+    twins: Twins,
+    rng: random.Random,
+    fired: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Return the smallest set of passes that suffices for the violation, all others being off; sorted by name.
+
+    The violation must keep its kind, stage and message. The set is 1-minimal: without any one member the
+    violation is gone. Twins are switched together and a group is called by its first member, so that the name
+    does not depend on which twin happened to fire; `expand` gives all members back. Passes that the faulty build
+    has off anyway stay off. `fired` names passes seen to change this program; they are tried first.
+
+    Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show.
+    """
+    search = _Search(case, pair, runner, tuple(passes), twins, rng)
+    groups = search.groups
+    if not groups or not search.start() or search.shows(()):
+        return ()
+    lively = [group for group in groups if not set(expand((group,), twins)).isdisjoint(fired)]
+    if lively and len(lively) < len(groups) and search.shows(lively):
+        groups = lively
+    return tuple(sorted(minimise(groups, search.shows)))
+
+
+def expand(names: Iterable[str], twins: Twins) -> frozenset[str]:
+    """Return `names` with every twin of each."""
+    found = set(names)
+    for group in twins:
+        if not found.isdisjoint(group):
+            found.update(group)
+    return frozenset(found)
+
+
+def only(pair: BuildPair, on: Iterable[str], passes: Iterable[str], twins: Twins) -> BuildPair:
+    """Return `pair` with all of `passes` off in the faulty build, but for `on` and their twins."""
+    return pair.with_disabled(pair.faulty.disabled | (frozenset(passes) - expand(on, twins)))
+
+
+def minimise(names: Sequence[str], shows: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Delta debugging (Zeller and Hildebrandt's ddmin): return a 1-minimal subsequence of `names` that shows.
+
+    `shows(names)` must hold. Deterministic; asks about the parts first, then about what is left without each.
+    """
+    best, parts = list(names), 2
+    while len(best) > 1:
+        chunks = _split(best, parts)
+        found = next((chunk for chunk in chunks if shows(chunk)), None)
+        if found is not None:
+            best, parts = found, 2
+            continue
+        rests = [[name for name in best if name not in set(chunk)] for chunk in chunks] if parts > 2 else []
+        found = next((rest for rest in rests if shows(rest)), None)
+        if found is not None:
+            best, parts = found, max(parts - 1, 2)
+        elif parts >= len(best):
+            break
+        else:
+            parts = min(len(best), 2 * parts)
+    return best
+
+
+def _split(items: Sequence[str], parts: int) -> list[list[str]]:
+    bounds = [len(items) * place // parts for place in range(parts + 1)]
+    return [list(items[low:high]) for low, high in pairwise(bounds) if low < high]
+
+
+class _Search:
+    """Owns the predicate: is the violation still the same with just these groups on?"""
+
+    def __init__(
+        self, case: Case, pair: BuildPair, runner: Runner, passes: tuple[str, ...], twins: Twins, rng: random.Random
+    ) -> None:
+        self.case, self.pair, self.passes, self.twins = case, pair, passes, twins
+        self.runner = Remembering(runner)
+        self.seed = rng.getrandbits(64)
+        self.groups = _groups((name for name in passes if name not in pair.faulty.disabled), twins)
+        self.wanted: Symptom | None = None
+        self.known: dict[frozenset[str], bool] = {}
+
+    def start(self) -> bool:
+        """Note the violation of the full build; False when there is none."""
+        self.wanted = self._symptom(self.pair)
+        return self.wanted is not None
+
+    def shows(self, on: Sequence[str]) -> bool:
+        """Tell whether the violation shows with exactly the groups `on` switched on."""
+        pair = only(self.pair, on, self.passes, self.twins)
+        if pair.faulty.disabled not in self.known:
+            found = self._symptom(pair)
+            same = found is not None and self.wanted is not None and similar(found, self.wanted)
+            self.known[pair.faulty.disabled] = same
+        return self.known[pair.faulty.disabled]
+
+    def _symptom(self, pair: BuildPair) -> Symptom | None:
+        seen = examine_fully(self.case, pair, self.runner, stream(self.seed, "bisect"))
+        outcome: Outcome | None = seen.faulty
+        return symptom_of(seen.verdict.evidence, outcome) if isinstance(seen.verdict, Violated) else None
+
+
+def _groups(passes: Iterable[str], twins: Twins) -> list[str]:
+    """Return one name for each group, in the order of `passes`: the group's first member, or the lone pass."""
+    first = {name: group[0] for group in reversed(list(twins)) for name in group}
+    return list(dict.fromkeys(first.get(name, name) for name in passes))

@@ -1,0 +1,78 @@
+"""Confirmation: does a standalone script show its bug in a fresh process, every time?"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from miscompile.triage.script import DIES, SHOWS
+
+_TAIL = 4000
+_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptResult:
+    """What came of a script: the bug `shows`, is `absent`, or the script itself is `broken` (or did not end).
+
+    `code` is the exit status, negative for a signal, None when it was stopped after its `seconds`.
+    """
+
+    status: Literal["shows", "absent", "broken"]
+    code: int | None
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def run_script(path: Path, python: str = sys.executable, seconds: float = 60) -> ScriptResult:
+    """Run the script at `path` in a fresh interpreter for at most `seconds`.
+
+    An exit status of 1 counts only after the script's own announcement, because an import error exits with 1 as
+    well; a death counts only after the script said that the next step kills it.
+    """
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            [python, "-I", str(path)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as stopped:
+        out, err = _text(stopped.stdout), _text(stopped.stderr)
+        return ScriptResult("broken", None, out, err, time.monotonic() - start)
+    status = _status(done.returncode, done.stdout)
+    return ScriptResult(status, done.returncode, done.stdout[-_TAIL:], done.stderr[-_TAIL:], time.monotonic() - start)
+
+
+def confirm(path: Path, python: str = sys.executable, seconds: float = 60) -> tuple[ScriptResult, ...]:
+    """Run the script three times, and stop at the first time that does not show the bug."""
+    results: list[ScriptResult] = []
+    while len(results) < _TIMES and all(result.status == "shows" for result in results):
+        results.append(run_script(path, python, seconds))
+    return tuple(results)
+
+
+def confirmed(results: tuple[ScriptResult, ...]) -> bool:
+    """Tell whether the bug showed every time."""
+    return len(results) == _TIMES and all(result.status == "shows" for result in results)
+
+
+def _status(code: int, stdout: str) -> Literal["shows", "absent", "broken"]:
+    lines = stdout.splitlines()
+    if code == 0:
+        return "absent"
+    if any(line.startswith(SHOWS) for line in lines):
+        return "shows" if code == 1 else "broken"
+    return "shows" if any(line.startswith(DIES) for line in lines) and code != 1 else "broken"
+
+
+def _text(data: bytes | str | None) -> str:
+    """What a stopped process had written; subprocess gives bytes here even in text mode."""
+    return (data.decode(errors="replace") if isinstance(data, bytes) else data or "")[-_TAIL:]

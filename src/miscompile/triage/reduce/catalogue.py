@@ -1,0 +1,40 @@
+"""The standard reductions, in the order in which they are tried: what removes most for one run comes first."""
+
+from miscompile.triage.reduce.attributes import FewerAttributes, PlainerAttributes
+from miscompile.triage.reduce.capture import Capture
+from miscompile.triage.reduce.cuts import BackCut, FrontCut
+from miscompile.triage.reduce.dtypes import PlainerTypes
+from miscompile.triage.reduce.inlining import InlineFunctions, OneBranch
+from miscompile.triage.reduce.inputs import ConstantNodes, Frozen, OneFeed, SharedConstants
+from miscompile.triage.reduce.names import ShortNames
+from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, SameOperand, Shortcut
+from miscompile.triage.reduce.outputs import FewerOutputs
+from miscompile.triage.reduce.reduction import Reduction
+from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
+from miscompile.triage.reduce.values import PlainerValues
+
+
+def standard(capture: Capture) -> tuple[Reduction, ...]:
+    """Return the standard reductions; `capture` serves those that need to know inner values."""
+    return (
+        OneFeed(),
+        FewerOutputs(),
+        BackCut(),
+        FrontCut(capture),
+        ConstantNodes(),
+        Bypass(),
+        InlineFunctions(),
+        OneBranch(),
+        Shortcut(),
+        BypassInBodies(),
+        SameOperand(),
+        Frozen(),
+        SharedConstants(),
+        FewerAttributes(),
+        LowerRanks(),
+        SmallerSizes(),
+        PlainerTypes(),
+        PlainerValues(),
+        PlainerAttributes(),
+        ShortNames(),
+    )

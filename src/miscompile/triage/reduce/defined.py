@@ -1,0 +1,99 @@
+"""Is a draft still well defined? Undefined behaviour that a reduction brings in must never pass for a bug.
+
+The check is concrete: it looks at the values that flow, as far as they are known. Sources: the operator pages of
+the ONNX documentation (Div, Mod, BitShift, Gather, Cast and their kin).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.base.dtypes import BY_CODE, DTYPES
+from miscompile.core.tensor import Tensor
+from miscompile.graph.model import Node
+from miscompile.triage.reduce.capture import Capture
+from miscompile.triage.reduce.draft import Draft
+
+Known = Mapping[str, Tensor]
+
+_INDEXED = {"Gather": "axis", "GatherElements": "axis", "ScatterElements": "axis"}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Decides whether a draft is well defined on all its feeds."""
+
+    capture: Capture
+
+    def __call__(self, draft: Draft) -> bool:
+        """Return False when a node of the main graph is seen to meet undefined behaviour."""
+        return all(
+            _RULES[node.op](node, known)
+            for known in self.capture(draft)
+            for node in draft.graph.nodes
+            if node.op in _RULES and not node.domain
+        )
+
+
+def _value(node: Node, known: Known, place: int) -> Tensor | None:
+    return known.get(node.inputs[place]) if place < len(node.inputs) else None
+
+
+def _division(node: Node, known: Known) -> bool:
+    """Integers must not be divided by zero, nor the smallest one by -1."""
+    dividend, divisor = _value(node, known, 0), _value(node, known, 1)
+    if divisor is None or divisor.array.dtype.kind not in "iu" or DTYPES[divisor.dtype].kind == "float":
+        return True
+    if (divisor.array == 0).any():
+        return False
+    if dividend is None or divisor.array.dtype.kind != "i" or not (divisor.array == -1).any():
+        return True
+    return not (dividend.array == DTYPES[dividend.dtype].low).any()
+
+
+def _shift(node: Node, known: Known) -> bool:
+    amount = _value(node, known, 1)
+    return amount is None or not (amount.array >= DTYPES[amount.dtype].bits).any()
+
+
+def _index(node: Node, known: Known) -> bool:
+    data, indices = _value(node, known, 0), _value(node, known, 1)
+    if data is None or indices is None or not indices.array.size:
+        return True
+    attribute = node.attributes.get(_INDEXED[node.op])
+    axis = 0 if attribute is None else int(attribute.value)
+    if not -len(data.shape) <= axis < len(data.shape):
+        return False
+    size = data.shape[axis]
+    inside = bool(((indices.array >= -size) & (indices.array < size)).all())
+    return inside and (node.op != "ScatterElements" or _distinct(indices, axis, size))
+
+
+def _distinct(indices: Tensor, axis: int, size: int) -> bool:
+    """Whoever writes one place twice leaves the result open."""
+    lines = np.moveaxis(indices.array % max(size, 1), axis, -1).reshape(-1, indices.shape[axis])
+    return all(np.unique(line).size == line.size for line in lines)
+
+
+def _cast(node: Node, known: Known) -> bool:
+    """A float outside the integer type's range has no defined conversion."""
+    value, to = _value(node, known, 0), node.attributes.get("to")
+    if value is None or to is None or to.kind != "int" or DTYPES[value.dtype].kind != "float":
+        return True
+    goal = BY_CODE[int(to.value)]
+    if goal.kind not in ("int", "uint"):
+        return True
+    numbers = value.numbers().astype(np.float64)
+    return bool(((numbers > goal.low - 1) & (numbers < goal.high + 1)).all())
+
+
+_RULES: Mapping[str, Callable[[Node, Known], bool]] = {
+    "Div": _division,
+    "Mod": _division,
+    "BitShift": _shift,
+    "Gather": _index,
+    "GatherElements": _index,
+    "ScatterElements": _index,
+    "Cast": _cast,
+}

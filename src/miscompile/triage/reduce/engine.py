@@ -1,0 +1,222 @@
+"""The reduction engine: the one object that asks whether a candidate still shows the bug.
+
+Reductions only propose. The engine tidies a candidate, skips it when it was seen before or is not smaller, checks
+that it is a valid and well-defined model, asks the oracle, and remembers the best. What a reduction's author must
+know stands at `Reduction`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from miscompile.base.errors import MiscompileError, ModelError
+from miscompile.base.rng import stream
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Oracle, Runner
+from miscompile.core.verdict import Evidence, Violated
+from miscompile.graph.check import check
+from miscompile.triage.examine import Examination, examine_fully
+from miscompile.triage.reduce.capture import ReferenceCapture
+from miscompile.triage.reduce.catalogue import standard
+from miscompile.triage.reduce.cost import Cost, cost_of
+from miscompile.triage.reduce.defined import Guard
+from miscompile.triage.reduce.draft import Draft, Reprogram, inexact, put_together, take_apart, tidy
+from miscompile.triage.reduce.reduction import Reduction
+from miscompile.triage.signature import Symptom, similar, symptom_of
+
+_MOST_SLIPS = 8
+
+
+def never() -> bool:
+    """The deadline that never comes."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long to search: at most `tries` examinations, and until `expired()` says stop."""
+
+    tries: int = 2000
+    expired: Callable[[], bool] = never
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """Another violation than the one looked for, met on the way: a finding of its own, still to be triaged."""
+
+    case: Case
+    verdict: Violated
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The smallest case found, with its violation and the faulty run's outcome.
+
+    `steps` names the reductions that helped, in order; `complete` is False when the budget ended the search;
+    `defined` is False when the case that came in meets undefined behaviour: it is no finding, and is not reduced.
+    """
+
+    case: Case
+    evidence: Evidence
+    outcome: Outcome | None
+    slips: tuple[Slip, ...]
+    steps: tuple[str, ...]
+    tries: int
+    complete: bool
+    defined: bool
+
+
+def reduce_case(
+    case: Case,
+    oracle: Oracle,
+    runner: Runner,
+    rng: random.Random,
+    *,
+    reprogram: Reprogram = inexact,
+    budget: Budget | None = None,
+    reductions: Sequence[Reduction] | None = None,
+) -> Reduced | None:
+    """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
+
+    To hold an attribution fixed, pass the pair that `bisect.only` makes. Without `reductions` the standard ones
+    are used. Programs that are no readable ONNX model come back as they are. Deterministic for a given `rng`.
+    """
+    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget())
+    if not search.start(case):
+        return None
+    if search.best is not None and search.defined:
+        search.run(standard(search.capture) if reductions is None else reductions)
+    return search.result()
+
+
+class Search:
+    """Owns the predicate. Use `reduce_case`; the class is public for those who write reductions of their own."""
+
+    def __init__(self, oracle: Oracle, runner: Runner, seed: int, reprogram: Reprogram, budget: Budget) -> None:
+        self._oracle, self._runner, self._seed, self._reprogram, self._budget = oracle, runner, seed, reprogram, budget
+        self._seen: set[str] = set()
+        self._slips: dict[Symptom, Slip] = {}
+        self._steps: list[str] = []
+        self._tries = 0
+        self._complete = True
+        self.defined = True
+        self.best: Draft | None = None
+
+    def start(self, case: Case) -> bool:
+        """Examine the case that came in; False when it shows no violation."""
+        examination = self._examine(case)
+        if not isinstance(examination.verdict, Violated):
+            return False
+        evidence = examination.verdict.evidence
+        self._case, self._evidence, self._outcome = case, evidence, examination.faulty
+        self._wanted = symptom_of(evidence, examination.faulty)
+        sound = evidence.reference or evidence.faulty
+        self.capture = ReferenceCapture(self._runner, sound.target, sound.build)
+        self._guard = Guard(self.capture)
+        try:
+            draft = take_apart(case)
+        except ModelError:
+            return True
+        self.best, self._cost = draft, cost_of(draft)
+        self.defined = self._guard(draft)
+        if self.defined:
+            self.offer(draft)
+        return True
+
+    def run(self, reductions: Sequence[Reduction]) -> None:
+        """Apply the reductions in rounds until a whole round changes nothing, or the budget is spent."""
+        before: Cost | None = None
+        while before != self._cost and not self._spent():
+            before = self._cost
+            for reduction in reductions:
+                self._exhaust(reduction)
+
+    def offer(self, draft: Draft) -> bool:
+        """Adopt `draft` if it is new, smaller, valid, well defined and shows the same violation; tell whether so."""
+        try:
+            small = tidy(draft)
+            cost = cost_of(small)
+            if cost >= self._cost or self._known(small):
+                return False
+            check(small.model)
+            case = put_together(small, self._reprogram, self._case.recipe)
+        except MiscompileError:
+            return False  # broken candidates are expected; no run is spent on them
+        examination = self._examine(case)
+        if not isinstance(examination.verdict, Violated):
+            return False
+        evidence = examination.verdict.evidence
+        symptom = symptom_of(evidence, examination.faulty)
+        if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
+            self._slip(small, Slip(case, examination.verdict, examination.faulty), symptom)
+            return False
+        if not self._guard(small):
+            return False
+        self.best, self._cost = small, cost
+        self._case, self._evidence, self._outcome = case, evidence, examination.faulty
+        return True
+
+    def result(self) -> Reduced:
+        """Return the best so far."""
+        return Reduced(
+            self._case,
+            self._evidence,
+            self._outcome,
+            tuple(self._slips.values()),
+            tuple(self._steps),
+            self._tries,
+            self._complete,
+            self.defined,
+        )
+
+    def _exhaust(self, reduction: Reduction) -> None:
+        """Offer the reduction's candidates until none helps; after a success go on at the same place, not at zero."""
+        place: int | None = 0
+        while place is not None and self.best is not None:
+            start, place = place, self._first_success(reduction, place)
+            if place is not None:
+                self._steps.append(type(reduction).__name__)
+            elif start > 0 and not self._spent():
+                place = 0
+
+    def _first_success(self, reduction: Reduction, start: int) -> int | None:
+        assert self.best is not None
+        for place, candidate in enumerate(reduction.edits(self.best)):
+            if place < start:
+                continue
+            if self._spent():
+                return None
+            if self.offer(candidate):
+                return place
+        return None
+
+    def _examine(self, case: Case) -> Examination:
+        self._tries += 1
+        return examine_fully(case, self._oracle, self._runner, stream(self._seed, "reduce"))
+
+    def _known(self, draft: Draft) -> bool:
+        digest = draft.digest
+        if digest in self._seen:
+            return True
+        self._seen.add(digest)
+        return False
+
+    def _blames_the_same(self, evidence: Evidence) -> bool:
+        """The same build must be at fault, and held against a working one if it was at first."""
+        old = self._evidence
+        return evidence.faulty.build == old.faulty.build and (evidence.reference is None) == (old.reference is None)
+
+    def _slip(self, draft: Draft, slip: Slip, symptom: Symptom) -> None:
+        """Keep the first slip of each symptom. An error of both builds is most likely our own broken candidate."""
+        ours = slip.verdict.evidence.kind == "exception" and slip.verdict.evidence.reference is None
+        if ours or symptom in self._slips or len(self._slips) >= _MOST_SLIPS or similar(symptom, self._wanted):
+            return
+        if self._guard(draft):
+            self._slips[symptom] = slip
+
+    def _spent(self) -> bool:
+        if self._tries >= self._budget.tries or self._budget.expired():
+            self._complete = False
+        return not self._complete

@@ -1,0 +1,77 @@
+"""Plainer elements in feeds and initialisers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.triage.reduce.cost import oddity
+from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.reduce.leaves import changed, leaves, structural
+
+Fill = Callable[[Array], Array]
+
+
+def _whole(numbers: Array) -> Array:
+    finite = np.nan_to_num(np.asarray(numbers, np.float64), nan=1.0, posinf=8.0, neginf=-8.0)
+    return np.clip(np.rint(finite), -8, 8)
+
+
+def _one_element(place: int) -> Fill:
+    """All zero but for one element, rounded to a small whole number (1 where that is zero)."""
+
+    def fill(numbers: Array) -> Array:
+        result = np.zeros(numbers.shape)
+        if numbers.size:
+            result.flat[place % numbers.size] = _whole(numbers).flat[place % numbers.size] or 1
+        return result
+
+    return fill
+
+
+_FILLS: tuple[Fill, ...] = (
+    lambda numbers: np.zeros(numbers.shape),
+    lambda numbers: np.ones(numbers.shape),
+    lambda numbers: np.full(numbers.shape, 2.0),
+    lambda numbers: np.arange(numbers.size, dtype=np.float64).reshape(numbers.shape),
+    _one_element(0),
+    _one_element(-1),
+    _whole,
+    lambda numbers: np.rint(np.asarray(numbers, np.float64) * 4) / 4,
+)
+"""From the plainest to the closest; refused by the cost when a tensor is plainer already."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainerValues:
+    """Fills leaves with zeros, ones, twos, a count, one element that is not zero, whole numbers, quarters.
+
+    All leaves at once first, then one at a time. Leaves that decide shapes are left alone.
+    """
+
+    def edits(self, draft: Draft) -> Iterator[Draft]:
+        """Yield drafts with plainer elements."""
+        fixed = structural(draft)
+        found = [leaf for leaf in leaves(draft) if leaf.name not in fixed and _numeric(leaf.value)]
+        odd = [leaf.name for leaf in found if oddity(leaf.value) > 0 or leaf.fed]
+        if len(odd) > 1:
+            for fill in _FILLS:
+                yield changed(draft, set(odd), _filled(fill))
+        for name in odd:
+            for fill in _FILLS:
+                yield changed(draft, {name}, _filled(fill))
+
+
+def _numeric(value: Tensor) -> bool:
+    return value.array.dtype.kind in "fiub" and not value.dtype.startswith("float8")
+
+
+def _filled(fill: Fill) -> Callable[[str, Tensor], Tensor]:
+    def change(_: str, value: Tensor) -> Tensor:
+        info = DTYPES[value.dtype]
+        plain = np.clip(fill(value.numbers()), info.low, info.high)
+        return tensor(plain != 0 if value.dtype == "bool" else plain, value.dtype)
+
+    return change

@@ -1,0 +1,154 @@
+"""Signatures: what makes two findings the same bug.
+
+A *symptom* is what one examination shows (kind, stage, message); a *signature* adds what triage found out (the
+guilty passes, or the form of the reduced graph). Reduction and bisection hold on to symptoms; another symptom met
+on the way is a slip, a finding of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from miscompile.core.finding import Signature
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.graph.fingerprint import fingerprint
+from miscompile.graph.model import Model
+
+MESSAGE_LENGTH = 300
+_READ = 4000
+_ROUNDS = 5
+_CHAIN = 8
+_FRAMES = 3
+
+_MASKS: tuple[tuple["re.Pattern[str]", str], ...] = tuple(
+    (re.compile(pattern), mask)
+    for pattern, mask in (
+        (r"\x1b\[[0-9;]*[A-Za-z]", ""),
+        (r"(?<![\w.])(?:[A-Za-z]:)?(?:[\w.+~-]*/)+([\w+-]+\.(?:cc|cpp|cxx|c|cu|h|hpp|inc|inl|py|rs|td))\b", r"\1"),
+        (r"(?<![\w.<])/(?:[\w.+~-]+/)*[\w.+~-]+", "<path>"),
+        (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
+        (r'"[^"]*"|(?<!\w)\'[^\']*\'|`[^`\']*[`\']', "<name>"),
+        (r"\b([Nn]ode)(?: name)?\s*(?:\([^()]*\)|:\s*[\w./-]+)", r"\1 <name>"),
+        (r"[{\[(]\s*(?:(?:-?\d+|\?|None)\s*,?\s*)+[}\])]|\{\s*\}|\[\s*\]", "<shape>"),
+        (r"\b\d+(?:x\d+)+\b", "<shape>"),
+        (r"\d+", "#"),
+        (r"\s+", " "),
+    )
+)
+
+_FRAME = re.compile(
+    r"^\s*(?:#\d+\s+(?:0x[0-9a-f]+\s+)?(?:in\s+)?(?P<numbered>[A-Za-z_~][^(+\n]*)"  # sanitizer, gdb
+    r"|\d+:\s+(?P<listed>[A-Za-z_][^(+\n]*::[^(+\n]*)"  # compilers that print their own backtrace
+    r"|[^\s()]+\((?P<glibc>[A-Za-z_][^()+]*)\+0x[0-9a-f]+\)"  # glibc's backtrace
+    r'|File "[^"]*", line \d+ in (?P<python>\w+))',  # faulthandler
+    re.MULTILINE,
+)
+_DYING_WORDS = re.compile(
+    r"^.*(?:check failed|assertion .*failed|LLVM ERROR|terminate called|what\(\):|free\(\)|double free|malloc|corrupt"
+    r"|Sanitizer|UNREACHABLE|stack smashing|pure virtual).*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What one examination shows of a bug: kind, stage of the failure (`""` for wrong results), masked message."""
+
+    kind: FindingKind
+    stage: str
+    text: str
+
+
+def normalise(message: str) -> str:
+    """Mask what varies from case to case: digits, addresses, quoted and node names, paths, shapes.
+
+    Source files keep their base name. At most 300 characters; normalising twice changes nothing.
+    """
+    text = message[:_READ].strip()
+    for _ in range(_ROUNDS):
+        before = text
+        for pattern, mask in _MASKS:
+            text = pattern.sub(mask, text)
+        if text == before:
+            break
+    return text[:MESSAGE_LENGTH].strip()
+
+
+def frames_of(stderr: str, limit: int = _FRAMES) -> tuple[str, ...]:
+    """Return the innermost function names of the first backtrace in `stderr`, without arguments and offsets."""
+    found = []
+    for match in _FRAME.finditer(stderr):
+        name = next(group for group in match.groups() if group)
+        if name.strip() not in found:
+            found.append(name.strip())
+        if len(found) == limit:
+            break
+    return tuple(found)
+
+
+def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
+    """Return the symptom of `evidence`; `outcome` is what came of its faulty run."""
+    match outcome:
+        case None | Values():
+            return Symptom(evidence.kind, "", "")
+        case Raised(stage, kind, message):
+            return Symptom(evidence.kind, stage, normalise(f"{kind}: {message}"))
+        case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
+            return Symptom(evidence.kind, stage, normalise(message))
+        case Crashed(stage, signal, observations):
+            return Symptom(evidence.kind, stage, _death(signal, observations.stderr))
+        case TimedOut(stage):
+            return Symptom(evidence.kind, stage, "")
+
+
+def similar(a: Symptom, b: Symptom) -> bool:
+    """Tell whether two symptoms may come of one bug: same kind and stage, and messages that agree.
+
+    A death without a backtrace agrees with every death of the same signal.
+    """
+    if (a.kind, a.stage) != (b.kind, b.stage):
+        return False
+    if a.text == b.text:
+        return True
+    if a.kind != "death":
+        return False
+    (signal, _, left), (other, _, right) = a.text.partition(" in "), b.text.partition(" in ")
+    return signal == other and (not left or not right or left.split(" < ")[0] == right.split(" < ")[0])
+
+
+def signature_of(
+    evidence: Evidence, outcome: Outcome | None, culprits: Sequence[str] = (), model: Model | None = None
+) -> Signature:
+    """Return the signature of a violation: guilty passes if known, else message, else the form of the graph.
+
+    `outcome` is what came of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
+    and its fingerprint without values and sizes.
+    """
+    symptom = symptom_of(evidence, outcome)
+    target = re.split(r"[{=]", evidence.faulty.target, maxsplit=1)[0].strip()
+    guilty = tuple(sorted(culprits))
+    text = "" if guilty else symptom.text or (form_of(model) if model is not None else "")
+    return Signature(target, evidence.kind, symptom.stage, guilty, text)
+
+
+def same_bug(a: Signature, b: Signature) -> bool:
+    """Tell whether two findings are one bug: equal target, kind and stage, and the same passes or the same text."""
+    if (a.target, a.kind, a.stage) != (b.target, b.kind, b.stage):
+        return False
+    return a.culprits == b.culprits and (bool(a.culprits) or a.text == b.text)
+
+
+def form_of(model: Model) -> str:
+    """Return `Op>Op>Op:fingerprint`, the canonical form of a graph without values and sizes."""
+    operators = [node.op for node in model.graph.nodes]
+    chain = ">".join(operators[:_CHAIN]) + (">.." if len(operators) > _CHAIN else "")
+    return f"{chain}:{fingerprint(model, values=False, shapes=False)}"
+
+
+def _death(signal: int, stderr: str) -> str:
+    """`signal 11: last words in frame < frame`; only the signal is always there."""
+    words = _DYING_WORDS.search(stderr)
+    said = f": {normalise(words[0])}" if words else ""
+    frames = [normalise(frame) for frame in frames_of(stderr)]
+    return f"signal {signal}{said}" + (f" in {' < '.join(frames)}" if frames else "")

@@ -1,0 +1,236 @@
+"""Models and tensors as Python source that needs numpy and onnx alone."""
+
+import base64
+import keyword
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.emit import emit, tensor_proto
+from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueInfo
+from miscompile.triage.layout import Expression, Group, Keyed, array, assign, call, lay_out, quoted
+
+_LITERAL = 64
+"""Tensors up to this many elements are written out as numbers."""
+_PATTERN = 4
+"""Longer ones than this are written as zeros, ones, full or arange where they are that."""
+_BYTES_WIDTH = 100
+_RESERVED = frozenset({"op_type", "inputs", "outputs", "name", "doc_string", "domain", "overload"})
+
+
+class _Unspeakable(Exception):  # noqa: N818 - control flow: the model is then written as bytes
+    """The model holds something that has no short spelling."""
+
+
+def native(dtype: str) -> bool:
+    """Tell whether numpy itself has elements of this type."""
+    return dtype == "string" or DTYPES[dtype].storage.name == dtype
+
+
+def onnx_name(dtype: str) -> str:
+    """Return the name of `dtype` in onnx.TensorProto (`float32` is FLOAT)."""
+    return {"float32": "FLOAT", "float64": "DOUBLE"}.get(dtype, dtype.upper())
+
+
+def spell_array(value: Tensor) -> Expression:
+    """Return an expression whose value is the storage array of `value`, bit for bit.
+
+    Small tensors are numbers that one can read, others base64 of the raw little-endian bytes.
+    """
+    elements = value.array
+    if value.dtype == "string":
+        texts = array([quoted(_text(item)) for item in elements.ravel().tolist()])
+        flat = Group("np.array(", (texts, "dtype=object"), ")")
+        return flat if elements.ndim == 1 else Group("np.array(", flat.items, f").reshape({elements.shape})")
+    for expression in _spellings(value):
+        if _evaluates_to(expression, value):
+            return expression
+    end = f").reshape({elements.shape})"
+    return Group("np.frombuffer(", (_bytes(elements.tobytes()), f"dtype=np.{elements.dtype.name}"), end)
+
+
+def spell_model(model: Model) -> str:
+    """Return statements that define `model`, one line for each node where it fits.
+
+    A model with something that has no short spelling (sparse constants, type attributes) comes as base64 bytes.
+    Raises ModelError when the model cannot be emitted.
+    """
+    try:
+        return _Speller().model(model)
+    except _Unspeakable as reason:
+        return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", _bytes(emit(model))))
+
+
+def spell_feeds(feeds: Sequence[Mapping[str, Tensor]]) -> str:
+    """Return the statement that defines `feeds`, a list with one dict for each feed."""
+    displays = [
+        Group("{", tuple(Keyed(f"{quoted(name)}: ", spell_array(value)) for name, value in feed.items()), "}")
+        for feed in feeds
+    ]
+    return assign("feeds", array(displays, tall=True))
+
+
+@dataclass(slots=True)
+class _Speller:
+    """Collects the definitions (of bodies) that must stand before the main graph."""
+
+    before: list[str] = field(default_factory=list)
+    bodies: int = 0
+
+    def model(self, model: Model) -> str:
+        functions = [self.function(function) for function in model.functions]
+        graph = self.graph(model.graph, "")
+        arguments: list[Expression] = [
+            "graph",
+            Keyed("opset_imports=", self.opsets(model.opsets)),
+            f"ir_version={model.ir_version}",
+        ]
+        lines = list(self.before)
+        if functions:
+            lines.append(assign("functions", array(functions, tall=True)))
+            arguments.append("functions=functions")
+        return "\n".join([*lines, graph, assign("model", call("helper.make_model", *arguments))])
+
+    def graph(self, graph: Graph, prefix: str) -> str:
+        """Statements that define `<prefix>graph`."""
+        if graph.sparse_initializers:
+            raise _Unspeakable("it has sparse constants")
+        names = [f"{prefix}{part}" for part in ("nodes", "inputs", "outputs", "constants")]
+        constants = [self.constant(name, value) for name, value in graph.initializers.items()]
+        parts = [
+            assign(names[0], array([self.node(node) for node in graph.nodes], tall=True)),
+            assign(names[1], array([self.info(info) for info in graph.inputs], tall=len(graph.inputs) > 1)),
+            assign(names[2], array([self.info(info) for info in graph.outputs], tall=len(graph.outputs) > 1)),
+        ]
+        if constants:
+            parts.append(assign(names[3], array(constants, tall=True)))
+        words = (names[0], quoted(graph.name or "g"), *names[1 : 4 if constants else 3])
+        parts.append(assign(f"{prefix}graph", call("helper.make_graph", *words)))
+        return "\n".join(parts)
+
+    def node(self, node: Node) -> Expression:
+        words: list[Expression] = [quoted(node.op), _names(node.inputs), _names(node.outputs)]
+        for key, text in (("name", node.name), ("domain", node.domain), ("overload", node.overload)):
+            if text:
+                words.append(f"{key}={quoted(text)}")
+        for name, attribute in node.attributes.items():
+            if name in _RESERVED or not name.isidentifier() or keyword.iskeyword(name):
+                raise _Unspeakable(f"an attribute is called {name!r}")
+            words.append(Keyed(f"{name}=", self.attribute(attribute)))
+        return call("helper.make_node", *words)
+
+    def attribute(self, attribute: Attribute) -> Expression:
+        kind, value = attribute.kind, attribute.value
+        if kind == "tensor":
+            return self.constant("", value)
+        if kind == "graph":
+            self.bodies += 1
+            prefix = f"body{self.bodies}_"
+            self.before.append(self.graph(value, prefix))
+            return f"{prefix}graph"
+        if kind == "float":
+            return _number(value, np.float32)
+        if kind in ("int", "string"):
+            return quoted(value) if kind == "string" else repr(value)
+        if kind not in ("ints", "floats", "strings") or not value:
+            raise _Unspeakable(f"an attribute is of kind {kind}" + ("" if value else " and empty"))
+        if kind == "floats":
+            return array([_number(item, np.float32) for item in value])
+        return array([quoted(item) if kind == "strings" else repr(item) for item in value])
+
+    def constant(self, name: str, value: Tensor) -> Expression:
+        label = [quoted(name)] if name else []
+        if native(value.dtype):
+            return call("numpy_helper.from_array", spell_array(value), *label)
+        raw = _bytes(tensor_proto(value).raw_data)
+        kind = f"TensorProto.{onnx_name(value.dtype)}"
+        return call("helper.make_tensor", quoted(name), kind, repr(list(value.shape)), raw, "raw=True")
+
+    def info(self, info: ValueInfo) -> Expression:
+        if info.type is None:
+            return f"onnx.ValueInfoProto(name={quoted(info.name)})"
+        if not isinstance(info.type, TensorType):
+            raise _Unspeakable(f"{info.name} is no tensor")
+        shape = info.type.shape
+        sizes: Expression = "None"
+        if shape is not None:
+            sizes = array([quoted(size) if isinstance(size, str) else repr(size) for size in shape])
+        return call(
+            "helper.make_tensor_value_info", quoted(info.name), f"TensorProto.{onnx_name(info.type.dtype)}", sizes
+        )
+
+    def function(self, function: Function) -> Expression:
+        if function.defaults or function.overload:
+            raise _Unspeakable("a function has attributes with defaults or an overload")
+        return call(
+            "helper.make_function",
+            quoted(function.domain),
+            quoted(function.name),
+            _names(function.inputs),
+            _names(function.outputs),
+            array([self.node(node) for node in function.nodes], tall=True),
+            self.opsets(function.opsets),
+            _names(function.attributes),
+        )
+
+    def opsets(self, opsets: Mapping[str, int]) -> Expression:
+        return array([f"helper.make_opsetid({quoted(name)}, {version})" for name, version in opsets.items()])
+
+
+def _names(names: Sequence[str]) -> Expression:
+    return array([quoted(name) for name in names])
+
+
+def _text(item: object) -> str:
+    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+
+
+def _bytes(data: bytes) -> Expression:
+    pieces = textwrap.wrap(base64.b64encode(data).decode(), _BYTES_WIDTH) or [""]
+    return Group("base64.b64decode(", tuple(f'"{piece}"' for piece in pieces), ")", glued=True)
+
+
+def _spellings(value: Tensor) -> list[Expression]:
+    """Spellings from the shortest; the caller takes the first that gives the same bits."""
+    elements = value.array
+    if elements.dtype.kind not in "fiub":
+        return []
+    kind = "np.bool_" if elements.dtype == bool else f"np.{elements.dtype.name}"
+    shape, found = elements.shape, list[Expression]()
+    if elements.size > _PATTERN or elements.size == 0:
+        found += [f"np.zeros({shape}, {kind})", f"np.ones({shape}, {kind})"]
+    if elements.size > _PATTERN:
+        found.append(f"np.full({shape}, {_number(elements.flat[0], elements.dtype.type)}, {kind})")
+        end = "" if elements.ndim == 1 else f".reshape({shape})"
+        found.append(f"np.arange({elements.size}, dtype={kind}){end}")
+    if elements.size <= _LITERAL:
+        found.append(call("np.array", _nested(elements), kind))
+    return found
+
+
+def _nested(elements: Array) -> Expression:
+    if elements.ndim == 0:
+        return _number(elements[()], elements.dtype.type)
+    return array([_nested(np.asarray(item)) for item in elements])
+
+
+def _number(value: object, kind: type[np.generic]) -> str:
+    """The shortest decimal that is the same number in `kind`."""
+    scalar = np.asarray(value, kind)
+    if scalar.dtype.kind != "f":
+        return repr(scalar.item())
+    if not np.isfinite(scalar):
+        return "np.nan" if np.isnan(scalar) else "np.inf" if scalar > 0 else "-np.inf"
+    short = str(scalar[()])
+    exact = np.asarray(float(short), kind).tobytes() == scalar.tobytes()
+    return repr(float(short) if exact else float(scalar)).replace("e+", "e")
+
+
+def _evaluates_to(expression: Expression, value: Tensor) -> bool:
+    """Only source made above from numbers is evaluated here, to be sure of every bit."""
+    found = eval(lay_out(expression), {"np": np})
+    return bool(found.dtype == value.array.dtype and Tensor(value.dtype, found).same(value))

@@ -1,0 +1,114 @@
+"""ONNX Runtime (CPU): wrong values
+
+what was seen, in a line
+
+Seen with onnxruntime 1.99.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import base64
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper, TensorProto
+
+nodes = [
+    helper.make_node("Div", ["x", "root"], ["a"]),
+    helper.make_node("Erf", ["a"], ["b"]),
+    helper.make_node("Add", ["b", "one"], ["c"]),
+    helper.make_node("Mul", ["x", "c"], ["d"]),
+    helper.make_node("Mul", ["d", "half"], ["y"]),
+]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [100])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [100])]
+constants = [
+    numpy_helper.from_array(np.array(1.4142135, np.float32), "root"),
+    numpy_helper.from_array(np.array(1.0, np.float32), "one"),
+    numpy_helper.from_array(np.array(0.5, np.float32), "half"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+feeds = [
+    {
+        "x": np.frombuffer(
+            base64.b64decode(
+                "AABAwAgfPMAQPjjAF100wB98MMAnmyzAL7oowDbZJMA++CDARhcdwE42GcBVVRXAXXQRwGWTDcBtsgnAdNEFwHzwAcAIH/y/F130"
+                "vyeb7L822eS/Rhfdv1VV1b9lk82/dNHFv4QPvr+TTba/o4uuv7LJpr/CB5+/0UWXv+GDj7/wwYe/AACAvx98cL8++GC/XXRRv3zw"
+                "Qb+bbDK/uugiv9lkE7/44AO/L7rovm2yyb6rqqq+6aKLvk42Wb7KJhu+jC66vRA++LwQPvg8jC66PcomGz5ONlk+6aKLPquqqj5t"
+                "ssk+L7roPvjgAz/ZZBM/uugiP5tsMj988EE/XXRRPz74YD8ffHA/AACAP/DBhz/hg48/0UWXP8IHnz+yyaY/o4uuP5NNtj+ED74/"
+                "dNHFP2WTzT9VVdU/RhfdPzbZ5D8nm+w/F130Pwgf/D988AFAdNEFQG2yCUBlkw1AXXQRQFVVFUBONhlARhcdQD74IEA22SRAL7oo"
+                "QCebLEAffDBAF100QBA+OEAIHzxAAABAQA=="
+            ),
+            dtype=np.float32,
+        ).reshape((100,)),
+    },
+]
+
+OFF = []
+
+
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
+    )
+    return [session.run(None, feed) for feed in feeds]
+
+
+# Every correct implementation gives the same bits here, so no difference is allowed.
+TOLERANCE = 0.0
+
+
+def problem(want, got):
+    """Say what is wrong with `got`; None if nothing is."""
+    if want is None or got is None:
+        return None if want is got else "the output is missing" if got is None else "an output appears"
+    want, got = np.asarray(want), np.asarray(got)
+    if (want.dtype, want.shape) != (got.dtype, got.shape):
+        return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+    if want.dtype == object:
+        return None if (want == got).all() else f"{got.tolist()} instead of {want.tolist()}"
+    wide = np.result_type(want.dtype, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.atleast_1d(np.abs(want.astype(wide) - got.astype(wide))).ravel()
+    left, right = want.ravel(), got.ravel()
+    gap[(left == right) | ((left != left) & (right != right))] = 0  # equal, or both not a number
+    gap[np.isnan(gap)] = np.inf
+    wrong = gap > TOLERANCE if want.dtype.kind in "fc" else left != right
+    if not wrong.any():
+        return None
+    worst = int(np.argmax(np.where(wrong, gap, -1)))
+    return (
+        f"{np.count_nonzero(wrong)} of {gap.size} elements are wrong by more than {TOLERANCE:g}\n"
+        f"  largest difference {gap[worst]:.6g} at flat index {worst}: {right[worst]} instead of {left[worst]}\n"
+        f"  expected {left[:8].tolist()}{' ...' if left.size > 8 else ''}\n"
+        f"  actual   {right[:8].tolist()}{' ...' if right.size > 8 else ''}"
+    )
+
+
+def compare(expected, actual):
+    """Return one line for every output of every feed that is wrong."""
+    found = []
+    for place, (wants, gots) in enumerate(zip(expected, actual, strict=True)):
+        for output, want, got in zip(model.graph.output, wants, gots, strict=True):
+            text = problem(want, got)
+            if text:
+                found.append(f"feed {place}, output {output.name!r}: {text}")
+    return found
+
+
+print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+found = compare(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF))
+if found:
+    print("BUG:", *found, sep="\n")
+    sys.exit(1)
+print("the bug does not show")

@@ -1,0 +1,75 @@
+"""ONNX Runtime (CPU): a valid model raises an error with MatMulAddFusion
+
+what was seen, in a line
+
+Seen with onnxruntime 1.99.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper, TensorProto
+
+nodes = [
+    helper.make_node("MatMul", ["x", "w"], ["v"]),
+    helper.make_node("Add", ["v", "b"], ["y"]),
+]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
+constants = [
+    numpy_helper.from_array(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32), "w"),
+    numpy_helper.from_array(np.array([0.1, -2.0], np.float32), "b"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+feeds = [
+    {"x": np.arange(6, dtype=np.float32).reshape((2, 3))},
+]
+
+# To blame: MatMulAddFusion. All other optional passes are off.
+OFF = """
+    AttentionFusion BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion BiasSoftmaxFusion
+    CastChainElimination CastElimination ClipQuantRewrite CommonSubexpressionElimination ConstantFolding
+    ConstantSharing ConvActivationFusion ConvAddActivationFusion ConvAddFusion ConvBNFusion ConvMulFusion
+    DivMulFusion DoubleQDQPairsRemover DynamicQuantizeMatMulFusion EliminateDropout EliminateIdentity
+    EliminateSlice EmbedLayerNormFusion ExpandElimination FastGeluFusion FreeDimensionOverrideTransformer
+    FuseFp16InitializerToFp32NodeTransformer FuseReluClip GatherSliceToSplitFusion GatherToSliceFusion
+    GeluFusionL1 GeluFusionL2 GemmActivationFusion GemmSumFusion GemmTransposeFusion GroupQueryAttentionFusion
+    GroupQueryAttentionPreNormFusion LabelEncoderFusion LayerNormFusionL1 LayerNormFusionL2
+    MatMulActivationFusion MatMulIntegerToFloatFusion MatMulNBitsFusion MatMulScaleFusion
+    MatMul_BatchNormalization_Fusion MatmulTransposeFusion NchwcTransformer NhwcTransformer NoopElimination
+    NotWhereFusion Pad_Fusion PreShapeNodeElimination QDQFinalCleanupTransformer QDQPropagationTransformer
+    QDQS8ToU8Transformer QDQSelectorActionTransformer QuickGeluFusion ReluQuantRewrite ReshapeFusion
+    SimplifiedLayerNormFusion SkipLayerNormFusion SliceConcatToSpaceToDepthFusion TransposeOptimizer
+    TransposeOptimizer_CPUExecutionProvider UnsqueezeElimination WeightBiasQuantization WhereDummyDq
+""".split()
+
+
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
+    )
+    return [session.run(None, feed) for feed in feeds]
+
+
+print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+print("ORT_DISABLE_ALL works")
+try:
+    run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF)
+except Exception as error:
+    print("BUG: ORT_ENABLE_ALL raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+print("the bug does not show")

@@ -1,0 +1,56 @@
+"""How the worker names what a compiler raises."""
+
+import re
+
+import pytest
+
+from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
+from miscompile.execution.worker import FRAMES, MESSAGE, outcome_of
+from miscompile.targets.known import Known, Rejection
+
+KNOWN = Known(
+    (
+        Rejection("unsupported", re.compile("NotImplementedError: no kernel"), "no kernel"),
+        Rejection("rejected", re.compile("indices element out of"), "index out of range"),
+    ),
+    (),
+)
+
+
+class BrokenError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (NotImplementedError("no kernel for Foo(13)"), Unsupported("compile", "no kernel for Foo(13)")),
+        (ValueError("indices element out of data bounds"), Rejected("compile", "indices element out of data bounds")),
+        (MemoryError(), OutOfMemory("compile", "")),
+        (RuntimeError("std::bad_alloc"), OutOfMemory("compile", "std::bad_alloc")),
+        (RuntimeError("Failed to allocate memory for requested buffer"), OutOfMemory),
+        (ValueError("no kernel for Foo(13)"), Raised("compile", "ValueError", "no kernel for Foo(13)")),
+        (KeyboardInterrupt(), Raised("compile", "KeyboardInterrupt", "")),
+        (BrokenError(), Raised("compile", "BrokenError", "(no message: RuntimeError)")),
+        (RuntimeError("x" * 9_000), Raised("compile", "RuntimeError", "x" * MESSAGE)),
+    ],
+)
+def test_errors_are_classified(error: BaseException, expected: object) -> None:
+    outcome = outcome_of(error, "compile", KNOWN)
+    assert isinstance(outcome, expected) if isinstance(expected, type) else outcome == expected
+
+
+def test_frames_are_the_innermost_ones_innermost_first() -> None:
+    def sink(depth: int) -> None:
+        if depth:
+            sink(depth - 1)
+        raise ValueError
+
+    with pytest.raises(ValueError) as caught:
+        sink(20)
+    outcome = outcome_of(caught.value, "run", KNOWN)
+    assert isinstance(outcome, Raised)
+    assert len(outcome.frames) == FRAMES
+    assert all(re.fullmatch(r".*test_worker\.py:\d+:sink", frame) for frame in outcome.frames)
+    assert outcome.frames[0] != outcome.frames[1]

@@ -1,0 +1,193 @@
+"""The store: deduplication, counters, and honesty about files it cannot use."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from miscompile.base.errors import StoreError
+from miscompile.core.case import Case, Port, Program
+from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.tensor import tensor
+from miscompile.findings import folder
+from miscompile.findings.folder import Stored
+from miscompile.findings.store import DATABASE, Campaign, Store
+
+
+def a_stored(name: str, culprits: tuple[str, ...] = (), status: folder.Status = "pending", test: int = 0) -> Stored:
+    port = Port("x", "float32", (1,))
+    case = Case(Program("onnx", name.encode(), (port,), (port,)), ((tensor(np.zeros(1, np.float32)),),))
+    signature = Signature("toy", "wrong", "", culprits, "")
+    facts = {"test": test, "nodes": 2, "reproduced": True}
+    return Stored(Finding(name, Property("pair", "toy", signature), case, "y differs", facts), status)
+
+
+def test_a_pending_finding_is_on_disk_when_it_is_announced(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        assert store.add_pending(a_stored("wrong-1", test=7))
+        assert folder.load(tmp_path, "wrong-1").status == "pending"
+        [record] = store.pending()
+    assert (record.identifier, record.first_seen, record.nodes, record.reproduced) == ("wrong-1", 7, 2, True)
+
+
+def test_findings_that_name_no_cause_yet_are_never_duplicates_of_each_other(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        assert store.add_pending(a_stored("wrong-1"))
+        assert store.add_pending(a_stored("wrong-2"))
+        assert not store.add_pending(a_stored("wrong-2"))
+        assert [record.duplicates for record in store.findings()] == [0, 1]
+
+
+def test_a_settled_signature_is_stored_once(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        assert store.add_pending(a_stored("wrong-1", ("Fuse",)))
+        assert not store.add_pending(a_stored("wrong-2", ("Fuse",)))
+        assert store.add_pending(a_stored("wrong-3", ("Fold",)))
+        assert store.duplicate(Signature("toy", "wrong", "", ("Fuse",), ""))
+        assert not store.duplicate(Signature("toy", "wrong", "", ("Other",), ""))
+        assert {r.signature: r.duplicates for r in store.findings()} == {"toy:wrong:Fuse": 2, "toy:wrong:Fold": 0}
+    assert folder.identifiers(tmp_path) == ["wrong-1", "wrong-3"]
+
+
+def test_triage_can_reveal_a_duplicate(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1"))
+        store.add_pending(a_stored("wrong-2"))
+        store.add_pending(a_stored("wrong-2"))
+        assert store.update(a_stored("wrong-1", ("Fuse",), "confirmed"))
+        assert not store.update(a_stored("wrong-2", ("Fuse",), "confirmed"))
+        [record] = store.findings()
+        assert (record.identifier, record.duplicates, record.status) == ("wrong-1", 2, "confirmed")
+        assert store.update(a_stored("wrong-1", ("Fuse",), "known"))
+        assert store.findings("confirmed") == []
+        assert [r.identifier for r in store.findings("known")] == ["wrong-1"]
+        assert store.load("wrong-1").status == "known"
+    assert folder.identifiers(tmp_path) == ["wrong-1"]
+
+
+def test_an_update_keeps_duplicates_and_the_first_sighting(tmp_path: Path) -> None:
+    later = a_stored("wrong-1", ("Fuse",), "confirmed", test=-1)
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1", ("Fuse",), test=5))
+        store.duplicate(later.finding.property.signature)
+        store.update(later)
+        [record] = store.findings()
+    assert (record.duplicates, record.first_seen, record.culprits) == (1, 5, ("Fuse",))
+
+
+def test_counters_campaign_and_sessions_live_on(tmp_path: Path) -> None:
+    campaign = Campaign("toy", 2**63 + 1, {"ops": ["Add"]}, {"numpy": "2"}, 10.5)
+    with Store.open(tmp_path) as store:
+        assert store.campaign() is None
+        store.begin(campaign)
+        store.add_counters({"tests": 3, "deaths": 1})
+        number = store.begin_session(10.5)
+        store.note_session(number, 2.0, "time")
+    with Store.open(tmp_path) as store:
+        store.add_counters({"tests": 4})
+        assert store.counters() == {"tests": 7, "deaths": 1}
+        assert store.campaign() == campaign
+        assert store.begin_session(20.0) == 2
+        assert store.sessions() == [(1, 10.5, 2.0, "time"), (2, 20.0, 0.0, "")]
+
+
+def test_a_lost_database_is_made_anew_from_the_folders(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1", ("Fuse",), test=4))
+    (tmp_path / DATABASE).unlink()
+    with Store.open(tmp_path) as store:
+        [record] = store.findings()
+    assert (record.identifier, record.signature, record.first_seen) == ("wrong-1", "toy:wrong:Fuse", 4)
+
+
+def test_a_kill_between_folder_and_row_is_mended(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1"))
+    folder.save(tmp_path, a_stored("wrong-1", ("Fuse",), "confirmed"))
+    folder.save(tmp_path, a_stored("wrong-2"))
+    with Store.open(tmp_path) as store:
+        assert {r.identifier: r.status for r in store.findings()} == {"wrong-1": "confirmed", "wrong-2": "pending"}
+
+
+def test_a_pending_finding_whose_folder_was_moved_away_is_forgotten(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1"))
+        store.add_pending(a_stored("wrong-2", ("Fuse",), "confirmed"))
+    for name in ("wrong-1", "wrong-2"):
+        (tmp_path / "findings" / name).rename(tmp_path / name)
+    with Store.open(tmp_path) as store:
+        assert [r.identifier for r in store.findings()] == ["wrong-2"]
+
+
+def test_looking_does_not_create(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no campaign in"):
+        Store.open(tmp_path / "none", create=False)
+    assert not (tmp_path / "none").exists()
+
+
+def test_one_can_look_while_the_writer_works(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as writer, Store.open(tmp_path, create=False) as reader:
+        writer.add_pending(a_stored("wrong-1"))
+        assert [r.identifier for r in reader.findings()] == ["wrong-1"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database at all, but it is long enough to be one" * 20, b"SQLite format 3\0"]
+)
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / DATABASE).write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        Store.open(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert "is damaged" in str(caught.value)
+    assert (tmp_path / DATABASE).read_bytes() == content
+
+
+def test_damage_in_the_middle_is_noticed(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for number in range(50):
+            store.add_counters({f"counter {number} " + "x" * 200: number})
+    data = bytearray((tmp_path / DATABASE).read_bytes())
+    data[len(data) // 2 :] = b"\xa5" * (len(data) - len(data) // 2)
+    (tmp_path / DATABASE).write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        Store.open(tmp_path)
+    assert (tmp_path / DATABASE).read_bytes() == bytes(data)
+
+
+def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        connection.execute("INSERT INTO migration VALUES (99)")
+    connection.close()
+    with pytest.raises(StoreError, match="schema version 99"):
+        Store.open(tmp_path)
+
+
+@pytest.mark.parametrize("inner", ["file", "file/out"])
+def test_a_place_that_cannot_be_a_folder(tmp_path: Path, inner: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match="choose another --out"):
+        Store.open(tmp_path / inner)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_damaged_folder_stops_the_writer_with_its_name(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.add_pending(a_stored("wrong-1"))
+    (tmp_path / "findings" / "wrong-1" / "finding.json").write_text("{")
+    with pytest.raises(StoreError, match="wrong-1 is damaged"):
+        Store.open(tmp_path)
+
+
+def test_broken_bytes_in_a_message_are_shown_not_fatal(tmp_path: Path) -> None:
+    stored = a_stored("exception-1")
+    signature = Signature("toy", "exception", "run", (), "bad \udcff byte")
+    finding = Finding("exception-1", Property("pair", "toy", signature), stored.finding.case, "bad \udcff byte")
+    with Store.open(tmp_path) as store:
+        assert store.add_pending(Stored(finding))
+        assert store.duplicate(signature)
+        assert store.load("exception-1").finding.message == "bad \udcff byte"
+        [record] = store.findings()
+    assert record.message == "bad \\udcff byte"

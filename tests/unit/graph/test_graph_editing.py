@@ -1,0 +1,216 @@
+"""Edges, order, renaming, pruning and the builder."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from graph_strategies import reordered, valid_models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from miscompile.base.errors import ModelError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.check import check
+from miscompile.graph.edges import all_names, captured, producers, toposort, users
+from miscompile.graph.edit import Builder
+from miscompile.graph.equality import difference, same_model
+from miscompile.graph.fingerprint import fingerprint
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType
+from miscompile.graph.prune import prune
+from miscompile.graph.rename import Names, rename
+from miscompile.graph.text.parser import parse_model
+from miscompile.graph.text.printer import print_model
+
+CAPTURING = """opset 21
+graph g(%x: float32[2], %c: bool[], %idle: float32[2]) -> (%y: float32[2]) {
+  init %w: float32[2] = [1.0, 2.0]
+  init %lost: float32[2] = [1.0, 2.0]
+  type %lost: float32[2]
+  %a: float32[2] = Relu(%x)
+  %dead: float32[2] = Neg(%a)
+  %y = If(%c) {
+    then_branch=graph yes() -> (%p) { %p = Add(%a, %w) %waste = Neg(%x) },
+    else_branch=graph no() -> (%q) { init %own: float32[] = [1.0] %q = Mul(%a, %own) }
+  }
+}
+"""
+
+
+def test_captures_producers_and_users() -> None:
+    graph = parse_model(CAPTURING).graph
+    then_body, else_body = graph.nodes[2].subgraphs()
+    assert captured(then_body) == {"a", "w", "x"}
+    assert captured(else_body) == {"a"}
+    assert captured(graph) == set()
+    assert producers(graph) == {"a": 0, "dead": 1, "y": 2}
+    assert users(graph) == {"x": (0, 2), "a": (1, 2), "w": (2,), "c": (2,)}
+    assert all_names(graph) == {"x", "c", "idle", "y", "w", "lost", "a", "dead", "p", "waste", "q", "own"}
+
+
+def test_prune_drops_what_no_output_needs() -> None:
+    model = parse_model(CAPTURING + "function f::unused(%a) -> (%b) { opset 21 %b = Relu(%a) }")
+    pruned = prune(model)
+    assert [node.op for node in pruned.graph.nodes] == ["Relu", "If"]
+    assert list(pruned.graph.initializers) == ["w"]
+    assert set(pruned.graph.types) == {"a"}
+    assert [info.name for info in pruned.graph.inputs] == ["x", "c", "idle"]
+    assert "waste" not in print_model(pruned)
+    assert pruned.functions == ()
+    assert [info.name for info in prune(model, inputs=True).graph.inputs] == ["x", "c"]
+
+
+def test_prune_keeps_functions_that_bodies_and_functions_call() -> None:
+    model = parse_model(
+        "opset 21 opset f 1 graph g(%x: float32[2], %c: bool[]) -> (%y) { %y = If(%c) {"
+        " then_branch=graph a() -> (%p) { %p = f::outer(%x) }, else_branch=graph b() -> (%q) { %q = Neg(%x) } } }"
+        " function f::inner(%a) -> (%b) { opset 21 %b = Relu(%a) }"
+        " function f::outer(%a) -> (%b) { opset 21 opset f 1 %d = Neg(%a) %b = f::inner(%a) }"
+        " function f::third(%a) -> (%b) { opset 21 %b = Relu(%a) }"
+    )
+    pruned = prune(model)
+    assert [function.name for function in pruned.functions] == ["inner", "outer"]
+    assert [node.op for node in pruned.functions[1].nodes] == ["inner"]
+
+
+def test_prune_keeps_the_default_of_an_input_that_stays() -> None:
+    model = parse_model("opset 21 graph g(%x: int8[], %y: int8[]) -> (%x) { init %y: int8[] = [1] }")
+    assert same_model(prune(model), model)
+    assert list(prune(model, inputs=True).graph.initializers) == []
+
+
+@given(valid_models(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_prune_is_idempotent_and_keeps_models_valid(model: Model, inputs: bool) -> None:
+    pruned = prune(model, inputs=inputs)
+    assert difference(prune(pruned, inputs=inputs), pruned) is None
+    assert pruned.graph.outputs == model.graph.outputs
+    check(pruned)
+
+
+@given(st.data(), valid_models())
+@settings(max_examples=60, deadline=None)
+def test_sorting_any_order_gives_a_valid_one(data: st.DataObject, model: Model) -> None:
+    check(data.draw(reordered(model)))
+    assert toposort(model.graph) is model.graph
+
+
+def test_a_circle_is_an_error() -> None:
+    graph = parse_model("opset 21 graph g() -> (%a) { %a = Relu(%b) %b = Neg(%a) }").graph
+    with pytest.raises(ModelError, match=r"the values that Relu makes \(a\) depend on themselves"):
+        toposort(graph)
+
+
+def test_renaming_reaches_into_bodies() -> None:
+    graph = parse_model(CAPTURING).graph
+    renamed = rename(graph, {"a": "A", "p": "P", "w": "W"})
+    assert all_names(renamed) == (all_names(graph) - {"a", "p", "w"}) | {"A", "P", "W"}
+    assert difference(rename(renamed, {"A": "a", "P": "p", "W": "w"}), graph) is None
+    with pytest.raises(ModelError, match="one name"):
+        rename(graph, {"a": "x"})
+
+
+def test_names_are_given_once() -> None:
+    names = Names(["v", "v_2"])
+    assert [names.fresh("v") for _ in range(3)] == ["v_1", "v_3", "v_4"]
+    assert names.fresh("") == "_1"
+    assert "v_3" in names
+    with pytest.raises(ModelError, match="already a value named 'v'"):
+        names.claim("v")
+
+
+def test_a_model_from_nothing() -> None:
+    builder = Builder(opset=18)
+    x = builder.add_input(TensorType("float32", (2, 3)))
+    w = builder.add_initializer(Tensor("float32", np.ones((2, 3), np.float32)))
+    (late,) = builder.add_node("Relu", ["sum"], outputs=["out"])
+    builder.add_node("Add", [x, w], outputs=["sum"])
+    values, indices = builder.add_node("TopK", [late, "k"], {"axis": 1, "largest": None}, outputs=2, name="top")
+    builder.add_initializer(Tensor("int64", np.array([2], np.int64)), "k")
+    builder.add_output(values, TensorType("float32", (2, 2)))
+    builder.add_output(indices, TensorType("int64", (2, 2)))
+    model = builder.build()
+    check(model)
+    assert [node.op for node in model.graph.nodes] == ["Add", "Relu", "TopK"]
+    assert model.graph.nodes[2].attributes == {"axis": Attribute("int", 1)}
+    with pytest.raises(ModelError, match="already a value named 'out'"):
+        builder.add_node("Relu", [x], outputs=["out"])
+
+
+def test_redirecting_uses_reaches_captures_and_spares_the_new_node() -> None:
+    builder = Builder(parse_model(CAPTURING))
+    (copy,) = builder.add_node("Identity", ["a"])
+    builder.replace_uses("a", copy)
+    graph = builder.build().graph
+    assert users(graph)["a"] == (1,)
+    assert users(graph)["identity"] == (2, 3)
+    check(builder.build())
+
+
+def test_a_body_that_defines_the_name_itself_is_left_alone() -> None:
+    text = CAPTURING.replace("%own", "%a").replace("Mul(%a, %a)", "Abs(%a)")
+    builder = Builder(parse_model(text))
+    builder.replace_uses("a", "x")
+    then_body, else_body = builder.node_of("y").subgraphs()
+    assert captured(then_body) == {"x", "w"}
+    assert captured(else_body) == set()
+
+
+def test_outputs_can_be_redirected() -> None:
+    builder = Builder(parse_model(CAPTURING))
+    builder.replace_uses("y", "a", outputs=True)
+    assert [info.name for info in builder.outputs] == ["a"]
+    builder.remove_node("y")
+    builder.remove_output("a")
+    builder.add_output("dead", TensorType("float32", (2,)))
+    check(prune(builder.build()))
+    with pytest.raises(ModelError, match="no node makes 'y'"):
+        builder.remove_node("y")
+
+
+def test_what_is_undefined_is_named() -> None:
+    builder = Builder(parse_model(CAPTURING))
+    builder.remove_node("a")
+    with pytest.raises(ModelError, match="'a' is used but nothing defines it"):
+        builder.build()
+
+
+def test_replacing_a_node_in_its_place() -> None:
+    builder = Builder(parse_model(CAPTURING))
+    builder.replace_node("a", replace(builder.node_of("a"), op="Abs"))
+    assert builder.nodes[0].op == "Abs"
+    builder.remove_initializer("lost")
+    builder.remove_input("idle")
+    builder.set_type("a", None)
+    check(builder.build())
+    with pytest.raises(ModelError, match="no input 'idle'"):
+        builder.remove_input("idle")
+    with pytest.raises(ModelError, match="no initializer 'lost'"):
+        builder.remove_initializer("lost")
+
+
+@given(valid_models(), valid_models())
+@settings(max_examples=60, deadline=None)
+def test_a_graph_can_be_added_to_another(first: Model, second: Model) -> None:
+    builder = Builder(first)
+    inputs = [info.name for info in first.graph.inputs]
+    for _ in range(2):
+        made = builder.add_graph(second.graph, inputs)
+        for value in made:
+            builder.add_output(value, TensorType("float32", (2, 3)))
+    model = builder.build()
+    check(model)
+    alone = replace(model, graph=replace(model.graph, outputs=model.graph.outputs[-len(second.graph.outputs) :]))
+    assert fingerprint(prune(alone)) == fingerprint(prune(second))
+
+
+def test_the_number_of_inputs_must_fit() -> None:
+    builder = Builder()
+    with pytest.raises(ModelError, match="takes 3 inputs, not 0"):
+        builder.add_graph(parse_model(CAPTURING).graph, [])
+
+
+def test_a_node_without_bodies_is_not_copied_for_nothing() -> None:
+    node = Node("Relu", ("x",), ("y",))
+    builder = Builder(Model(Graph("g", (), (), (node,)), {"": 21}))
+    builder.replace_uses("other", "x")
+    assert builder.nodes[0] is node

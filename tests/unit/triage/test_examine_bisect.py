@@ -1,0 +1,166 @@
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_compiler import (
+    FLOAT,
+    PASSES,
+    VirtualCompiler,
+    case_of,
+    crash_if,
+    on,
+    pair,
+    wrong_if_fused,
+)
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, Raised, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import tensor
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.graph.model import Graph, Model, Node, ValueInfo
+from miscompile.triage.bisect import culprits, expand, minimise, only
+from miscompile.triage.examine import Remembering, examine, examine_fully
+
+NODES = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
+
+
+def fusion() -> Case:
+    constants = {"w": tensor(np.ones((4, 4), np.float32)), "b": tensor(np.ones((3, 4), np.float32))}
+    graph = Graph("g", (ValueInfo("x", FLOAT),), (ValueInfo("a", FLOAT),), NODES, constants)
+    return case_of(Model(graph, {"": 18}), {"x": np.ones((3, 4), np.float32)})
+
+
+def find(compiler: VirtualCompiler, **options: object) -> tuple[str, ...]:
+    values: dict[str, object] = {"passes": PASSES, "twins": (), "rng": random.Random(0), **options}
+    return culprits(fusion(), values.pop("pair", pair()), compiler, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("guilty", PASSES[::13])
+def test_one_pass_of_eighty_costs_few_runs(guilty: str) -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", guilty)])
+    assert find(compiler) == (guilty,)
+    assert len(compiler.runs) <= 20
+
+
+def test_the_passes_that_fired_are_tried_first() -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", "Pass55")])
+    assert find(compiler, fired=("Pass03", "Pass55")) == ("Pass55",)
+    assert len(compiler.runs) <= 6
+    misled = VirtualCompiler([wrong_if_fused("MatMul", "Add", "Pass55")])
+    assert find(misled, fired=("Pass03",)) == ("Pass55",)
+
+
+@pytest.mark.parametrize("guilty", [("Pass00", "Pass79"), ("Pass10", "Pass11"), ("Pass20", "Pass41", "Pass62")])
+def test_passes_that_must_be_on_together(guilty: tuple[str, ...]) -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", *guilty)])
+    assert find(compiler) == guilty
+    assert len(compiler.runs) <= 40 * len(guilty)
+
+
+def test_twins_are_switched_together_and_called_by_the_first() -> None:
+    def either(model: Model, build: Build) -> Raised | None:
+        return Raised("compile", "Fail", "bad") if on(build, "Pass30") or on(build, "Pass60") else None
+
+    twins = (("Pass30", "Pass60"),)
+    compiler = VirtualCompiler([either])
+    assert find(compiler, twins=twins) == ("Pass30",)
+    assert expand(("Pass30",), twins) == {"Pass30", "Pass60"}
+    held = only(pair(), ("Pass30",), PASSES, twins)
+    assert held.faulty.disabled == set(PASSES) - {"Pass30", "Pass60"}
+
+
+def test_no_culprit_when_both_builds_are_bad_or_the_bug_needs_no_pass() -> None:
+    both = VirtualCompiler([lambda model, build: Raised("run", "Fail", "bad")])
+    assert find(both) == ()
+    always = VirtualCompiler([lambda model, build: Raised("run", "Fail", "bad") if build.level == "full" else None])
+    assert find(always) == ()
+    assert len(always.runs) == 3
+    assert find(VirtualCompiler([])) == ()
+    assert find(always, passes=()) == ()
+
+
+def test_another_violation_does_not_count() -> None:
+    """With few passes on the compiler crashes instead; the search keeps to the wrong result."""
+
+    def crash_without(model: Model, build: Build) -> Raised | None:
+        return Raised("compile", "Fail", "needs it") if build.level == "full" and "Pass05" in build.disabled else None
+
+    compiler = VirtualCompiler([crash_without, wrong_if_fused("MatMul", "Add", "Pass40")])
+    assert find(compiler) == ("Pass05", "Pass40")
+
+
+def test_passes_that_are_off_anyway_stay_off() -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", "Pass12")])
+    assert find(compiler, pair=pair(frozenset({"Pass70", "Pass71"}))) == ("Pass12",)
+    full = [run.build for run in compiler.runs if run.build.level == "full"]
+    assert all({"Pass70", "Pass71"} <= build.disabled for build in full)
+
+
+def test_deaths_are_bisected_by_signal() -> None:
+    compiler = VirtualCompiler([crash_if("MatMul", 11, "", "Pass33")])
+    assert find(compiler) == ("Pass33",)
+
+
+@given(st.sets(st.integers(0, 30), max_size=5), st.integers(31, 40))
+def test_delta_debugging_is_exact_for_monotone_predicates(needed: set[int], count: int) -> None:
+    names = [str(number) for number in range(count)]
+    wanted = {str(number) for number in needed}
+    found = minimise(names, lambda chosen: wanted <= set(chosen))
+    assert set(found) == wanted if wanted else len(found) == 1
+
+
+@given(st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1, max_size=4))
+def test_delta_debugging_is_one_minimal_for_any_predicate(causes: list[set[str]]) -> None:
+    def shows(chosen: Sequence[str]) -> bool:
+        return any(set(chosen) >= cause for cause in causes) and len(chosen) != 3
+
+    names = list("abcdefgh")
+    found = minimise(names, shows)
+    assert shows(found)
+    assert len(found) == 1 or not any(shows([n for n in found if n != name]) for name in found)
+
+
+class Asking:
+    """An oracle that asks `rounds` times before it is content."""
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        return (Run(case, "toy", Build("off")),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        assert len(runs) == len(outcomes)
+        return Holds() if len(runs) > self.rounds else Needs((Run(runs[0].case, "toy", Build("full")),))
+
+
+def test_rounds_are_honoured_and_bounded() -> None:
+    compiler = VirtualCompiler([])
+    assert examine(fusion(), Asking(2), compiler, random.Random(0)) == Holds()
+    assert len(compiler.runs) == 3
+    verdict = examine(fusion(), Asking(3), compiler, random.Random(0))
+    assert isinstance(verdict, Inconclusive)
+
+
+def test_an_examination_finds_the_outcomes_of_its_evidence() -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add")])
+    seen = examine_fully(fusion(), pair(), compiler, random.Random(0))
+    assert isinstance(seen.verdict, Violated)
+    assert isinstance(seen.faulty, Values)
+    assert isinstance(seen.reference, Values)
+    assert seen.faulty is not seen.reference
+    assert seen.outcome_of(None) is None
+
+
+def test_a_remembering_runner_runs_nothing_twice() -> None:
+    compiler = VirtualCompiler([])
+    runner = Remembering(compiler)
+    first, second = pair().plan(fusion(), random.Random(0))
+    outcomes = runner.run([first, second, first])
+    assert outcomes[0] is outcomes[2]
+    assert runner.run([second])[0] is outcomes[1]
+    assert len(compiler.runs) == 2

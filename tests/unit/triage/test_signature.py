@@ -1,0 +1,143 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from miscompile.core.case import Case, Program
+from miscompile.core.finding import Signature
+from miscompile.core.outcome import Crashed, Observations, OutOfMemory, Raised, TimedOut, Unsupported, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence
+from miscompile.graph.attributes import attributes
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.triage.signature import (
+    Symptom,
+    form_of,
+    frames_of,
+    normalise,
+    same_bug,
+    signature_of,
+    similar,
+    symptom_of,
+)
+
+RUN = Run(Case(Program("onnx", b"", (), ()), ()), "onnxruntime{threads=2}", Build())
+WRONG = Evidence("wrong", "exact", "output 'y' differs", RUN, RUN, "y")
+
+MESSAGES = [
+    ("index 12 out of 40", "index # out of #"),
+    ("at 0x7ffde1a2 in thread 3", "at <address> in thread #"),
+    ("Invalid shape: {2,3,4} against [2, 3, 4]", "Invalid shape: <shape> against <shape>"),
+    ("dims {} and (3,)", "dims <shape> and <shape>"),
+    ("expected 2x3x4", "expected <shape>"),
+    ("input 'conv_12' of \"node_3\" is bad", "input <name> of <name> is bad"),
+    ("Node (fused_matmul_7) Op (MatMul)", "Node <name> Op (MatMul)"),
+    ("node name: layer.3/add failed", "node <name> failed"),
+    ("/onnxruntime_src/onnxruntime/core/graph/graph.cc:1234 Resolve", "graph.cc:# Resolve"),
+    ("C:/work/src/einsum.h:7", "einsum.h:#"),
+    ("cannot open /tmp/abc123/model.onnx now", "cannot open <path> now"),
+    ("it can't be   done\n\n at once", "it can't be done at once"),
+    ("\x1b[31mred\x1b[0m", "red"),
+]
+
+
+@pytest.mark.parametrize(("message", "normal"), MESSAGES)
+def test_what_varies_is_masked(message: str, normal: str) -> None:
+    assert normalise(message) == normal
+
+
+def test_messages_are_cut() -> None:
+    assert len(normalise("word " * 200)) <= 300
+
+
+@given(st.text(alphabet="ab '\"`/\\0129xX.,:(){}[]-\n%node", max_size=80))
+def test_normalising_twice_changes_nothing(message: str) -> None:
+    once = normalise(message)
+    assert normalise(once) == once
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.text("abcdef_", min_size=1, max_size=9))
+def test_numbers_and_names_never_matter(a: int, b: int, name: str) -> None:
+    def message(number: int, word: str) -> str:
+        return f"Node ({word}{number}) got {{{number},{number}}} at 0x{number:x}, {number} bytes, '{word}{number}'"
+
+    assert normalise(message(a, "x")) == normalise(message(b, name))
+
+
+STDERR = {
+    "#0 0x55d1 in onnxruntime::Foo::Apply(onnxruntime::Graph&) /src/a.cc:12\n#1 0x55d2 in main b.cc:3\n": (
+        "onnxruntime::Foo::Apply",
+        "main b.cc:3",
+    ),
+    "/lib/libort.so(_ZN3FooEv+0x12)[0x7f]\n/lib/libc.so(abort+0x1)[0x7e]\n": ("_ZN3FooEv", "abort"),
+    'Fatal Python error: Segmentation fault\n  File "/tmp/a.py", line 3 in run\n': ("run",),
+    "  0: tvm::relax::Fold(tvm::Expr)\n  1: tvm::Build()\n": ("tvm::relax::Fold", "tvm::Build"),
+    "nothing at all": (),
+}
+
+
+@pytest.mark.parametrize("stderr", STDERR)
+def test_frames_are_read_from_backtraces(stderr: str) -> None:
+    assert frames_of(stderr) == STDERR[stderr]
+
+
+def death(stderr: str, signal: int = 11) -> Symptom:
+    evidence = replace(WRONG, kind="death")
+    return symptom_of(evidence, Crashed("compile", signal, Observations(stderr=stderr)))
+
+
+def test_deaths_are_told_apart_by_signal_and_innermost_frame() -> None:
+    first, second = death("#0 0x1 in Fold(int)\n#1 0x2 in Run()"), death("#0 0x9 in Fold(long)\n#1 0x3 in Walk()")
+    other, blind = death("#0 0x1 in Fuse()"), death("")
+    assert similar(first, second)
+    assert not similar(first, other)
+    assert similar(first, blind)
+    assert not similar(blind, death("", 6))
+    assert "free(): invalid" in death("free(): invalid next size (fast)", 6).text
+
+
+def test_symptoms_of_every_outcome() -> None:
+    assert symptom_of(WRONG, Values(())) == Symptom("wrong", "", "")
+    assert symptom_of(WRONG, None) == Symptom("wrong", "", "")
+    raised = replace(WRONG, kind="exception")
+    assert symptom_of(raised, Raised("run", "Fail", "bad 7")) == Symptom("exception", "run", "Fail: bad #")
+    assert symptom_of(raised, Unsupported("compile", "no 7")) == Symptom("exception", "compile", "no #")
+    assert symptom_of(replace(WRONG, kind="hang"), TimedOut("run", 5)) == Symptom("hang", "run", "")
+    assert symptom_of(replace(WRONG, kind="memory"), OutOfMemory("run", "9")) == Symptom("memory", "run", "#")
+
+
+def model(names: str, size: int, op: str = "Add", axis: int = 0) -> Model:
+    kind = TensorType("float32", (size, size))
+    nodes = (
+        Node("Softmax", (names[0],), (names[1],), attributes({"axis": axis})),
+        Node(op, (names[1], names[0]), (names[2],)),
+    )
+    return Model(Graph("g", (ValueInfo(names[0], kind),), (ValueInfo(names[2], kind),), nodes), {"": 18})
+
+
+def test_signatures_prefer_culprits_then_messages_then_the_form_of_the_graph() -> None:
+    guilty = signature_of(WRONG, Values(()), ("B", "A"), model("xyz", 2))
+    assert guilty == Signature("onnxruntime", "wrong", "", ("A", "B"), "")
+    assert str(guilty) == "onnxruntime:wrong:A+B"
+    raised = signature_of(replace(WRONG, kind="exception"), Raised("run", "Fail", "bad 7"), (), model("xyz", 2))
+    assert str(raised) == "onnxruntime:exception@run:Fail: bad #"
+    formed = signature_of(WRONG, Values(()), (), model("xyz", 2))
+    assert formed.text.startswith("Softmax>Add:")
+    assert signature_of(WRONG, Values(())).text == ""
+
+
+def test_the_form_forgets_names_and_sizes_but_not_structure() -> None:
+    assert form_of(model("xyz", 2)) == form_of(model("abc", 5))
+    assert form_of(model("xyz", 2)) != form_of(model("xyz", 2, "Mul"))
+
+
+def test_same_bug() -> None:
+    one = Signature("t", "wrong", "", ("A",), "")
+    assert same_bug(one, replace(one, text="anything"))
+    assert not same_bug(one, replace(one, culprits=("B",)))
+    assert not same_bug(one, replace(one, kind="shape"))
+    message = Signature("t", "exception", "run", (), "bad")
+    assert same_bug(message, message)
+    assert not same_bug(message, replace(message, text="worse"))
+    assert not same_bug(message, replace(message, stage="compile"))
