@@ -49,7 +49,8 @@ def _child(name: str, bugs: str, printed: Path, disabled: frozenset[str]) -> Non
     status = OTHER_ERROR
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        room = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0]) + (256 << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
         descriptor = os.open(printed, os.O_CREAT | os.O_WRONLY)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)

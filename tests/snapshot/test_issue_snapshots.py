@@ -81,3 +81,9 @@ def test_long_blocks_are_cut_at_a_line() -> None:
     text = render_issue(wrong(), "line\n" * 10_000)
     assert len(text) < 30_000
     assert "... cut here; `model.onnx` beside this text is whole\n```" in text
+
+
+def test_long_constants_are_cut_in_the_text() -> None:
+    text = render_issue(wrong(), MODEL + "\n  init %c = " + "7" * 1000)
+    assert "7 ... (" in text
+    assert max(map(len, text.splitlines())) < 500

@@ -1,7 +1,7 @@
 """The capability probe: which operator, version and dtype combinations a target takes, found by asking it.
 
 Single-operator programs are built without optimisation; the answers make the support table, which is cached for
-each version of target and tool.
+each version of target and tool. A program that kills the worker counts as taken: the campaign shall find it.
 """
 
 import json
@@ -15,7 +15,7 @@ from miscompile import __version__
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
-from miscompile.core.outcome import Values
+from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.generation.sweep import Single, draft_single
@@ -92,7 +92,8 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[tuple[K
     for single, outcome in zip(singles, runner.run(runs), strict=True):
         opset = single.scope.opset
         key, detail = key_of(single.call, single.types, opset), detail_of(single.call, single.types, opset)
-        yield key, detail, isinstance(outcome, Values)
+        if not isinstance(outcome, Raised):  # an error that is not a refusal says nothing of support
+            yield key, detail, not isinstance(outcome, Unsupported | Rejected | OutOfMemory)
 
 
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:

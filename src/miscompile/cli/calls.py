@@ -6,29 +6,31 @@ Everything a verb does with a compiler goes through here; verbs themselves only 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from miscompile.cli.options import FuzzOptions
 from miscompile.core.ports import Listener
 from miscompile.targets.registry import load_attribute
 
+if TYPE_CHECKING:
+    from miscompile.campaign.plan import Plan
+
 _LEAD = "miscompile.campaign.lead"
-_PLAN = "miscompile.campaign.plan:Plan"
 
 
 def validate(options: FuzzOptions) -> None:
     """Raise UsageError when the plan of a campaign cannot be meant: an unknown producer, or an option that it lacks."""
-    load_attribute(_PLAN)(**_fields(options)).producer_specs()
+    _plan(options).producer_specs()
 
 
 def fuzz(options: FuzzOptions, listeners: Sequence[Listener]) -> None:
     """Run a campaign to its limits, or until it is interrupted; what it finds lies in OUT afterwards."""
-    load_attribute(f"{_LEAD}:fuzz")(load_attribute(_PLAN)(**_fields(options)), listeners)
+    load_attribute(f"{_LEAD}:fuzz")(_plan(options), listeners)
 
 
 def check(model: Path, options: FuzzOptions, listeners: Sequence[Listener]) -> None:
     """Run a campaign around the model at `model`."""
-    load_attribute(f"{_LEAD}:check")(model, load_attribute(_PLAN)(**_fields(options)), listeners)
+    load_attribute(f"{_LEAD}:check")(model, _plan(options), listeners)
 
 
 def reduce(out: Path, identifier: str, seconds: float) -> None:
@@ -53,5 +55,7 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     return found
 
 
-def _fields(options: FuzzOptions) -> dict[str, Any]:
-    return asdict(options)
+def _plan(options: FuzzOptions) -> "Plan":
+    from miscompile.campaign.plan import Plan
+
+    return Plan(**asdict(options))

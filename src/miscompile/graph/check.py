@@ -62,7 +62,7 @@ def _check_names(graph: Graph, outer: frozenset[str], where: str) -> None:
     _unique((*made, *dict.fromkeys((*graph.initializers, *(info.name for info in graph.inputs)))), f"values of {where}")
     own = defined(graph)
     for name in sorted(own & outer):
-        raise ModelError(f"'{name}' is defined in {where} and again outside it")
+        raise ModelError(f"{name!r} is defined in {where} and again outside it")
     _check_order(graph, outer | own, where)
     for node in graph.nodes:
         for body in node.subgraphs():
@@ -74,24 +74,24 @@ def _check_order(graph: Graph, visible: frozenset[str], where: str) -> None:
     for place, node in enumerate(graph.nodes):
         for name in reads(node):
             if name not in visible:
-                raise ModelError(f"{_title(node)} in {where} uses '{name}', which nothing defines")
+                raise ModelError(f"{_title(node)} in {where} uses {name!r}, which nothing defines")
             if made.get(name, -1) >= place:
-                raise ModelError(f"{_title(node)} in {where} uses '{name}' before it is made")
+                raise ModelError(f"{_title(node)} in {where} uses {name!r} before it is made")
     for info in graph.outputs:
         if info.name not in visible:
-            raise ModelError(f"output '{info.name}' of {where} is not defined by anything")
+            raise ModelError(f"output {info.name!r} of {where} is not defined by anything")
 
 
 def _unique(names: Iterable[str], what: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ModelError(f"two {what} are named '{name}'")
+            raise ModelError(f"two {what} are named {name!r}")
         seen.add(name)
 
 
 def _title(node: Node) -> str:
-    return f"{node.op} '{node.name}'" if node.name else node.op
+    return f"{node.op} {node.name!r}" if node.name else node.op
 
 
 def _check_types(model: Model) -> None:
@@ -104,7 +104,7 @@ def _check_types(model: Model) -> None:
     for name, known in declared:
         inferred = found.get(name)
         if known is not None and inferred is not None and not agree(known, inferred):
-            raise ModelError(f"'{name}' is declared as {known} but inference finds {inferred}")
+            raise ModelError(f"{name!r} is declared as {known} but inference finds {inferred}")
 
 
 def agree(first: ValueType, second: ValueType) -> bool:

@@ -36,7 +36,7 @@ def decode_tensor(proto: Any, folder: Path | None = None) -> Tensor:  # noqa: AN
     try:
         return _decode(proto, folder)
     except ModelError as error:
-        raise ModelError(f"tensor '{proto.name}': {error}" if proto.name else f"a tensor: {error}") from None
+        raise ModelError(f"tensor {proto.name!r}: {error}" if proto.name else f"a tensor: {error}") from None
 
 
 def _decode(proto: Any, folder: Path | None) -> Tensor:  # noqa: ANN401
@@ -99,15 +99,15 @@ def _external(proto: Any, folder: Path | None) -> bytes:  # noqa: ANN401
     entries = {entry.key: entry.value for entry in proto.external_data}
     location = entries.get("location", "")
     if folder is None:
-        raise ModelError(f"its data lie in the file '{location}'; load the model from its path")
+        raise ModelError(f"its data lie in the file {location!r}; load the model from its path")
     path = (folder / location).resolve()
     if not location or not path.is_relative_to(folder.resolve()):
-        raise ModelError(f"its data file '{location}' is not inside the model's folder")
+        raise ModelError(f"its data file {location!r} is not inside the model's folder")
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
         with path.open("rb") as file:
             file.seek(offset)
             data: bytes = file.read(length if length >= 0 else -1)
     except (OSError, ValueError) as error:
-        raise ModelError(f"its data file '{location}' cannot be read: {error}") from None
+        raise ModelError(f"its data file {location!r} cannot be read: {error}") from None
     return data

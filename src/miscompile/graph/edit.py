@@ -109,14 +109,14 @@ class Builder:
     def add_output(self, value: str, value_type: ValueType | None = None) -> None:
         """Make `value` the last graph output. Raises ModelError when it is one already."""
         if any(info.name == value for info in self._outputs):
-            raise ModelError(f"'{value}' is already an output")
+            raise ModelError(f"{value!r} is already an output")
         self._outputs.append(ValueInfo(value, value_type))
 
     def add_function(self, function: Function) -> None:
         """Add a model-local function and import its domain. Raises ModelError when it is there already."""
         key = function_key(function)
         if key in self._functions:
-            raise ModelError(f"there is already a function '{function.name}' in domain '{function.domain}'")
+            raise ModelError(f"there is already a function {function.name!r} in domain {function.domain!r}")
         self._functions[key] = function
         self._opsets.setdefault(function.domain, 1)
 
@@ -163,13 +163,13 @@ class Builder:
     def remove_input(self, name: str) -> None:
         """Remove a graph input; a default of it stays as an initialiser. Raises ModelError when there is none."""
         if name not in self._inputs:
-            raise ModelError(f"there is no input '{name}'")
+            raise ModelError(f"there is no input {name!r}")
         del self._inputs[name]
 
     def remove_initializer(self, name: str) -> None:
         """Remove an initialiser. Raises ModelError when there is none."""
         if name not in self._initializers and name not in self._sparse:
-            raise ModelError(f"there is no initializer '{name}'")
+            raise ModelError(f"there is no initializer {name!r}")
         self._initializers.pop(name, None)
         self._sparse.pop(name, None)
         self._types.pop(name, None)
@@ -178,7 +178,7 @@ class Builder:
         """Make `value` no graph output any more. Raises ModelError when it is none."""
         kept = [info for info in self._outputs if info.name != value]
         if len(kept) == len(self._outputs):
-            raise ModelError(f"there is no output '{value}'")
+            raise ModelError(f"there is no output {value!r}")
         self._outputs = kept
 
     def build(self) -> Model:
@@ -193,7 +193,7 @@ class Builder:
             dict(self._types),
         )
         for name in sorted(captured(graph)):
-            raise ModelError(f"'{name}' is used but nothing defines it")
+            raise ModelError(f"{name!r} is used but nothing defines it")
         return replace(
             self._base, graph=toposort(graph), opsets=dict(self._opsets), functions=tuple(self._functions.values())
         )
@@ -202,4 +202,4 @@ class Builder:
         for place, node in enumerate(self._nodes):
             if value and value in node.outputs:
                 return place
-        raise ModelError(f"no node makes '{value}'")
+        raise ModelError(f"no node makes {value!r}")

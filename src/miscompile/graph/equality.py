@@ -50,7 +50,7 @@ def float_bits(value: float) -> int:
 
 def _of_mappings(first: Mapping[str, object], second: Mapping[str, object], where: str) -> str | None:
     for name in first.keys() ^ second.keys():
-        return f"{where}: only {'the first' if name in first else 'the second'} has '{name}'"
+        return f"{where}: only {'the first' if name in first else 'the second'} has {name!r}"
     for name, value in first.items():
         found = difference(value, second[name], f"{where}[{name!r}]")
         if found:

@@ -49,14 +49,14 @@ class _Inliner:
                 found.append(map_bodies(node, lambda body: self.graph(body, path)))
                 continue
             if key in path:
-                raise ModelError(f"function '{node.op}' of domain '{node.domain}' calls itself")
+                raise ModelError(f"function {node.op!r} of domain {node.domain!r} calls itself")
             self._admit(key)
             found.extend(self._nodes(self._expand(node, self._functions[key]), (*path, key)))
         return tuple(found)
 
     def _expand(self, call: Node, function: Function) -> tuple[Node, ...]:
         if len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):
-            raise ModelError(f"a call of function '{function.name}' has too many inputs or outputs")
+            raise ModelError(f"a call of function {function.name!r} has too many inputs or outputs")
         given = {**function.defaults, **call.attributes}
         names = dict.fromkeys(function.inputs, "")
         names.update(zip(function.inputs, call.inputs, strict=False))
@@ -69,7 +69,7 @@ class _Inliner:
             elif names[formal]:  # an input, or an output that is listed twice, cannot have a second name
                 copies.append(Node("Identity", (names[formal],), (actual,)))
             else:
-                raise ModelError(f"function '{function.name}' returns its input '{formal}', which a call leaves out")
+                raise ModelError(f"function {function.name!r} returns its input {formal!r}, which a call leaves out")
         body = refresh(function.nodes, names, self._names.fresh)
         # Only now: a body that the call gives as an attribute speaks of values at the call, not in the function.
         return (*(_resolve(node, given) for node in body), *copies)
@@ -90,7 +90,7 @@ def _same_operators(nodes: Iterable[Node], domain: str, version: int, here: int,
     for node in nodes:
         if node.domain == domain and _since(node.op, version, domain) != _since(node.op, here, domain):
             raise ModelError(
-                f"function '{function}' cannot be inlined: it means {node.op} of opset {version}, the model's is {here}"
+                f"function {function!r} cannot be inlined: it means {node.op} of opset {version}, the model's is {here}"
             )
         for body in node.subgraphs():
             _same_operators(body.nodes, domain, version, here, function)

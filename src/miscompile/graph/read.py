@@ -90,7 +90,9 @@ def read_type(proto: onnx.TypeProto) -> ValueType | None:
 def _shape(body: Any) -> tuple[Dim, ...] | None:  # noqa: ANN401 - a protobuf message
     if not body.HasField("shape"):
         return None
-    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in body.shape.dim)
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else (_name(dim.dim_param) or None) for dim in body.shape.dim
+    )
 
 
 def _parse(data: bytes) -> onnx.ModelProto:
@@ -100,6 +102,17 @@ def _parse(data: bytes) -> onnx.ModelProto:
         raise ModelError("these bytes are no ONNX model (protobuf cannot parse them)") from None
 
 
+def _name(value: str | bytes) -> str:
+    """Return `value`, which protobuf gives as bytes when it is not UTF-8."""
+    if isinstance(value, bytes):
+        raise ModelError(f"the name {value!r} is not UTF-8")
+    return value
+
+
+def _names(values: Iterable[str | bytes]) -> tuple[str, ...]:
+    return tuple(map(_name, values))
+
+
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
@@ -107,18 +120,18 @@ def _text(value: bytes) -> str:
 def _opsets(imports: Iterable[Any]) -> Mapping[str, int]:
     opsets: dict[str, int] = {}
     for entry in imports:
-        if opsets.setdefault(entry.domain, entry.version) != entry.version:
-            raise ModelError(f"operator set '{entry.domain}' is imported in two versions")
+        if opsets.setdefault(_name(entry.domain), entry.version) != entry.version:
+            raise ModelError(f"operator set {entry.domain!r} is imported in two versions")
     return opsets
 
 
 def _types(infos: Iterable[Any]) -> dict[str, ValueType]:
-    found = ((info.name, read_type(info.type)) for info in infos)
+    found = ((_name(info.name), read_type(info.type)) for info in infos)
     return {name: value_type for name, value_type in found if value_type is not None}
 
 
 def _infos(infos: Iterable[Any]) -> tuple[ValueInfo, ...]:
-    return tuple(ValueInfo(info.name, read_type(info.type)) for info in infos)
+    return tuple(ValueInfo(_name(info.name), read_type(info.type)) for info in infos)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +155,14 @@ class _Reader:
         sparse: dict[str, SparseTensor] = {}
         for tensor in proto.initializer:
             if tensor.name in initializers:
-                raise ModelError(f"two initializers are named '{tensor.name}'")
-            initializers[tensor.name] = decode_tensor(tensor, self.folder)
+                raise ModelError(f"two initializers are named {tensor.name!r}")
+            initializers[_name(tensor.name)] = decode_tensor(tensor, self.folder)
         for item in proto.sparse_initializer:
             if item.values.name in sparse or item.values.name in initializers:
-                raise ModelError(f"two initializers are named '{item.values.name}'")
-            sparse[item.values.name] = self.sparse(item)
+                raise ModelError(f"two initializers are named {item.values.name!r}")
+            sparse[_name(item.values.name)] = self.sparse(item)
         return Graph(
-            proto.name,
+            _name(proto.name),
             _infos(proto.input),
             _infos(proto.output),
             tuple(map(self.node, proto.node)),
@@ -160,33 +173,33 @@ class _Reader:
 
     def node(self, proto: Any) -> Node:  # noqa: ANN401
         return Node(
-            proto.op_type,
-            tuple(proto.input),
-            tuple(proto.output),
+            _name(proto.op_type),
+            _names(proto.input),
+            _names(proto.output),
             self.attributes(proto.attribute, proto.op_type),
-            proto.domain,
-            proto.name,
-            proto.overload,
+            _name(proto.domain),
+            _name(proto.name),
+            _name(proto.overload),
         )
 
     def function(self, proto: Any) -> Function:  # noqa: ANN401
         return Function(
-            proto.domain,
-            proto.name,
-            tuple(proto.input),
-            tuple(proto.output),
+            _name(proto.domain),
+            _name(proto.name),
+            _names(proto.input),
+            _names(proto.output),
             tuple(map(self.node, proto.node)),
             _opsets(proto.opset_import),
-            tuple(proto.attribute),
+            _names(proto.attribute),
             self.attributes(proto.attribute_proto, proto.name),
-            proto.overload,
+            _name(proto.overload),
             _types(proto.value_info),
         )
 
     def attributes(self, protos: Any, owner: str) -> Mapping[str, Attribute]:  # noqa: ANN401
         if not protos:
             return NO_ATTRIBUTES
-        found = {proto.name: self.attribute(proto) for proto in protos}
+        found = {_name(proto.name): self.attribute(proto) for proto in protos}
         if len(found) != len(protos):
             raise ModelError(f"{owner} has two attributes of one name")
         return found
@@ -194,11 +207,11 @@ class _Reader:
     def attribute(self, proto: Any) -> Attribute:  # noqa: ANN401
         kind = _KINDS.get(proto.type)
         if proto.ref_attr_name:
-            return Attribute("ref", proto.ref_attr_name, kind)
+            return Attribute("ref", _name(proto.ref_attr_name), kind)
         if kind is None:  # models of the first IR version do not say the kind
             given = [kind for kind, field in _FIELDS.items() if field in {f.name for f, _ in proto.ListFields()}]
             if len(given) != 1:
-                raise ModelError(f"attribute '{proto.name}' does not say its kind")
+                raise ModelError(f"attribute {proto.name!r} does not say its kind")
             kind = given[0]
         value = getattr(proto, _FIELDS[kind])
         if kind in ("int", "float"):
@@ -221,7 +234,7 @@ class _Reader:
             return self.sparse(value)
         value_type = read_type(value)
         if value_type is None:
-            raise ModelError(f"attribute '{name}' holds a type that says nothing")
+            raise ModelError(f"attribute {name!r} holds a type that says nothing")
         return value_type
 
     def sparse(self, proto: Any) -> SparseTensor:  # noqa: ANN401

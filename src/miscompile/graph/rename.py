@@ -34,7 +34,7 @@ class Names:
     def claim(self, name: str) -> str:
         """Take exactly `name`. Raises ModelError when it is taken."""
         if name in self._taken:
-            raise ModelError(f"there is already a value named '{name}'")
+            raise ModelError(f"there is already a value named {name!r}")
         self._taken.add(name)
         return name
 

@@ -50,10 +50,14 @@ class Window:
             return 0, 0
         if self.auto_pad == "NOTSET":
             return self.pads[axis], self.pads[axis + self.rank]
-        steps = -(-size // self.strides[axis])
-        total = max((steps - 1) * self.strides[axis] + self.extent(axis) - size, 0)
+        total = max(0, self._same(axis, size))
         small, large = total // 2, total - total // 2
         return (small, large) if self.auto_pad == "SAME_UPPER" else (large, small)
+
+    def _same(self, axis: int, size: int) -> int:
+        """Padding that SAME asks for on an axis; negative when strides pass over the axis' end."""
+        steps = -(-size // self.strides[axis])
+        return (steps - 1) * self.strides[axis] + self.extent(axis) - size
 
     def steps(self, axis: int, size: int) -> int:
         """Output size on `axis`; less than one when the window does not fit."""
@@ -72,14 +76,16 @@ class Window:
         return tuple(self.steps(axis, size) for axis, size in enumerate(spatial))
 
     def fits(self, spatial: Shape) -> bool:
-        """Tell whether every axis has at least one output element, and no window begins behind the input.
+        """Tell whether every axis has at least one output element, and what the pages leave open does not matter.
 
         A window that `ceil` rounding starts in the end padding is dropped by some versions of the operators and
-        kept by others, so such geometries are left out.
+        kept by others; SAME with strides beyond the window would pad by less than nothing. Both are left out.
         """
         for axis, size in enumerate(spatial):
             begin, end = self.padding(axis, size)
             if size + begin + end < self.extent(axis):
+                return False
+            if self.auto_pad.startswith("SAME") and self._same(axis, size) < 0:
                 return False
             if self.ceil and (self.steps(axis, size) - 1) * self.strides[axis] >= size + begin:
                 return False

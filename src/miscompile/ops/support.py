@@ -1,6 +1,7 @@
 """The support table: which calls a target takes, found by probing and never guessed.
 
-A call's *key* is its operator, the schema version in force, and the dtypes of its inputs and outputs. Where calls of one
+A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the
+string attributes, which choose an algorithm. Where calls of one
 key are taken and refused alike, the table looks at the *detail* too: ranks, and attributes that select an algorithm.
 """
 
@@ -20,7 +21,10 @@ def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     version = known.since_version if known is not None else opset
     inputs = ",".join("" if operand is None else operand.dtype for operand in call.inputs)
     outputs = ",".join(kind.dtype for kind in types)
-    return f"{call.op}-{version}({inputs}){outputs}"
+    chosen = "".join(
+        f" {name}={attribute.value}" for name, attribute in sorted(call.attributes.items()) if attribute.kind == "string"
+    )
+    return f"{call.op}-{version}({inputs}){outputs}{chosen}"
 
 
 def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
@@ -62,8 +66,8 @@ class Support:
         found = set()
         for key in self.taken | self.mixed:
             op, _, rest = key.partition("-")
-            dtypes = rest.partition("(")[2].partition(")")
-            first = next((d for d in (*dtypes[0].split(","), *dtypes[2].split(",")) if d), "")
+            inputs, _, outputs = rest.partition("(")[2].partition(")")
+            first = next((d for d in (*inputs.split(","), *outputs.partition(" ")[0].split(",")) if d), "")
             found.add((op, first))
         return found
 

@@ -21,6 +21,8 @@ MESSAGE_LIMIT = 4_000
 MODEL_LIMIT = 20_000
 SCRIPT_LIMIT = 35_000
 """Characters of a block; trackers stop at 65,536 a text."""
+LINE_LIMIT = 300
+"""Characters of a line of the model: the elements of large constants say little to a reader."""
 
 _NOUN: dict[FindingKind, str] = {
     "wrong": "wrong result",
@@ -84,7 +86,7 @@ def render_issue(stored: Stored, model: str) -> str:
         actual=_actual(stored),
         builds=_builds(facts),
         size=_size(facts),
-        model=_fenced("text", model, MODEL_LIMIT, "model.onnx"),
+        model=_fenced("text", _short_lines(model), MODEL_LIMIT, "model.onnx"),
         script=_fenced("python", stored.script, SCRIPT_LIMIT, "repro.py") if stored.script else "",
         culprit=_culprit(stored),
         versions=sorted({**facts.get("environment", {}), **stored.versions}.items()),
@@ -188,6 +190,13 @@ def _evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key != "output"}
     merged = {**details, **facts.get("evidence", {})}
     return [(name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in merged.items()]
+
+
+def _short_lines(text: str) -> str:
+    return "\n".join(
+        line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]} ... ({len(line) - LINE_LIMIT} more characters)"
+        for line in text.splitlines()
+    )
 
 
 def _fenced(language: str, text: str, limit: int, file: str) -> str:

@@ -85,22 +85,20 @@ _STYLES: dict[Status, str] = {"confirmed": "red", "pending": "yellow", "unconfir
 
 
 def findings_table(records: Iterable[Record]) -> Table:
-    """Return the table of findings for a terminal."""
+    """Return the table of findings for a terminal; the kind begins each identifier."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("finding", "kind", "status"):
+    for name in ("finding", "status"):
         table.add_column(name, no_wrap=True)
-    table.add_column("culprit passes, or what it says", overflow="fold", ratio=1)
-    for name in ("nodes", "seen", "repeats"):
+    table.add_column("culprit passes, or message", overflow="fold", ratio=1)
+    for name in ("nodes", "seen"):
         table.add_column(name, justify="right", no_wrap=True)
     for record in records:
         table.add_row(
             record.identifier,
-            record.kind,
             Text(record.status, style=_STYLES[record.status]),
             Text(" + ".join(record.culprits) or record.message[:160]),
             str(record.nodes or "?"),
             str(record.duplicates + 1),
-            "yes" if record.reproduced else "no",
         )
     return table
 

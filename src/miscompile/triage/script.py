@@ -10,6 +10,8 @@ lays it out with the compiler's own calls. A template gets these variables:
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
 - `shows`, `dies`: the words that announce a bug (see `confirm`);
+- `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
+  may have another sensitivity;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
 
 The filter `literal` writes a string or a sequence of strings as Python source.
@@ -73,6 +75,7 @@ def write_script(
     ports = (*case.program.inputs, *case.program.outputs)
     source = spell_model(model)
     feeds = spell_feeds([dict(zip(names, feed, strict=True)) for feed in case.feeds])
+    exotic = any(not native(port.dtype) for port in ports)
     tolerance = tolerance_of(evidence)
     faulty = evidence.faulty.build
     signature = symptom_of(evidence, outcome)
@@ -89,13 +92,15 @@ def write_script(
         model=source,
         feeds=feeds,
         types={port.name: onnx_name(port.dtype) for port in case.program.inputs if not native(port.dtype)},
-        exotic=any(not native(port.dtype) for port in ports),
-        imports=[name for name in _IMPORTS if f"{name}." in source + feeds],
+        exotic=exotic,
+        imports=[name for name in _IMPORTS if f"{name}." in source + feeds or (exotic and name == "TensorProto")],
         base64="base64." in source + feeds,
         faulty=faulty,
         reference=evidence.reference.build if evidence.reference else None,
         culprits=[name for name in guilty if name not in faulty.disabled],
         off=_off(sorted(faulty.disabled)),
+        feed=int(evidence.details.get("feed", 0)),
+        output=_output(case, evidence),
         tolerance=repr(float(f"{tolerance.value:.6g}")),
         reason=tolerance.reason,
         signal=outcome.signal if isinstance(outcome, Crashed) else 0,
@@ -121,6 +126,13 @@ def tolerance_of(evidence: Evidence) -> Tolerance:
         reason = "Rounding every float operation differently moves no element of this graph by half as much."
         return Tolerance(_SPREAD * allowed, reason)
     return Tolerance(allowed, "Rounding every float operation differently moves the worst element by half as much.")
+
+
+def _output(case: Case, evidence: Evidence) -> int:
+    """Index of the bad output: as the oracle says, else by its name, else the first."""
+    names = [port.name for port in case.program.outputs]
+    by_name = names.index(evidence.output) if evidence.output in names else 0
+    return int(evidence.details.get("output", by_name))
 
 
 def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper, TensorProto
+from onnx import TensorProto, helper
 
 nodes = [
     helper.make_node("Cast", ["x"], ["v"], to=1),
@@ -27,6 +27,7 @@ model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir
 feeds = [
     {"x": np.array([16256, 16416, 49216], np.uint16)},
 ]
+
 # Inputs that numpy has no type for: their bits, and the type that they stand for.
 types = {
     "x": TensorProto.BFLOAT16,
@@ -75,8 +76,9 @@ def array_of(value):
 TOLERANCE = 0.0
 
 
-def problem(want, got):
-    """Say what is wrong with `got`; None if nothing is."""
+def problem(wants, gots):
+    """Say what is wrong with output 0 on feed 0; None if nothing is."""
+    want, got = wants[0][0], gots[0][0]
     if want is None or got is None:
         return None if want is got else "the output is missing" if got is None else "an output appears"
     want, got = np.asarray(want), np.asarray(got)
@@ -90,33 +92,22 @@ def problem(want, got):
     left, right = want.ravel(), got.ravel()
     gap[(left == right) | ((left != left) & (right != right))] = 0  # equal, or both not a number
     gap[np.isnan(gap)] = np.inf
-    wrong = gap > TOLERANCE if want.dtype.kind in "fc" else left != right
+    wrong = gap > TOLERANCE if TOLERANCE or want.dtype.kind in "fc" else left != right
     if not wrong.any():
         return None
     worst = int(np.argmax(np.where(wrong, gap, -1)))
     return (
         f"{np.count_nonzero(wrong)} of {gap.size} elements are wrong by more than {TOLERANCE:g}\n"
         f"  largest difference {gap[worst]:.6g} at flat index {worst}: {right[worst]} instead of {left[worst]}\n"
-        f"  expected {left[:8].tolist()}{' ...' if left.size > 8 else ''}\n"
-        f"  actual   {right[:8].tolist()}{' ...' if right.size > 8 else ''}"
+        f"  expected from there {left[worst : worst + 4].tolist()}\n"
+        f"  actual              {right[worst : worst + 4].tolist()}"
     )
-
-
-def compare(expected, actual):
-    """Return one line for every output of every feed that is wrong."""
-    found = []
-    for place, (wants, gots) in enumerate(zip(expected, actual, strict=True)):
-        for output, want, got in zip(model.graph.output, wants, gots, strict=True):
-            text = problem(want, got)
-            if text:
-                found.append(f"feed {place}, output {output.name!r}: {text}")
-    return found
 
 
 print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
 expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
-found = compare(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF))
+found = problem(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF))
 if found:
-    print("BUG:", *found, sep="\n")
+    print("BUG: output 0 on feed 0:", found)
     sys.exit(1)
 print("the bug does not show")

@@ -10,7 +10,7 @@ This script dies when the bug shows. Exit code 0: it does not show.
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper, numpy_helper, TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 nodes = [
     helper.make_node("MatMul", ["x", "w"], ["v"]),

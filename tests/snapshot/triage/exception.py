@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper, TensorProto
+from onnx import TensorProto, helper
 
 nodes = [
     helper.make_node("Gather", ["x", "i"], ["y"]),

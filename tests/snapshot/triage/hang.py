@@ -12,7 +12,7 @@ import signal
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import helper, numpy_helper, TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 nodes = [
     helper.make_node("MatMul", ["x", "w"], ["v"]),

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from graph_strategies import any_models
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
@@ -18,6 +19,7 @@ from miscompile.graph.emit import emit, tensor_proto
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Graph, Model, TensorType
 from miscompile.graph.read import load, read
+from miscompile.graph.text.printer import print_model
 
 NUMERIC = [dtype for dtype in DTYPES if dtype != "string"]
 
@@ -147,6 +149,31 @@ def test_broken_models_give_one_clear_line(message: str, data: bytes | onnx.Mode
     with pytest.raises(ModelError, match=message) as caught:
         read(data)
     assert "\n" not in str(caught.value)
+
+
+GOOD = _tensor(data_type=7, dims=[2], int64_data=[4, 5])
+GOOD.graph.node.add(op_type="Neg", input=["w"], output=["y"], name="some node")
+GOOD.graph.output.add(name="y").type.tensor_type.elem_type = 7
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_damaged_bytes_are_read_or_refused_cleanly(data: st.DataObject) -> None:
+    damaged = bytearray(GOOD.SerializeToString())
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    fault = ""
+    try:
+        print_model(read(bytes(damaged)))
+    except ModelError as error:
+        fault = str(error)
+    assert "\n" not in fault
+
+
+def test_names_must_be_utf8() -> None:
+    damaged = GOOD.SerializeToString().replace(b"some node", b"some\xffnode")
+    with pytest.raises(ModelError, match="is not UTF-8"):
+        read(damaged)
 
 
 def test_names_that_must_be_unique() -> None:

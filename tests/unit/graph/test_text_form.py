@@ -1,9 +1,12 @@
 """The text form: what it looks like, that it parses back, and what its errors say."""
 
+import re
+
 import numpy as np
 import pytest
 from graph_strategies import any_models, tensors
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
@@ -134,6 +137,8 @@ ERRORS = {
     "line 3, column 3: expected a function or the end": "} %z",
     "line 3, column 19: 'xyz' is no kind of attribute": "%y = F(%x) {a=@a :xyz}",
     "line 3, column 21: the bits of a float have no sign": "%y = F(%x) {a=float -0x1}",
+    "line 3, column 17: 9223372036854775808 does not fit in 64 bits": "%y = Foo(%x) {a=9223372036854775808}",
+    "line 3, column 17: expected the value of an attribute": "%y = Foo(%x) {a=}",
     "line 3, column 15: a size cannot be negative": "init %w: int8[-1] = []",
 }
 
@@ -150,3 +155,20 @@ def test_errors_name_line_and_column(message: str, body: str) -> None:
 def test_an_operator_set_is_imported_once() -> None:
     with pytest.raises(ModelError, match="line 2, column 7: operator set '' is imported twice"):
         parse_model("opset 1\nopset 2\ngraph g() -> () {}")
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_damaged_text_is_read_or_refused_with_a_place(data: st.DataObject) -> None:
+    text = 'opset 21\ngraph g(%x: float32[2,N]) -> (%"y") {\n init %w: int4[2] = [1, -1]\n'
+    text += " %y = Foo(%x, _) {a=[0.5, nan], b=tensor bool[] [true], c=@d:int} @n\n}\n"
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, start + 4))
+    damaged = text[:start] + data.draw(st.text('%@"{}[]()<>,:=?*_0x-1.einf~\n', max_size=3)) + text[end:]
+    fault = ""
+    try:
+        model = parse_model(damaged)
+        assert difference(model, parse_model(print_model(model))) is None
+    except ModelError as error:
+        fault = str(error)
+    assert not fault or re.fullmatch(r"graph text, line \d+, column \d+: .+", fault)

@@ -43,7 +43,7 @@ def test_sessions_are_added_up(tmp_path: Path) -> None:
 def test_the_table_shows_markup_as_it_is() -> None:
     text = printed(a_summary(Record("exception-1", "s", "pending", "exception", "no kernel [/bold] for [x]", 4)))
     assert "no kernel [/bold] for [x]" in text
-    assert " 5 " in text
+    assert text.split("[x]")[1].split()[:2] == ["?", "5"]
     assert "80% taken" in text
 
 

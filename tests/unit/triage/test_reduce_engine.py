@@ -59,7 +59,7 @@ def test_a_planted_fusion_is_found_in_forty_nodes(seed: int) -> None:
     assert found.defined
     assert found.evidence.kind == "wrong"
     check(model)
-    assert found.tries < 400, "forty nodes must not cost more"
+    assert found.tries < 100, "forty nodes must not cost more"
 
 
 def test_a_crash_of_one_build_is_reduced_to_its_operator() -> None:

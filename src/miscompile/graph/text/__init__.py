@@ -1,1 +1,1 @@
-"""The text form of graphs: readable, diffable, and exact to the bit. `docs` of the grammar stand in `printer`."""
+"""The text form of graphs: readable, diffable, and exact to the bit. The grammar stands at the head of `printer`."""

@@ -110,7 +110,7 @@ def _encode(dtype: str, texts: Sequence[str]) -> Array:
 
 def _truth(text: str) -> bool:
     if text not in ("true", "false", "0"):
-        raise ValueError(f"'{text}' is neither true nor false")
+        raise ValueError(f"{text!r} is neither true nor false")
     return text == "true"
 
 

@@ -90,7 +90,7 @@ class Cursor:
     def expect(self, text: str) -> None:
         """Move over the sign or word `text`, which must stand at the cursor."""
         if not self.accept(text):
-            raise self.error(f"expected '{text}' but found {self._found()}")
+            raise self.error(f"expected {text!r} but found {self._found()}")
 
     def expect_kind(self, kind: TokenKind, what: str) -> str:
         """Return the text of the token at the cursor, which must be of `kind`; `what` names it in errors."""
@@ -115,7 +115,7 @@ class Cursor:
         try:
             number = int(token.text, base)
         except ValueError:
-            raise self.error(f"expected an integer but found '{token.text[:40]}'", token) from None
+            raise self.error(f"expected an integer but found {token.text[:40]!r}", token) from None
         if not -(2**63) <= number < 2**63:
             raise self.error(f"{token.text[:40]} does not fit in 64 bits", token)
         return number
@@ -151,7 +151,7 @@ class Cursor:
         if token.kind == "end":
             return "the end"
         prefix = {"value": "%", "mark": "@"}.get(token.kind, "")
-        return f"'{prefix}{token.text}'"
+        return repr(prefix + token.text)
 
     def _error_at(self, message: str, start: int) -> ModelError:
         line = self._text.count("\n", 0, start) + 1
@@ -164,7 +164,7 @@ class Cursor:
         while place < len(self._text):
             found = _TOKEN.match(self._text, place)
             if found is None:
-                raise self._error_at(f"cannot read '{self._text[place]}'", place)
+                raise self._error_at(f"cannot read {self._text[place]!r}", place)
             kind = found.lastgroup
             if kind != "blank":
                 text = found[kind]  # type: ignore[index]

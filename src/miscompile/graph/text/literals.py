@@ -99,7 +99,7 @@ def _dtype(cursor: Cursor) -> str:
     token = cursor.token
     name = cursor.expect_kind("word", "an element type")
     if name not in DTYPES:
-        raise cursor.error(f"'{name}' is no element type", token)
+        raise cursor.error(f"{name!r} is no element type", token)
     return name
 
 
@@ -142,13 +142,13 @@ def _convert(cursor: Cursor, dtype: str, tokens: list[Token]) -> Array:
         return strings
     for token in tokens:
         if token.kind != "number" and not (dtype == "bool" and token.text in ("true", "false")):
-            raise cursor.error(f"expected an element of {dtype} but found '{token.text}'", token)
+            raise cursor.error(f"expected an element of {dtype} but found {token.text!r}", token)
     part = part_dtype(dtype)
     try:
         return parse_elements(part, [token.text for token in tokens]).view(DTYPES[dtype].storage)
     except (ValueError, OverflowError):
         bad = next(token for token in tokens if not _fits(part, token.text))
-    raise cursor.error(f"'{bad.text}' is no element of {part}", bad)
+    raise cursor.error(f"{bad.text!r} is no element of {part}", bad)
 
 
 def _fits(dtype: str, text: str) -> bool:

@@ -95,7 +95,7 @@ class _Body:
         token = cursor.token
         name = cursor.value()
         if name in self.initializers or name in self.sparse:
-            raise cursor.error(f"there is already an initializer named '{name}'", token)
+            raise cursor.error(f"there is already an initializer named {name!r}", token)
         if cursor.accept(":"):
             dtype, shape = static_type(cursor)
             cursor.expect("=")
@@ -148,7 +148,7 @@ def _opsets(cursor: Cursor) -> Mapping[str, int]:
         token = cursor.token
         domain = "" if token.kind == "number" else cursor.name("a domain or a version")
         if domain in opsets:
-            raise cursor.error(f"operator set '{domain}' is imported twice", token)
+            raise cursor.error(f"operator set {domain!r} is imported twice", token)
         opsets[domain] = cursor.integer("a version")
     return opsets
 
@@ -172,7 +172,7 @@ def _attributes(cursor: Cursor) -> Mapping[str, Attribute]:
         token = cursor.token
         name = cursor.name("an attribute")
         if name in found:
-            raise cursor.error(f"attribute '{name}' is given twice", token)
+            raise cursor.error(f"attribute {name!r} is given twice", token)
         cursor.expect("=")
         found[name] = _attribute(cursor)
 
@@ -198,7 +198,7 @@ def _kind(cursor: Cursor) -> AttributeKind:
     token = cursor.token
     name = cursor.name("a kind of attribute")
     if name not in get_args(AttributeKind):
-        raise cursor.error(f"'{name}' is no kind of attribute", token)
+        raise cursor.error(f"{name!r} is no kind of attribute", token)
     return cast(AttributeKind, name)
 
 

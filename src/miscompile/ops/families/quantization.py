@@ -28,14 +28,19 @@ _WORDS = ("int16", "uint16")
 _POWERS = (-4, -3, -2, -1, 0, 1)
 
 
-def _scale(site: Site, shape: Shape, dtype: str) -> Operand:
-    """Return known positive scales: powers of two, or any others with their exactness given up."""
+def _scale(site: Site, shape: Shape, dtype: str, *, powers: bool) -> Operand:
+    """Return known positive scales: `powers` of two, or any others with their exactness given up."""
     rng, count = site.rng, math.prod(shape)
-    if rng.random() < 0.6:
+    if powers:
         numbers = np.array([2.0 ** rng.choice(_POWERS) for _ in range(count)]).reshape(shape)
         return site.known(tensor(numbers, dtype).array, dtype)
     numbers = np.array([narrow(rng.uniform(0.05, 2)) for _ in range(count)]).reshape(shape)
     return inexact(site.known(tensor(numbers, dtype).array, dtype))
+
+
+def _powers(site: Site) -> bool:
+    """Draw whether all scales of a call are powers of two."""
+    return site.rng.random() < 0.6
 
 
 def _positive(scale: Operand) -> bool:
@@ -84,7 +89,7 @@ def _sample_quantize(site: Site) -> Call:
     x = site.operand(ranks=(0, 5), fits=lambda shape: 0 not in shape[1:])
     shape, found = _granularity(site, x.shape)
     precise = "float32" if site.opset < 19 or site.dtype == "int32" else site.dtype
-    scale = _scale(site, shape, precise)
+    scale = _scale(site, shape, precise, powers=_powers(site))
     kinds = (*_BYTES, *_BYTES, *_WORDS) if site.opset >= 21 else _BYTES
     dtype = rng.choice(kinds)
     if rng.random() < 0.25:
@@ -119,7 +124,7 @@ def _sample_dequantize(site: Site) -> Call:
     x = site.operand(ranks=(0, 5), fits=lambda shape: 0 not in shape[1:])
     shape, found = _granularity(site, x.shape)
     dtype = rng.choice(("float32", "float32", "float16", "bfloat16")) if site.opset >= 19 else "float32"
-    scale = _scale(site, shape, dtype)
+    scale = _scale(site, shape, dtype, powers=_powers(site))
     if site.opset >= 23 and rng.random() < 0.2:
         found["output_dtype"] = DTYPES[dtype].code
     inputs = [x, scale]
@@ -179,12 +184,13 @@ def _sample_matmul(site: Site) -> Call:
     shape = matrix_partner(site, left.shape, vector=False)
     kinds = ("float32", "float32", "float32", "float16", "bfloat16") if site.opset >= 21 else ("float32",)
     precise, other, result = rng.choice(kinds), rng.choice(_BYTES), rng.choice(_BYTES)
+    powers = _powers(site)
     columns = shape[-1:] if len(shape) == 2 and 0 not in shape and rng.random() < 0.3 else ()
     right = site.weight(shape, other) if rng.random() < 0.7 else site.operand(other, shape=shape)
     inputs = [
-        left, _scale(site, (), precise), _zeros(site, (), site.dtype),
-        right, _scale(site, columns, precise), _zeros(site, columns, other),
-        _scale(site, (), precise), _even_zero(site, result),
+        left, _scale(site, (), precise, powers=powers), _zeros(site, (), site.dtype),
+        right, _scale(site, columns, precise, powers=powers), _zeros(site, columns, other),
+        _scale(site, (), precise, powers=powers), _even_zero(site, result),
     ]  # fmt: skip
     if precise != "float32":
         inputs[1] = inexact(inputs[1])
@@ -225,12 +231,13 @@ def _sample_conv(site: Site) -> Call:
     x = images(site)
     window, group = draw_window(site, x.shape[2:]), draw_group(site, x.shape[1])
     filters = draw_filters(site, x.shape, window.kernel, group)
+    powers = _powers(site)
     dtype, result = rng.choice(_BYTES), rng.choice(_BYTES)
     channels = filters[:1] if rng.random() < 0.4 else ()
     inputs = [
-        x, _scale(site, (), "float32"), _zeros(site, (), site.dtype),
-        site.weight(filters, dtype), _scale(site, channels, "float32"), _zeros(site, channels, dtype),
-        _scale(site, (), "float32"), _even_zero(site, result),
+        x, _scale(site, (), "float32", powers=powers), _zeros(site, (), site.dtype),
+        site.weight(filters, dtype), _scale(site, channels, "float32", powers=powers), _zeros(site, channels, dtype),
+        _scale(site, (), "float32", powers=powers), _even_zero(site, result),
     ]  # fmt: skip
     if rng.random() < 0.5:
         inputs.append(site.weight(filters[:1], "int32", within=(-1000, 1000)))

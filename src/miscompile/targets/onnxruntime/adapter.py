@@ -98,7 +98,7 @@ def _to_value(tensor: Tensor) -> Any:  # noqa: ANN401 - an extension type
     if _plain(tensor.dtype):
         return ort.OrtValue.ortvalue_from_numpy(tensor.array)._ortvalue
     code = DTYPES[tensor.dtype].code
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(tensor.array), code)._ortvalue
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.require(tensor.array, requirements="C"), code)._ortvalue
 
 
 def _from_value(value: Any) -> Tensor:  # noqa: ANN401 - an extension type

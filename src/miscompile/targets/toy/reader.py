@@ -9,6 +9,7 @@ from onnx import inliner, numpy_helper, shape_inference
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.tensor import Array
+from miscompile.targets.toy.checks import check_operands
 from miscompile.targets.toy.ir import Call, Code, ToyError, ToyUnsupported, Type
 from miscompile.targets.toy.kernels.table import check_form
 
@@ -62,21 +63,23 @@ def _check_support(model: Any) -> None:  # noqa: ANN401 - a protobuf message
 
 def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
     constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
-    types = {name: Type(value.dtype, tuple(value.shape)) for name, value in constants.items()}
-    for info in (*graph.input, *graph.value_info, *graph.output):
-        if info.name not in constants:
-            types[info.name] = _type(info)
     calls = []
     for node in graph.node:
         if node.op_type == "Constant":
-            constants[node.output[0]] = value = _constant(node)
-            types[node.output[0]] = Type(value.dtype, tuple(value.shape))
+            constants[node.output[0]] = _constant(node)
         else:
             calls.append(Call(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
     inputs = tuple(info.name for info in graph.input if info.name not in constants)
     outputs = [info.name for info in graph.output]
     _check_definitions(inputs, outputs, calls, constants)
-    return Code(inputs, outputs, calls, constants, types)
+    types = {name: Type(value.dtype, tuple(value.shape)) for name, value in constants.items()}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        if info.name not in constants:
+            types[info.name] = _type(info)
+    code = Code(inputs, outputs, calls, constants, types)
+    for call in calls:
+        check_operands(code, call)
+    return code
 
 
 def _check_definitions(inputs: Iterable[str], outputs: list[str], calls: list[Call], constants: Iterable[str]) -> None:

@@ -46,7 +46,7 @@ def _plainer(attribute: Attribute) -> Iterator[Attribute]:
     if attribute.kind in ("int", "float"):
         make = int if attribute.kind == "int" else float
         for plain in (0, 1, 2):
-            if abs(value) > plain or (value < 0 and plain):
+            if value != plain and (abs(value) >= plain or value != round(value)):
                 yield replace(attribute, value=make(plain))
         if attribute.kind == "float" and value != round(value):
             yield replace(attribute, value=float(round(value)))

@@ -47,7 +47,7 @@ def cost_of(draft: Draft) -> Cost:
 
 def oddity(value: Tensor) -> int:
     """Say how unusual the elements are: 0 zeros, 1 ones, 2 one small integer, 3 counting up, 4 one element not zero,
-    then whole, quarter and other numbers."""
+    then whole numbers, quarters, hundredths, and others."""
     numbers = value.numbers()
     if not numbers.size or numbers.dtype.kind in "OUSc":
         return 0
@@ -64,7 +64,9 @@ def oddity(value: Tensor) -> int:
         return 4
     if whole:
         return 5 if small else 6
-    return 7 if bool((flat * 4 == np.floor(flat * 4)).all()) else 8
+    if bool((flat * 4 == np.floor(flat * 4)).all()):
+        return 7
+    return 8 if np.array_equal(np.round(flat, 2).astype(numbers.dtype), numbers.ravel()) else 9
 
 
 def _weight(node: Node, functions: dict[tuple[str, str], Function]) -> int:

@@ -81,7 +81,8 @@ def reduce_case(
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To hold an attribution fixed, pass the pair that `bisect.only` makes. Without `reductions` the standard ones
-    are used. Programs that are no readable ONNX model come back as they are. Deterministic for a given `rng`.
+    are used. Programs that are no readable ONNX model, or break its rules, come back as they are. Deterministic for a
+    given `rng`.
     """
     search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget())
     if not search.start(case):

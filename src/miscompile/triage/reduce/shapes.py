@@ -39,9 +39,13 @@ class SmallerSizes:
             for group in _by_axis(same, ranks):
                 for goal in _goals(size):
                     yield _resized(draft, group, size, goal, fixed, scale=False)
+            if same:
+                for goal in _goals(size):
+                    yield _resized(draft, same, size, goal, fixed, scale=False, tail=True)
             for place in sorted(same):
                 for goal in _goals(size):
                     yield _resized(draft, {place}, size, goal, set(), scale=False)
+                    yield _resized(draft, {place}, size, goal, set(), scale=False, tail=True)
             for pair in list(combinations(sorted(same), 2))[:_MOST_PAIRS]:
                 for goal in _goals(size):
                     yield _resized(draft, set(pair), size, goal, set(), scale=False)
@@ -60,10 +64,12 @@ class LowerRanks:
             lower = changed(draft, names, _first)
             yield lower.with_nodes(_shifted(node) for node in lower.graph.nodes)
             yield lower
+            yield changed(draft, names, _last)
         everywhere = changed(draft, {leaf.name for leaf in found}, _first)
         yield everywhere.with_nodes(_shifted(node) for node in everywhere.graph.nodes)
         for leaf in found:
             yield changed(draft, {leaf.name}, _first)
+            yield changed(draft, {leaf.name}, _last)
             if leaf.value.array.size == 1:
                 yield changed(draft, {leaf.name}, lambda _, value: Tensor(value.dtype, value.array.reshape(())))
 
@@ -81,8 +87,13 @@ def _by_axis(same: Places, ranks: dict[str, int]) -> list[Places]:
     return [group for group in groups.values() if 1 < len(group) < len(same)]
 
 
-def _resized(draft: Draft, places: Places, size: int, goal: int, fixed: set[str], *, scale: bool) -> Draft:
-    """Cut the dimensions in `places` to `goal`; shape operands follow: `size` itself, multiples of it if `scale`."""
+def _resized(
+    draft: Draft, places: Places, size: int, goal: int, fixed: set[str], *, scale: bool, tail: bool = False
+) -> Draft:
+    """Cut the dimensions in `places` to `goal`; shape operands follow: `size` itself, multiples of it if `scale`.
+
+    The first elements stay, or with `tail` the last ones, for bugs that show in some elements only.
+    """
 
     def change(name: str, value: Tensor) -> Tensor:
         if name in fixed:
@@ -90,7 +101,7 @@ def _resized(draft: Draft, places: Places, size: int, goal: int, fixed: set[str]
         array = value.array
         for axis in range(array.ndim):
             if (name, axis) in places:
-                array = array.take(range(goal), axis=axis)
+                array = array.take(range(size - goal, size) if tail else range(goal), axis=axis)
         return Tensor(value.dtype, array)
 
     known = {leaf.name for leaf in leaves(draft)}
@@ -109,6 +120,10 @@ def _retargeted(value: Tensor, size: int, goal: int, *, scale: bool) -> Tensor:
 
 def _first(_: str, value: Tensor) -> Tensor:
     return Tensor(value.dtype, np.asarray(value.array[0]) if value.array.ndim and len(value.array) else value.array)
+
+
+def _last(_: str, value: Tensor) -> Tensor:
+    return Tensor(value.dtype, np.asarray(value.array[-1]) if value.array.ndim and len(value.array) else value.array)
 
 
 def _shifted(node: Node) -> Node:

@@ -40,13 +40,15 @@ _FILLS: tuple[Fill, ...] = (
     _one_element(-1),
     _whole,
     lambda numbers: np.rint(np.asarray(numbers, np.float64) * 4) / 4,
+    lambda numbers: np.round(np.asarray(numbers, np.float64), 2),
 )
 """From the plainest to the closest; refused by the cost when a tensor is plainer already."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainerValues:
-    """Fills leaves with zeros, ones, twos, a count, one element that is not zero, whole numbers, quarters.
+    """Fills leaves with zeros, ones, twos, a count, one element that is not zero, whole numbers, quarters,
+    hundredths.
 
     All leaves at once first, then one at a time. Leaves that decide shapes are left alone.
     """

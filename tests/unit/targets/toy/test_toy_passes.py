@@ -145,6 +145,15 @@ def test_rewrites_respect_special_floats(x: float, constant: float, op: str) -> 
     assert found.same(wanted)
 
 
+def test_transposes_are_not_pushed_through_a_constant_of_higher_rank() -> None:
+    nodes = [node("Transpose", "x", "a", perm=[1, 0]), node("Add", "a c", "b")]
+    item = case(nodes, {"x": _f(2, 3)}, "b", {"c": _f(1, 1, 1)})
+    (found,), (wanted,) = compute(item, FULL), compute(item, OFF)
+    assert found is not None
+    assert wanted is not None
+    assert found.same(wanted)
+
+
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_optimised_and_unoptimised_agree_on_random_programs(seed: int) -> None:

@@ -44,10 +44,10 @@ def relu(x: Array) -> Array:
 
 
 def clip(x: Array, low: Array | None, high: Array | None) -> Array:
-    """Bound `x` from below, then from above; NaN and the sign of zero are kept."""
+    """Bound `x` from below, then from above, by bounds of one element; NaN and the sign of zero are kept."""
     if low is not None:
-        x = np.where(x < low, low, x)
-    return x if high is None else np.where(x > high, high, x)
+        x = np.where(x < low.reshape(()), low.reshape(()), x)
+    return x if high is None else np.where(x > high.reshape(()), high.reshape(()), x)
 
 
 def divide(x: Array, y: Array) -> Array:

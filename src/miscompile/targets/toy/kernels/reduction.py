@@ -34,7 +34,7 @@ def reduction(function: Reducer, *, before: Callable[[Array], Array] | None = No
         if axes is None:
             return x
         result = function(x, axes).astype(args[0].dtype, copy=False)
-        return result if call.get("keepdims", 1) else np.asarray(np.squeeze(result, axes))
+        return result if call.get("keepdims", 1) == 1 else np.asarray(np.squeeze(result, axes))
 
     return run
 
@@ -82,7 +82,7 @@ def _arg(function: Callable[..., Array]) -> Kernel:
             found = x.shape[axis] - 1 - function(np.flip(x, axis), axis=axis)
         else:
             found = function(x, axis=axis)
-        return np.asarray(np.expand_dims(found, axis) if call.get("keepdims", 1) else found)
+        return np.asarray(np.expand_dims(found, axis) if call.get("keepdims", 1) == 1 else found)
 
     return run
 
@@ -130,7 +130,8 @@ def _layer_normalization(call: Call, args: Args) -> tuple[Array, ...]:
     wide = x.astype(np.float32) if x.dtype == np.float16 else x
     normal, mean, inverse = _normalize(wide, tuple(range(axis, x.ndim)), call.get("epsilon", 1e-5))
     result = normal.astype(x.dtype) * scale
-    return (result if bias is None else result + bias, mean, inverse)[: len(call.outputs)]
+    statistics = mean.astype(np.float32), inverse.astype(np.float32)
+    return (result if bias is None else result + bias, *statistics)[: len(call.outputs)]
 
 
 def _instance_normalization(call: Call, args: Args) -> Array:

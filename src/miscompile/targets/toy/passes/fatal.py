@@ -3,6 +3,7 @@
 import ctypes
 import os
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -21,18 +22,26 @@ def never_return() -> None:
 
 
 def collect_memory() -> None:
-    """Hold more and more memory until the system refuses. Raises MemoryError under a limit of the address space."""
+    """Hold blocks of doubled size until the system refuses. Raises MemoryError, at the latest beyond the address space.
+
+    Few pages are touched, so that a machine without limits is not harmed.
+    """
     held = []
-    while True:
-        held.append(np.ones(1 << 21))
+    for power in range(24, 64):
+        held.append(np.empty(1 << power, np.uint8))
+        held[-1][: 1 << 20] = 1
 
 
 def print_megabytes() -> None:
-    """Write four megabytes of bytes that are no text to standard output, and as many to standard error."""
+    """Write four megabytes of bytes that are no text to standard output, and as many to standard error.
+
+    Where a stream takes no more, the rest is lost without an error, as with the printing of a C library.
+    """
     block = bytes(range(256)) * 256
     for descriptor in (1, 2):
-        for _ in range(64):
-            os.write(descriptor, block)
+        with suppress(OSError):
+            for _ in range(64):
+                os.write(descriptor, block)
 
 
 def tile_of_high_rank(code: Code, call: Call, bugs: Bugs) -> bool:

@@ -193,8 +193,8 @@ def fuse_reductions(code: Code, call: Call, bugs: Bugs) -> bool:
     rank = code.rank(inner.inputs[0]) if inner is not None else None
     if inner is None or rank is None or not only_use(code, inner.out):
         return False
-    keep = inner.get("keepdims", 1)
-    if keep != call.get("keepdims", 1):
+    keep = inner.get("keepdims", 1) == 1
+    if keep != (call.get("keepdims", 1) == 1):
         return False
     first = _axes_of(code, inner, rank)
     second = _axes_of(code, call, rank if keep or first is None else rank - len(first))

@@ -1,0 +1,66 @@
+"""ONNX Runtime (CPU): an output has the wrong shape
+
+what was seen, in a line
+
+Seen with onnxruntime 1.99.0.
+
+Exit code 1: the bug shows. Exit code 0: it does not.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+nodes = [
+    helper.make_node("MatMul", ["x", "w"], ["v"]),
+    helper.make_node("Add", ["v", "b"], ["y"]),
+]
+inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])]
+outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])]
+constants = [
+    numpy_helper.from_array(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32), "w"),
+    numpy_helper.from_array(np.array([0.1, -2.0], np.float32), "b"),
+]
+graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+feeds = [
+    {"x": np.arange(6, dtype=np.float32).reshape((2, 3))},
+]
+
+OFF = []
+
+
+def run(level, off=()):
+    """Build at `level` without the passes `off`; return the outputs for each feed."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
+    )
+    return [session.run(None, feed) for feed in feeds]
+
+
+def problem(wants, gots):
+    """Say what is wrong with output 0 on feed 0; None if nothing is."""
+    want, got = wants[0][0], gots[0][0]
+    if want is None or got is None:
+        return None if want is got else "the output is missing" if got is None else "an output appears"
+    want, got = np.asarray(want), np.asarray(got)
+    if (want.dtype, want.shape) != (got.dtype, got.shape):
+        return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+    return None
+
+
+print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
+expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+found = problem(expected, run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF))
+if found:
+    print("BUG: output 0 on feed 0:", found)
+    sys.exit(1)
+print("the bug does not show")
