@@ -14,26 +14,26 @@ from tempfile import TemporaryDirectory
 
 from miscompile.base.rng import stream
 from miscompile.campaign.plan import Plan
-from miscompile.campaign.suspicion import node_count, pair_of
+from miscompile.campaign.suspicion import model_of, node_count, stored_pair, to_stored
 from miscompile.campaign.wiring import make_pool, reprogram
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property
-from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Evidence, Violated
+from miscompile.core.run import Build
+from miscompile.core.verdict import Violated
 from miscompile.execution.pool import LocalPool
-from miscompile.findings.encode import builds_of, evidence_facts
+from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Status, Stored
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import culprits, only
+from miscompile.triage.bisect import culprits, expand, only
 from miscompile.triage.confirm import confirm, confirmed
-from miscompile.triage.examine import Examination, examine_fully
-from miscompile.triage.reduce.engine import Budget, Reduced, reduce_case
+from miscompile.triage.examine import examine_fully
+from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
 from miscompile.triage.script import write_script
-from miscompile.triage.signature import signature_of, similar, symptom_of
+from miscompile.triage.signature import signature_of
 
 REDUCTION_SECONDS = 20.0
 """What the reduction of one finding may take, unless the user asks for more."""
@@ -41,9 +41,13 @@ REDUCTION_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a finding at the desk; `problem` says what went wrong, if anything did."""
+    """What became of a finding at the desk.
+
+    `slips` are other violations met while it was reduced, findings of their own; `problem` says what went wrong.
+    """
 
     stored: Stored
+    slips: tuple[Stored, ...] = ()
     problem: str = ""
 
 
@@ -94,15 +98,16 @@ class Desk:
         try:
             deadline = time.monotonic() + REDUCTION_SECONDS
             expired = lambda: self._closing.is_set() or time.monotonic() > deadline  # noqa: E731
-            return Answer(triage(stored, self._plan, pool, Budget(expired=expired)))
+            return triage(stored, self._plan, pool, Budget(expired=expired))
         except Exception as error:  # noqa: BLE001 - one finding that defeats triage must not end the others
             problem = f"triage of {stored.finding.identifier} failed: {type(error).__name__}: {error}"
-            return Answer(replace(stored, status="unconfirmed"), problem)
+            return Answer(stored, problem=problem)  # it stays pending, for `reduce` or a resumed campaign
 
 
-def triage(stored: Stored, plan: Plan, pool: LocalPool, budget: Budget) -> Stored:
+def triage(stored: Stored, plan: Plan, pool: LocalPool, budget: Budget) -> Answer:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again."""
-    return _Triage(stored, plan, pool).conclude(budget)
+    work = _Triage(stored, plan, pool)
+    return Answer(work.conclude(budget), work.slips)
 
 
 class _Triage:
@@ -112,21 +117,35 @@ class _Triage:
         self.stored, self.plan, self.pool = stored, plan, pool
         self.about: About = parse_target(plan.target).about
         self.seed = plan.seed
+        self.slips: tuple[Stored, ...] = ()
 
     def conclude(self, budget: Budget) -> Stored:
         case = self.stored.original or self.stored.finding.case
-        pair = self._pair()
-        guilty = self._culprits(case, pair)
-        held = only(pair, guilty, self.about.passes, self.about.twins) if guilty else pair
-        reduced = reduce_case(case, held, self.pool, stream(self.seed, "reduce"), reprogram=reprogram, budget=budget)
-        if reduced is None:
-            return replace(self.stored, status="unconfirmed")
-        return self._report(case, pair, reduced)
+        found = stored_pair(self.stored, self.plan.compare)
+        guilty = self._culprits(case, found)
+        for pair in self._pairs(found, guilty):
+            reduced = reduce_case(
+                case, pair, self.pool, stream(self.seed, "reduce"), reprogram=reprogram, budget=budget
+            )
+            if reduced is not None:
+                self.slips = self._findings_of(reduced.slips)
+                return self._report(case, replace(pair, healed=None), reduced)
+        return replace(self.stored, status="unconfirmed")
+
+    def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:
+        """The plainest pair of builds first: as shipped, as found, with nothing on but the culprits."""
+        plain = replace(found, reference=Build("off"), faulty=Build("full"))
+        if not guilty:
+            return [plain, found]
+        off = expand(guilty, self.about.twins)
+        pairs = [pair.healed_without(off) for pair in (plain, found)]
+        return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
 
     def _report(self, original: Case, pair: BuildPair, reduced: Reduced) -> Stored:
         guilty = self._culprits(reduced.case, pair)
-        final = self._simplest(reduced.case, pair, guilty, reduced)
-        if final is None or not isinstance(final.verdict, Violated):
+        self.pool.fresh()
+        final = examine_fully(reduced.case, pair, self.pool, stream(self.seed, "final"))
+        if not isinstance(final.verdict, Violated):
             return replace(self.stored, status="unconfirmed")
         evidence = final.verdict.evidence
         signature = signature_of(evidence, final.faulty, guilty, read(reduced.case.program.payload))
@@ -136,7 +155,7 @@ class _Triage:
         shows = self._script_shows(script)
         nodes, before = node_count(reduced.case), node_count(original)
         facts = {
-            **{key: value for key, value in self.stored.finding.facts.items() if key in ("test", "seed")},
+            **{key: value for key, value in self.stored.finding.facts.items() if key in ("test", "slip_of")},
             **evidence_facts(evidence),
             "nodes": nodes,
             "original_nodes": before,
@@ -156,31 +175,26 @@ class _Triage:
         )
         return Stored(finding, status, original, self.stored.versions, script)
 
-    def _pair(self) -> BuildPair:
-        faulty, reference = builds_of(self.stored.finding.facts)
-        target = self.plan.target
-        case = self.stored.finding.case
-        kind = self.stored.finding.property.signature.kind
-        evidence = Evidence(
-            kind, "", "", Run(case, target, faulty), None if reference is None else Run(case, target, reference)
+    def _findings_of(self, slips: Sequence[Slip]) -> tuple[Stored, ...]:
+        """Make findings of the slips; a slip's own slips are let go, so that one finding cannot breed for ever."""
+        origin = self.stored.finding
+        if "slip_of" in origin.facts:
+            return ()
+        return tuple(
+            to_stored(
+                slip.verdict.evidence,
+                signature_of(slip.verdict.evidence, slip.outcome, (), model_of(slip.case)),
+                slip.case,
+                self.stored.versions,
+                test=int(origin.facts.get("test", -1)),
+                slip_of=origin.identifier,
+            )
+            for slip in slips
         )
-        return pair_of(evidence, self.plan.compare)
 
     def _culprits(self, case: Case, pair: BuildPair) -> tuple[str, ...]:
         rng = stream(self.seed, "bisect", case.program.digest)
         return culprits(case, pair, self.pool, self.about.passes, self.about.twins, rng)
-
-    def _simplest(self, case: Case, pair: BuildPair, guilty: Sequence[str], reduced: Reduced) -> Examination | None:
-        """Examine under the plainest pair of builds that shows the same: all passes on, as found, culprits only."""
-        wanted = symptom_of(reduced.evidence, reduced.outcome)
-        plain = replace(pair, reference=Build("off"), faulty=Build("full"))
-        alone = only(pair, guilty, self.about.passes, self.about.twins)
-        self.pool.fresh()
-        for candidate in (plain, pair, alone):
-            seen = examine_fully(case, candidate, self.pool, stream(self.seed, "final"))
-            if isinstance(seen.verdict, Violated) and similar(symptom_of(seen.verdict.evidence, seen.faulty), wanted):
-                return seen
-        return None
 
     def _script_shows(self, script: str) -> bool:
         with TemporaryDirectory(prefix="miscompile-") as place:

@@ -98,6 +98,7 @@ class Lane:
         self._ahead: deque[_Ahead] = deque()
         self._reported = time.monotonic()
         self._deaths = (0, 0)
+        self._compiler_cpu = 0.0
 
     def run(self) -> None:
         """Work until the quota is reached or the lead closes our standard input."""
@@ -119,15 +120,19 @@ class Lane:
         recipe = {"seed": self.plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
         case = replace(case, recipe=recipe)
         runs = self.oracle.plan(case, rng)
-        self.counters["generate_us"] += (time.thread_time_ns() - start) // 1000
+        generated = time.thread_time_ns()
+        self.counters["generate_us"] += (generated - start) // 1000
         self._ahead.append(_Ahead(index, case, runs, self.pool.submit(runs)))
+        self.counters["transfer_us"] += (time.thread_time_ns() - generated) // 1000
         self._next += 1
 
     def _settle(self, ahead: _Ahead) -> None:
+        begin = time.thread_time_ns()
         while ahead.ticket not in self._done:
             self._done.update(self.pool.poll(self.plan.limit_seconds))
         outcomes = self._done.pop(ahead.ticket)
         start = time.thread_time_ns()
+        self.counters["transfer_us"] += (start - begin) // 1000
         verdict = self.oracle.judge(ahead.runs, outcomes)
         self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
         self.counters["tests"] += 1
@@ -141,8 +146,10 @@ class Lane:
 
     def _second_round(self, ahead: _Ahead, outcomes: list[Outcome], needs: Needs) -> Verdict:
         self.counters["second_rounds"] += 1
+        start = time.thread_time_ns()
         more = self.detective.pool.run(needs.runs)
         verdict = self.oracle.judge((*ahead.runs, *needs.runs), [*outcomes, *more])
+        self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
         return Inconclusive("too many rounds") if isinstance(verdict, Needs) else verdict
 
     def _take(self, ahead: _Ahead, verdict: Verdict) -> None:
@@ -167,7 +174,7 @@ class Lane:
             self.counters["duplicates"] += 1
             self._say({"duplicate": asdict(charge.signature)})
             return
-        stored = to_stored(charge, ahead.case, self.about, self.versions, ahead.index)
+        stored = to_stored(charge.evidence, charge.signature, ahead.case, self.versions, test=ahead.index)
         folder.save(self.plan.out, stored)
         self._say({"finding": stored.finding.identifier})
         if self.plan.quarantine:
@@ -185,6 +192,9 @@ class Lane:
         self.counters["deaths"] += deaths - self._deaths[0]
         self.counters["timeouts"] += timeouts - self._deaths[1]
         self._deaths = (deaths, timeouts)
+        cpu = self.pool.compiler_cpu_seconds + self.detective.pool.compiler_cpu_seconds
+        self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
+        self._compiler_cpu = cpu
         settled = self._next - len(self._ahead)
         self._say({"counters": dict(self.counters), "next": settled})
         self.counters.clear()

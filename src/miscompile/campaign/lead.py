@@ -6,7 +6,6 @@ It runs no compiler, generates nothing, and stays small: it can run for weeks.
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.campaign.crew import Crew, Message
@@ -19,7 +18,6 @@ from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
 from miscompile.core.ports import Listener
 from miscompile.findings import folder
 from miscompile.findings.encode import signature_from
-from miscompile.findings.folder import Stored
 from miscompile.findings.store import Campaign, Store
 from miscompile.ops.support import Support
 from miscompile.targets.registry import parse_target, versions
@@ -40,7 +38,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     about = parse_target(plan.target).about
     with Store.open(plan.out) as store:
         _begin(store, plan, versions(about))
-        support = probe_support(plan, listeners)
+        support = Support(open=True) if plan.model else probe_support(plan, listeners)
         make_producer(plan, support)
         _Lead(plan, store, support, listeners).run()
 
@@ -63,8 +61,7 @@ def probe_support(plan: Plan, listeners: Sequence[Listener] = ()) -> Support:
 
 def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:
     if store.campaign() is None:
-        options = {name: value for name, value in asdict(plan).items() if name not in ("out", "resume")}
-        store.begin(Campaign(plan.target, plan.seed, options, found, time.time()))
+        store.begin(Campaign(plan.target, plan.seed, plan.remembered(), found, time.time()))
 
 
 def _tell(listeners: Sequence[Listener], event: Event) -> None:
@@ -189,6 +186,9 @@ class _Lead:
         for answer in answers:
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
+            for slip in answer.slips:
+                if self.store.add_pending(slip):
+                    self.desk.submit(slip)
             kept = self.store.update(answer.stored)
             if kept and answer.stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(answer.stored.finding, fresh=answer.stored.status == "confirmed"))
@@ -207,9 +207,3 @@ class _Lead:
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
-
-
-def restated(stored: Stored) -> Stored:
-    """Return a stored finding as it was before triage, so that triage can begin anew."""
-    original = stored.original or stored.finding.case
-    return replace(stored, finding=replace(stored.finding, case=original), status="pending", original=None)

@@ -1,6 +1,7 @@
 """The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,9 @@ from miscompile.execution.limits import Limits
 from miscompile.generation.knobs import Knobs
 from miscompile.targets.registry import parse_target
 
+SESSION_ONLY = frozenset({"target", "seconds", "tests", "seed", "out", "workers", "resume"})
+"""Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
+
 PRODUCERS = ("strict", "sweep{share=0.15}")
 """Producers of a campaign that names none."""
 
@@ -20,7 +24,8 @@ class Plan:
     """What a campaign is to do. None and `()` leave a choice to the defaults.
 
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
-    `quarantine` switches guilty passes off for the rest of the campaign.
+    `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
+    test around, instead of generating programs.
     """
 
     target: str
@@ -43,6 +48,7 @@ class Plan:
     compare: Literal["strict", "fixed"] = "strict"
     limit_seconds: float = 30.0
     limit_memory: int | None = None
+    model: str | None = None
 
     @property
     def opsets(self) -> tuple[int, ...]:
@@ -78,6 +84,15 @@ class Plan:
             found.append((name, self.knobs(options, text)))
         return found
 
+    def remembered(self) -> dict[str, Any]:
+        """Return the options that a resumed campaign takes over, as JSON values."""
+        return {name: value for name, value in asdict(self).items() if name not in SESSION_ONLY}
+
+    def resumed(self, stored: Mapping[str, Any], given: Collection[str]) -> "Plan":
+        """Return this plan with `stored` options in place of those that are not in `given`."""
+        names = {field.name for field in fields(self)} - SESSION_ONLY - set(given)
+        return replace(self, **{name: _tuples(stored[name]) for name in names if name in stored})
+
     def as_json(self) -> str:
         """Print the plan for a lane."""
         return json.dumps({**asdict(self), "out": str(self.out)})
@@ -87,8 +102,10 @@ def plan_from(text: str) -> Plan:
     """Read back what `Plan.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
     known = {field.name for field in fields(Plan)}
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in known
-    }
+    values = {name: _tuples(value) for name, value in data.items() if name in known}
     values["out"] = Path(data["out"])
     return Plan(**values)
+
+
+def _tuples(value: Any) -> Any:  # noqa: ANN401 - JSON has lists where options have tuples
+    return tuple(value) if isinstance(value, list) else value

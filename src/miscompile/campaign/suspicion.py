@@ -4,6 +4,7 @@ Everything here runs synchronously in the lane, so that what a lane does next de
 timing. Reduction is left to the lead's triage desk.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from miscompile.base.errors import ModelError
@@ -11,10 +12,10 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.outcome import is_death
-from miscompile.core.run import Build
+from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Violated
 from miscompile.execution.pool import LocalPool
-from miscompile.findings.encode import evidence_facts
+from miscompile.findings.encode import builds_of, evidence_facts
 from miscompile.findings.folder import Stored, identify
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
@@ -64,7 +65,7 @@ class Detective:
         guilty = culprits(
             case, pair, self.pool, self.about.passes, self.about.twins, stream(self.seed, "bisect", case.program.digest)
         )
-        return Charge(pair, found, signature_of(found, outcome, guilty, _model(case)))
+        return Charge(pair, found, signature_of(found, outcome, guilty, model_of(case)))
 
     def is_new(self, signature: Signature) -> bool:
         """Tell whether this lane has not handed over such a finding yet, and remember it."""
@@ -91,12 +92,21 @@ def pair_of(evidence: Evidence, rule: Rule) -> BuildPair:
     return BuildPair(evidence.faulty.target, reference, faulty, rule, "confirm")
 
 
-def to_stored(charge: Charge, case: Case, about: About, versions: dict[str, str], test: int) -> Stored:
-    """Return the pending finding that a charge makes, ready to be saved."""
-    held = Property("optimisation", charge.evidence.faulty.target, charge.signature)
-    facts = {**evidence_facts(charge.evidence), "test": test, "nodes": node_count(case)}
-    identifier = identify(charge.evidence.kind, about.name, case)
-    finding = Finding(identifier, held, case, charge.evidence.message, facts)
+def stored_pair(stored: Stored, rule: Rule) -> BuildPair:
+    """Return the pair of builds under which a stored finding was seen."""
+    faulty, reference = builds_of(stored.finding.facts)
+    held, case = stored.finding.property, stored.finding.case
+    other = None if reference is None else Run(case, held.target, reference)
+    return pair_of(Evidence(held.signature.kind, "", "", Run(case, held.target, faulty), other), rule)
+
+
+def to_stored(
+    evidence: Evidence, signature: Signature, case: Case, versions: Mapping[str, str], **facts: int | str
+) -> Stored:
+    """Return the pending finding that a violation makes, ready to be saved; `facts` are kept with it."""
+    held = Property("optimisation", evidence.faulty.target, signature)
+    known = {**evidence_facts(evidence), **facts, "nodes": node_count(case)}
+    finding = Finding(identify(evidence.kind, signature.target, case), held, case, evidence.message, known)
     return Stored(finding, "pending", None, versions)
 
 
@@ -114,11 +124,12 @@ def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
 
 def node_count(case: Case) -> int:
     """Return the number of nodes of a case's main graph, 0 when it cannot be read."""
-    model = _model(case)
+    model = model_of(case)
     return 0 if model is None else len(model.graph.nodes)
 
 
-def _model(case: Case) -> Model | None:
+def model_of(case: Case) -> Model | None:
+    """Return the case's model, None when it is no readable ONNX model."""
     try:
         return read(case.program.payload)
     except ModelError:

@@ -1,9 +1,12 @@
 """Wiring: the one module that knows all the parts."""
 
+from pathlib import Path
+
 from miscompile.campaign.plan import Plan
 from miscompile.core.case import Feed, Program
 from miscompile.core.ports import Producer
 from miscompile.execution.pool import LocalPool
+from miscompile.generation.around import Around
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.mixture import Mixture
 from miscompile.generation.strict import Strict
@@ -17,7 +20,10 @@ from miscompile.targets.registry import parse_target
 
 
 def make_producer(plan: Plan, support: Support) -> Producer:
-    """Return the plan's producers as one. Raises UsageError when nothing is left to generate."""
+    """Return the plan's producers as one. Raises UsageError when nothing is left to generate, or the
+    user's model is broken."""
+    if plan.model is not None:
+        return Around(Path(plan.model))
     parts = [(_producer(name, knobs, support), knobs.share) for name, knobs in plan.producer_specs()]
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
 

@@ -4,58 +4,49 @@ Everything a verb does with a compiler goes through here; verbs themselves only 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from miscompile.cli.options import FuzzOptions
+from miscompile.campaign.plan import Plan
 from miscompile.core.ports import Listener
 from miscompile.targets.registry import load_attribute
 
-if TYPE_CHECKING:
-    from miscompile.campaign.plan import Plan
-
 _LEAD = "miscompile.campaign.lead"
+_SINGLE = "miscompile.campaign.single"
 
 
-def validate(options: FuzzOptions) -> None:
-    """Raise UsageError when the plan of a campaign cannot be meant: an unknown producer, or an option that it lacks."""
-    _plan(options).producer_specs()
+def validate(plan: Plan) -> None:
+    """Raise UsageError when a plan cannot be meant: an unknown producer, or an option that it lacks."""
+    plan.producer_specs()
 
 
-def fuzz(options: FuzzOptions, listeners: Sequence[Listener]) -> None:
+def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     """Run a campaign to its limits, or until it is interrupted; what it finds lies in OUT afterwards."""
-    load_attribute(f"{_LEAD}:fuzz")(_plan(options), listeners)
+    load_attribute(f"{_LEAD}:fuzz")(plan, listeners)
 
 
-def check(model: Path, options: FuzzOptions, listeners: Sequence[Listener]) -> None:
+def check(model: Path, plan: Plan, listeners: Sequence[Listener]) -> None:
     """Run a campaign around the model at `model`."""
-    load_attribute(f"{_LEAD}:check")(model, _plan(options), listeners)
+    load_attribute(f"{_LEAD}:fuzz")(replace(plan, model=str(model)), listeners)
 
 
 def reduce(out: Path, identifier: str, seconds: float) -> None:
     """Reduce a stored finding for at most `seconds` and store the smaller one."""
-    load_attribute(f"{_LEAD}:reduce")(out, identifier, seconds)
+    load_attribute(f"{_SINGLE}:reduce")(out, identifier, seconds)
 
 
 def bisect(out: Path, identifier: str) -> None:
     """Find the culprit passes of a stored finding and store them."""
-    load_attribute(f"{_LEAD}:bisect")(out, identifier)
+    load_attribute(f"{_SINGLE}:bisect")(out, identifier)
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
     """Run a stored finding's case through the tool again; return whether it shows, and what was seen in a line."""
-    shows, message = load_attribute(f"{_LEAD}:replay")(out, identifier)
+    shows, message = load_attribute(f"{_SINGLE}:replay")(out, identifier)
     return bool(shows), str(message)
 
 
 def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     """Probe which operator takes which dtype on `target`; operator to dtype to answer."""
-    found: Mapping[str, Mapping[str, bool]] = load_attribute(f"{_LEAD}:matrix")(target)
+    found: Mapping[str, Mapping[str, bool]] = load_attribute(f"{_SINGLE}:matrix")(target)
     return found
-
-
-def _plan(options: FuzzOptions) -> "Plan":
-    from miscompile.campaign.plan import Plan
-
-    return Plan(**asdict(options))

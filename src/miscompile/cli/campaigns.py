@@ -13,9 +13,9 @@ import click
 from rich.console import Console
 
 from miscompile.base.errors import MiscompileError
+from miscompile.campaign.plan import Plan
 from miscompile.cli import values
 from miscompile.cli.live import LiveDisplay
-from miscompile.cli.options import FuzzOptions
 from miscompile.core.ports import Listener
 from miscompile.findings.store import DATABASE, Store
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
@@ -30,8 +30,8 @@ _CAMPAIGN = (
     click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Stop after N tests."),
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
                  help="Seed of every random choice. [default: a new one, which is printed]"),
-    click.option("--out", type=_OUT, default=Path("miscompile-out"), show_default=True, metavar="DIR",
-                 help="Folder for the findings."),
+    click.option("--out", type=_OUT, metavar="DIR",
+                 help="Folder for the findings. [default: miscompile-out, or the next free miscompile-out-2, ...]"),
     click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Lanes. [default: one for each CPU]"),
     click.option("--compare", type=click.Choice(["strict", "fixed"]), default="strict", show_default=True,
                  help="strict: the strictest rule that applies to each output; fixed: the literature's 1e-3."),
@@ -56,7 +56,7 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def conduct(options: FuzzOptions, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
+def conduct(options: Plan, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
     An interrupt ends the campaign, not the report; after a failure of the tool the summary is written as well.

@@ -31,7 +31,7 @@ class Signature:
 class Property:
     """The one thing that dedup, reduction, bisection and scripts hold a case against.
 
-    `oracle` and `target` are specs; `faulty` and `reference` are build settings as JSON objects.
+    `oracle` and `target` are specs; the builds that were compared are among the finding's facts.
     """
 
     oracle: str

@@ -14,6 +14,7 @@ class Observations:
 
     Seconds are wall-clock seconds inside the compiler; `memory` is the worker's peak resident size in bytes
     (0: not measured); `passes` are the names of the passes seen to change the program, if the build asked.
+    `cpu_seconds` is the CPU time of all the worker's threads while inside the compiler (0.0: the worker died).
     """
 
     compile_seconds: float = 0.0
@@ -21,6 +22,7 @@ class Observations:
     memory: int = 0
     passes: tuple[str, ...] = ()
     stderr: str = ""
+    cpu_seconds: float = 0.0
 
 
 NOTHING_SEEN = Observations()

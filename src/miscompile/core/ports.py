@@ -1,7 +1,7 @@
 """The ports between the parts: protocols of one to three methods. Parts never import each other."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from miscompile.core.case import Case
@@ -40,14 +40,6 @@ class Runner(Protocol):
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Return one outcome for each run; a death is an outcome, never an exception."""
-        ...
-
-
-class Reduction(Protocol):
-    """Proposes smaller cases."""
-
-    def edits(self, case: Case) -> Iterator[Case]:
-        """Yield candidates that are smaller than `case`, the boldest first."""
         ...
 
 

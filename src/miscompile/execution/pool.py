@@ -28,7 +28,8 @@ class LocalPool:
     """Workers for one target; a context manager and a `Runner`.
 
     `target` is a target spec. `adapter` (`module:Class`) replaces the target's own adapter, `python` the interpreter
-    of the workers, `environment` adds to theirs. The pool belongs to the thread that opens it: workers die with it.
+    of the workers, `environment` adds to theirs. `compiler_cpu_seconds` is the CPU time that the workers have spent
+    inside the compiler, for all outcomes handed out. The pool belongs to the thread that opens it: workers die with it.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LocalPool:
         self._open: set[int] = set()
         self._numbers = itertools.count(1)
         self._counters = Counters()
+        self.compiler_cpu_seconds = 0.0
 
     def __enter__(self) -> "LocalPool":
         """Start the workers. Raises UsageError when the target cannot be loaded."""
@@ -184,6 +186,7 @@ class LocalPool:
     def _hand_out(self, ticket: int) -> list[Outcome]:
         self._open.remove(ticket)
         batch = self._done.pop(ticket)
+        self.compiler_cpu_seconds += sum([outcome.observations.cpu_seconds for outcome in batch.outcomes])
         outcomes, batch.outcomes = batch.outcomes, []  # the memory of the batch need not keep its results alive
         return outcomes
 

@@ -181,7 +181,7 @@ class ReplyEncoder:
                 content = [stage, kind, message, frames]
             case Crashed(stage, number) | TimedOut(stage, number):
                 content = [stage, number]
-        notes = [seen.compile_seconds, seen.run_seconds, seen.memory, seen.passes, seen.stderr]
+        notes = [seen.compile_seconds, seen.run_seconds, seen.memory, seen.passes, seen.stderr, seen.cpu_seconds]
         return body.frame([self._sequence, index, leaving, type(outcome).__name__, notes, content])
 
     def _result(self, tensor: Tensor, place: tuple[int, int], body: Body) -> Json:
@@ -206,8 +206,9 @@ class ReplyDecoder:
     def decode(self, frame: Frame) -> Reply:
         """Return the reply that `frame` holds. Raises ExecutionError if it is malformed."""
         sequence, index, leaving, kind, notes, content = frame.header
-        compile_seconds, run_seconds, memory, passes, stderr = notes
-        seen = Observations(float(compile_seconds), float(run_seconds), int(memory), tuple(passes), _string(stderr))
+        compile_seconds, run_seconds, memory, passes, stderr, cpu = notes
+        times = float(compile_seconds), float(run_seconds)
+        seen = Observations(*times, int(memory), tuple(passes), _string(stderr), float(cpu))
         if kind == "Values":
             outcome: Outcome = Values(tuple(tuple(self._results(row, frame.body)) for row in content), seen)
         else:

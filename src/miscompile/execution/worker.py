@@ -61,6 +61,7 @@ class Attempt:
     session: Session | None = None
     compile_seconds: float = 0.0
     run_seconds: float = 0.0
+    cpu_seconds: float = 0.0
     passes: tuple[str, ...] = ()
 
 
@@ -154,7 +155,8 @@ def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
         outcome = Values(results)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     printed = place.printed.tail()
-    seen = Observations(attempt.compile_seconds, attempt.run_seconds, memory, attempt.passes, printed)
+    times = attempt.compile_seconds, attempt.run_seconds
+    seen = Observations(*times, memory, attempt.passes, printed, attempt.cpu_seconds)
     return replace(outcome, observations=seen)
 
 
@@ -164,19 +166,21 @@ def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor
     feeds = [_copy(feed) for feed in run.case.feeds]
     attempt.stage = "compile"
     recorder.step(blackbox.COMPILE)
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     try:
         session = attempt.session = adapter.build(run.case.program, run.build)
     finally:
         attempt.compile_seconds = time.perf_counter() - begin
+        attempt.cpu_seconds = time.process_time() - cpu
     log = place.printed.text() if run.build.observe else ""
     attempt.stage = "run"
     recorder.step(blackbox.RUN)
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     try:
         results = [session.run(feed) for feed in feeds]
     finally:
         attempt.run_seconds = time.perf_counter() - begin
+        attempt.cpu_seconds += time.process_time() - cpu
     attempt.stage = "collect"
     recorder.step(blackbox.COLLECT)
     if run.build.observe:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.infer import infer
@@ -144,7 +145,7 @@ class Scope:
         except ModelError as error:
             raise RejectedDraft(str(error)) from None
         for kind in types:
-            if not isinstance(kind, TensorType) or kind.shape is None:
+            if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in PLAIN:
                 raise RejectedDraft(f"{call.op}: the output type is not known")
             if not all(isinstance(size, int) for size in kind.shape):
                 raise RejectedDraft(f"{call.op}: the output shape is not known")

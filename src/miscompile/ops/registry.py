@@ -1,12 +1,15 @@
 """All operator specs by name, and what the schema of an opset admits."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
 from onnx import defs
 
 from miscompile.base.errors import SpecError
-from miscompile.ops.spec import OpSpec
+from miscompile.ops.spec import Call, OpSpec
+from miscompile.ops.wellformed import well_formed
 
 FAMILIES = (
     "math",
@@ -36,14 +39,21 @@ FAMILIES = (
 
 @cache
 def specs() -> dict[str, OpSpec]:
-    """Return every spec by its operator's name. Two families that define one operator are an error."""
+    """Return every spec by its operator's name; its guard also refuses calls that break the operator's page.
+
+    Two families that define one operator are an error.
+    """
     found: dict[str, OpSpec] = {}
     for family in FAMILIES:
         for spec in import_module(f"miscompile.ops.families.{family}").SPECS:
             if spec.op in found:
                 raise SpecError(f"operator {spec.op} has two specs: in {found[spec.op].family} and in {family}")
-            found[spec.op] = spec
+            found[spec.op] = replace(spec, defined=_both(spec.defined))
     return found
+
+
+def _both(defined: Callable[[Call], bool]) -> Callable[[Call], bool]:
+    return lambda call: well_formed(call) and defined(call)
 
 
 @cache

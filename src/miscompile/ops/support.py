@@ -22,7 +22,7 @@ def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     inputs = ",".join("" if operand is None else operand.dtype for operand in call.inputs)
     outputs = ",".join(kind.dtype for kind in types)
     chosen = "".join(
-        f" {name}={attribute.value}" for name, attribute in sorted(call.attributes.items()) if attribute.kind == "string"
+        f" {name}={given.value}" for name, given in sorted(call.attributes.items()) if given.kind == "string"
     )
     return f"{call.op}-{version}({inputs}){outputs}{chosen}"
 

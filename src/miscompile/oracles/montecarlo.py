@@ -28,7 +28,10 @@ FLOOR = 0.1
 """An element's sensitivity counts for at least this share of its tensor's largest: errors spread."""
 THRESHOLD = 2.0
 
-_STRUCTURAL = {("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1), ("Range", 2)}  # fmt: skip
+_STRUCTURAL = {
+    ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
+    ("Range", 2),
+}  # fmt: skip
 """Float operands that decide shapes: noise there would change the program, not its rounding."""
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Purpose, Run
-from miscompile.core.verdict import Verdict
-from miscompile.oracles.judge import Rule, judge_pair
+from miscompile.core.verdict import Holds, Needs, Verdict, Violated
+from miscompile.oracles.judge import Rule, is_noise, judge_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class BuildPair:
     """Oracle that holds build `faulty` against build `reference` of the same target.
 
     `rule` names the comparison of values (`strict` picks the strictest that applies). Judging needs a second
-    round (Monte-Carlo runs) only after a mismatch.
+    round (Monte-Carlo runs) only after a mismatch. With `healed`, a build in which the guilty passes are off, the
+    property is violated only if that build is not at fault: so a reduction cannot slip to another pass.
     """
 
     target: str
@@ -24,19 +25,34 @@ class BuildPair:
     faulty: Build
     rule: Rule = "strict"
     purpose: Purpose = "fuzz"
+    healed: Build | None = None
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the reference run and the faulty run."""
+        """Return the reference run and the faulty run, and the healed run if there is one."""
         del rng
-        return (
-            Run(case, self.target, self.reference, self.purpose),
-            Run(case, self.target, self.faulty, self.purpose),
-        )
+        builds = (self.reference, self.faulty, *((self.healed,) if self.healed else ()))
+        return tuple(Run(case, self.target, build, self.purpose) for build in builds)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge the pair; runs beyond the first two are the Monte-Carlo round."""
-        return judge_pair(runs, outcomes, self.rule)
+        """Judge the pair; Monte-Carlo runs stand at the end."""
+        noise = [place for place, run in enumerate(runs) if is_noise(run)][:1]
+        verdict = self._judge(runs, outcomes, [0, 1, *noise])
+        if self.healed is None or not isinstance(verdict, Violated):
+            return verdict
+        without = self._judge(runs, outcomes, [0, 2, *noise])
+        if isinstance(without, Needs):
+            return without
+        if isinstance(without, Violated) and without.evidence.kind == verdict.evidence.kind:
+            return Holds("shows without the passes that are to blame as well")
+        return verdict
 
     def with_disabled(self, disabled: frozenset[str]) -> "BuildPair":
         """Return the same pair with exactly these passes off in the faulty build."""
         return replace(self, faulty=replace(self.faulty, disabled=disabled))
+
+    def healed_without(self, passes: frozenset[str]) -> "BuildPair":
+        """Return the same pair, violated only as long as switching `passes` off heals it."""
+        return replace(self, healed=replace(self.faulty, disabled=self.faulty.disabled | passes))
+
+    def _judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome], places: list[int]) -> Verdict:
+        return judge_pair([runs[i] for i in places], [outcomes[i] for i in places], self.rule)

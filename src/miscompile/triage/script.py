@@ -87,6 +87,7 @@ def write_script(
         message="\n".join(textwrap.wrap(_one_line(evidence.message), _TEXT_WIDTH)),
         versions=dict(versions or {}),
         kind=evidence.kind,
+        options=spec.options,
         rule=evidence.rule,
         stage=signature.stage,
         model=source,

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from miscompile.base.errors import ExecutionError
 from miscompile.cli import calls
 from miscompile.cli.main import program
-from miscompile.cli.options import FuzzOptions
+from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case
 from miscompile.core.events import Found, Notice, Progress, Quarantined
 from miscompile.core.finding import Finding, Property, Signature
@@ -39,7 +39,7 @@ def a_stored(status: Status = "confirmed", kind: FindingKind = "wrong", script: 
 
 
 def campaign(stored: Stored, *, then: Callable[[], None] = lambda: None) -> Callable[..., None]:
-    def fuzz(options: FuzzOptions, listeners: Sequence[Listener]) -> None:
+    def fuzz(options: Plan, listeners: Sequence[Listener]) -> None:
         with Store.open(options.out) as store:
             store.begin(Campaign(options.target, options.seed, options.remembered(), {"onnxruntime": "1.0"}, 1.0))
             number = store.begin_session(1.0)
@@ -154,7 +154,7 @@ def test_sigterm_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_resume_takes_over_seed_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "fuzz", campaign(a_stored()))
     fuzz(tmp_path, "--ops", "Add", "--max-rank", "2", "--keep-passes", "--tests", "5")
-    seen: list[FuzzOptions] = []
+    seen: list[Plan] = []
     monkeypatch.setattr(calls, "fuzz", lambda options, _: seen.append(options))
     result = call("fuzz", "onnxruntime", "--out", tmp_path, "--resume", "--max-rank", "3")
     assert result.exit_code == 1, result.output

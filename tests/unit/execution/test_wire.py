@@ -59,7 +59,7 @@ PROGRAMS = st.builds(
 FEEDS = st.lists(st.lists(tensors(), max_size=3).map(tuple), max_size=3).map(tuple)
 BUILDS = st.builds(Build, TEXT, st.frozensets(TEXT), st.integers(1, 8), TEXT, st.booleans())
 RUNS = st.builds(Run, st.builds(Case, PROGRAMS, FEEDS), TEXT, BUILDS, st.sampled_from(["fuzz", "judge", "reduce"]))
-SEEN = st.builds(Observations, SECONDS, SECONDS, st.integers(0, 2**50), st.lists(TEXT).map(tuple), TEXT)
+SEEN = st.builds(Observations, SECONDS, SECONDS, st.integers(0, 2**50), st.lists(TEXT).map(tuple), TEXT, SECONDS)
 STAGE = st.sampled_from(STAGES)
 FAILURES = st.one_of(
     st.builds(Rejected, STAGE, TEXT, SEEN),

@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 import click
 
+from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
-from miscompile.cli.options import FuzzOptions, check_out, limits_of_time, new_seed
+from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
 from miscompile.targets.registry import parse_target, versions
 
 
@@ -32,14 +33,14 @@ def command(model: Path, target: str, **given: Any) -> int:  # noqa: ANN401 - cl
     return conduct(options, lambda listeners: calls.check(model, options, listeners), as_json=as_json)
 
 
-def _options(target: str, given: dict[str, Any]) -> FuzzOptions:
+def _options(target: str, given: dict[str, Any]) -> Plan:
     compare: Literal["strict", "fixed"] = given["compare"]
-    return FuzzOptions(
+    return Plan(
         target=target,
         seconds=limits_of_time(given["seconds"], given["tests"]),
         tests=given["tests"],
         seed=new_seed() if given["seed"] is None else given["seed"],
-        out=given["out"],
+        out=given["out"] or default_out(resume=False),
         workers=given["workers"] or cpus(),
         quarantine=not given["keep_passes"],
         compare=compare,

@@ -9,12 +9,13 @@ import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
+from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.options import (
-    FuzzOptions,
     check_generation,
     check_out,
+    default_out,
     limits_of_time,
     new_seed,
 )
@@ -68,15 +69,15 @@ def _was_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
 
 
-def _options(given: dict[str, Any]) -> FuzzOptions:
+def _options(given: dict[str, Any]) -> Plan:
     seconds: float | None = given.pop("seconds")
     tests: int | None = given.pop("tests")
     seed: int | None = given.pop("seed")
     workers: int | None = given.pop("workers")
     keep: bool = given.pop("keep_passes")
-    out: Path = given.pop("out")
+    out: Path = given.pop("out") or default_out(resume=given["resume"])
     compare: Literal["strict", "fixed"] = given.pop("compare")
-    return FuzzOptions(
+    return Plan(
         seconds=limits_of_time(seconds, tests),
         tests=tests,
         seed=new_seed() if seed is None else seed,
@@ -88,7 +89,7 @@ def _options(given: dict[str, Any]) -> FuzzOptions:
     )
 
 
-def _resumed(options: FuzzOptions, given: Collection[str]) -> FuzzOptions:
+def _resumed(options: Plan, given: Collection[str]) -> Plan:
     """Take over seed and options of the campaign in OUT. Raises UsageError for another target or seed."""
     if not (options.out / "miscompile.db").exists():
         return options

@@ -35,6 +35,9 @@ from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
+_TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
+"""Operators whose first two operands play alike parts, so that one value can stand for both."""
+
 _FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
 """Operators whose numbers are float32 settings and not values of the operand's dtype."""
 
@@ -225,7 +228,7 @@ class _Gardener:
     def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
         if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
             arguments.reverse()
-        if len(arguments) > 1 and self._hit(self.mutations.same_operand):
+        if len(arguments) > 1 and op in _TWO_ALIKE and self._hit(self.mutations.same_operand):
             arguments[1] = arguments[0]
         if len(arguments) > 1 and self._hit(self.mutations.drop_optional):
             arguments.pop()

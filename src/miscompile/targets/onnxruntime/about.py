@@ -8,26 +8,77 @@ are the two rule-based transformers, which are only the frames that the rewrite 
 
 from miscompile.targets.about import About
 
-_LEVEL_1 = (
-    "DoubleQDQPairsRemover ConstantSharing CommonSubexpressionElimination ConstantFolding "
-    "MatMulAddFusion ReshapeFusion FreeDimensionOverrideTransformer SliceConcatToSpaceToDepthFusion GeluFusionL1 "
-    "LayerNormFusionL1 QDQPropagationTransformer WeightBiasQuantization WhereDummyDq TransposeOptimizer"
-).split()
-_RULES = (
-    "EliminateIdentity EliminateSlice UnsqueezeElimination EliminateDropout ExpandElimination CastElimination "
-    "CastChainElimination PreShapeNodeElimination NoopElimination DivMulFusion FuseReluClip GemmSumFusion "
-    "GemmTransposeFusion NotWhereFusion ConvAddFusion ConvMulFusion ConvBNFusion Pad_Fusion "
-    "MatMul_BatchNormalization_Fusion LabelEncoderFusion ClipQuantRewrite ReluQuantRewrite"
-).split()
-_LEVEL_2 = (
-    "TransposeOptimizer_CPUExecutionProvider QDQS8ToU8Transformer QDQSelectorActionTransformer "
-    "GemmActivationFusion MatMulIntegerToFloatFusion DynamicQuantizeMatMulFusion ConvActivationFusion GeluFusionL2 "
-    "LayerNormFusionL2 SimplifiedLayerNormFusion AttentionFusion EmbedLayerNormFusion GatherSliceToSplitFusion "
-    "GatherToSliceFusion MatmulTransposeFusion BiasGeluFusion GroupQueryAttentionFusion SkipLayerNormFusion "
-    "BiasSkipLayerNormFusion FastGeluFusion QuickGeluFusion BiasSoftmaxFusion BiasDropoutFusion MatMulScaleFusion "
-    "MatMulActivationFusion MatMulNBitsFusion GroupQueryAttentionPreNormFusion QDQFinalCleanupTransformer"
-).split()
-_LAYOUT = "NchwcTransformer NhwcTransformer ConvAddActivationFusion FuseFp16InitializerToFp32NodeTransformer".split()
+_LEVEL_1 = [
+    "DoubleQDQPairsRemover",
+    "ConstantSharing",
+    "CommonSubexpressionElimination",
+    "ConstantFolding",
+    "MatMulAddFusion",
+    "ReshapeFusion",
+    "FreeDimensionOverrideTransformer",
+    "SliceConcatToSpaceToDepthFusion",
+    "GeluFusionL1",
+    "LayerNormFusionL1",
+    "QDQPropagationTransformer",
+    "WeightBiasQuantization",
+    "WhereDummyDq",
+    "TransposeOptimizer",
+]
+_RULES = [
+    "EliminateIdentity",
+    "EliminateSlice",
+    "UnsqueezeElimination",
+    "EliminateDropout",
+    "ExpandElimination",
+    "CastElimination",
+    "CastChainElimination",
+    "PreShapeNodeElimination",
+    "NoopElimination",
+    "DivMulFusion",
+    "FuseReluClip",
+    "GemmSumFusion",
+    "GemmTransposeFusion",
+    "NotWhereFusion",
+    "ConvAddFusion",
+    "ConvMulFusion",
+    "ConvBNFusion",
+    "Pad_Fusion",
+    "MatMul_BatchNormalization_Fusion",
+    "LabelEncoderFusion",
+    "ClipQuantRewrite",
+    "ReluQuantRewrite",
+]
+_LEVEL_2 = [
+    "TransposeOptimizer_CPUExecutionProvider",
+    "QDQS8ToU8Transformer",
+    "QDQSelectorActionTransformer",
+    "GemmActivationFusion",
+    "MatMulIntegerToFloatFusion",
+    "DynamicQuantizeMatMulFusion",
+    "ConvActivationFusion",
+    "GeluFusionL2",
+    "LayerNormFusionL2",
+    "SimplifiedLayerNormFusion",
+    "AttentionFusion",
+    "EmbedLayerNormFusion",
+    "GatherSliceToSplitFusion",
+    "GatherToSliceFusion",
+    "MatmulTransposeFusion",
+    "BiasGeluFusion",
+    "GroupQueryAttentionFusion",
+    "SkipLayerNormFusion",
+    "BiasSkipLayerNormFusion",
+    "FastGeluFusion",
+    "QuickGeluFusion",
+    "BiasSoftmaxFusion",
+    "BiasDropoutFusion",
+    "MatMulScaleFusion",
+    "MatMulActivationFusion",
+    "MatMulNBitsFusion",
+    "GroupQueryAttentionPreNormFusion",
+    "QDQFinalCleanupTransformer",
+]
+_LAYOUT = ["NchwcTransformer", "NhwcTransformer", "ConvAddActivationFusion", "FuseFp16InitializerToFp32NodeTransformer"]
 
 ABOUT = About(
     name="onnxruntime",

@@ -87,17 +87,14 @@ def _arg(function: Callable[..., Array]) -> Kernel:
     return run
 
 
-def _cumulative(function: "np.ufunc", neutral: int) -> Kernel:
-    def run(call: Call, args: Args) -> Array:
-        x, axis = args[0], int(args[1].reshape(()))
-        x = np.flip(x, axis) if call.get("reverse", 0) else x
-        result = function.accumulate(x, axis, dtype=x.dtype)
-        if call.get("exclusive", 0) and x.shape[axis]:
-            first = np.full_like(np.take(x, [0], axis), neutral)
-            result = np.concatenate((first, np.take(result, np.arange(x.shape[axis] - 1), axis)), axis)
-        return np.asarray(np.flip(result, axis) if call.get("reverse", 0) else result)
-
-    return run
+def _cumulative_sum(call: Call, args: Args) -> Array:
+    x, axis = args[0], int(args[1].reshape(()))
+    x = np.flip(x, axis) if call.get("reverse", 0) else x
+    result = np.cumsum(x, axis, dtype=x.dtype)
+    if call.get("exclusive", 0) and x.shape[axis]:
+        first = np.zeros_like(np.take(x, [0], axis))
+        result = np.concatenate((first, np.take(result, np.arange(x.shape[axis] - 1), axis)), axis)
+    return np.asarray(np.flip(result, axis) if call.get("reverse", 0) else result)
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -164,7 +161,7 @@ KERNELS: dict[str, Kernel] = {
     "ReduceLogSum": reduction(lambda x, axes: np.asarray(np.log(_sum(x, axes)))),
     "ReduceLogSumExp": reduction(_log_sum_exp),
     "ArgMax": _arg(np.argmax), "ArgMin": _arg(np.argmin),
-    "CumSum": _cumulative(np.add, 0), "CumProd": _cumulative(np.multiply, 1),
+    "CumSum": _cumulative_sum,
     "Softmax": lambda call, args: softmax(args[0], call.get("axis", -1)),
     "LogSoftmax": lambda call, args: log_softmax(args[0], call.get("axis", -1)),
     "LayerNormalization": _layer_normalization, "InstanceNormalization": _instance_normalization,

@@ -1,0 +1,96 @@
+"""Around the user's own model: the model as it is, on many feeds, and with inner values as further outputs.
+
+Symbolic sizes are bound anew for every case. An inner value that becomes an output keeps optimisers from removing it,
+which is one of the settings that their patterns forget.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from miscompile.base.dtypes import DTYPES, PLAIN
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case, Feed
+from miscompile.core.outcome import Outcome
+from miscompile.core.tensor import Tensor
+from miscompile.graph.check import check
+from miscompile.graph.model import Model, TensorType, ValueInfo, ValueType
+from miscompile.graph.program import to_program
+from miscompile.graph.read import load
+from miscompile.graph.typing import value_types
+from miscompile.ops.analysis import exact_outputs
+from miscompile.ops.values import Style, choose_range, draw
+
+_SIZES = (1, 2, 3, 4, 7)
+_INNER_SHARE = 0.5
+_MOST_EXTRA = 3
+_EXACT_LIMIT = 2000
+"""Models with more nodes than this are not analysed for exactness in every case: it would take longer than they run."""
+
+
+class Around:
+    """Producer of cases of one model. Raises ModelError when the model is broken or takes something but tensors."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = load(path)
+        check(self.model)
+        self.spec = f"around{{model={path.name}}}"
+        self._inputs = [info for info in self.model.graph.inputs if info.name not in self.model.graph.initializers]
+        for info in (*self._inputs, *self.model.graph.outputs):
+            _require_plain(info)
+        self._inner = self._inner_values()
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return the model, perhaps with more outputs, on a new feed."""
+        model, extra = self._variant(rng)
+        feed = self._feed(rng)
+        names = [info.name for info in self._inputs]
+        exact = frozenset[str]()
+        if len(model.graph.nodes) <= _EXACT_LIMIT:
+            exact = exact_outputs(model, dict(zip(names, feed, strict=True)))
+        recipe = {"producer": self.spec, "extra_outputs": extra}
+        return Case(to_program(model, exact), (feed,), recipe)
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Take no notice."""
+
+    def _variant(self, rng: random.Random) -> tuple[Model, list[str]]:
+        if not self._inner or rng.random() > _INNER_SHARE:
+            return self.model, []
+        count = min(len(self._inner), 1 + int(rng.random() * _MOST_EXTRA))
+        extra = rng.sample(sorted(self._inner), count)
+        outputs = self.model.graph.outputs + tuple(ValueInfo(name, self._inner[name]) for name in extra)
+        return replace(self.model, graph=replace(self.model.graph, outputs=outputs)), extra
+
+    def _feed(self, rng: random.Random) -> Feed:
+        style = Style(rng.random() < 0.5, rng.random() < 0.3)
+        bound: dict[str, int] = {}
+        return tuple(self._tensor(rng, info, style, bound) for info in self._inputs)
+
+    def _tensor(self, rng: random.Random, info: ValueInfo, style: Style, bound: dict[str, int]) -> Tensor:
+        assert isinstance(info.type, TensorType)
+        shape = []
+        for place, size in enumerate(info.type.shape or ()):
+            name = size if isinstance(size, str) else f"{info.name}.{place}"
+            shape.append(size if isinstance(size, int) else bound.setdefault(name, rng.choice(_SIZES)))
+        dtype = info.type.dtype
+        return Tensor(dtype, draw(rng, dtype, tuple(shape), choose_range(dtype, style)))
+
+    def _inner_values(self) -> dict[str, ValueType]:
+        graph = self.model.graph
+        known = value_types(self.model, strict=False)
+        outer = {info.name for info in (*graph.inputs, *graph.outputs)} | set(graph.initializers)
+        names = [name for node in graph.nodes for name in node.outputs if name and name not in outer]
+        return {name: known[name] for name in names if _is_plain(known.get(name))}
+
+
+def _is_plain(kind: ValueType | None) -> bool:
+    return isinstance(kind, TensorType) and kind.dtype in PLAIN and kind.shape is not None
+
+
+def _require_plain(info: ValueInfo) -> None:
+    if not isinstance(info.type, TensorType) or info.type.dtype not in DTYPES:
+        raise ModelError(f"'{info.name}' is no tensor; only models with tensors as inputs and outputs can be checked")
+    if info.type.dtype not in PLAIN:
+        raise ModelError(f"'{info.name}' is of type {info.type.dtype}, for which no inputs can be drawn")
