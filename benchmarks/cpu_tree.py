@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import psutil
 
 ROLES = ("lead", "lanes", "zygotes", "workers", "triage")
-"""lead: this process; triage: its other threads, and the processes that triage runs compilers in."""
+"""lead: this process; triage: its other threads, and the processes that triage starts: workers and scripts."""
 
 
 def cpu_by_role() -> dict[str, float]:
@@ -14,7 +14,8 @@ def cpu_by_role() -> dict[str, float]:
     me = psutil.Process()
     found = Counter(dict.fromkeys(ROLES, 0.0))
     times = me.cpu_times()
-    found["lead"] = times.user + times.system + times.children_user + times.children_system
+    found["lead"] = times.user + times.system
+    found["triage"] = times.children_user + times.children_system  # lanes that died are among them, which is rare
     beside = sum(thread.user_time + thread.system_time for thread in me.threads() if thread.id != me.pid)
     found["lead"] -= beside
     found["triage"] += beside

@@ -39,7 +39,7 @@ _SPARE = 600.0
 class Figures:
     """The result. `us` and `shares` have the keys PARTS: CPU microseconds a test, and shares of all CPU time.
 
-    `cpu_seconds` is by role; `counters` are the lanes' own, both within the `seconds` measured. `probe_seconds`,
+    `compiler_share_of_testing` leaves triage out of all CPU time. `cpu_seconds` is by role; `counters` are the lanes' own, both within the `seconds` measured. `probe_seconds`,
     `start_seconds` (until the first test is done) and `outside_cpu_seconds` lie outside of them.
     """
 
@@ -54,6 +54,7 @@ class Figures:
     cpu_us_per_test: float
     us: Mapping[str, float]
     shares: Mapping[str, float]
+    compiler_share_of_testing: float
     cpu_seconds: Mapping[str, float]
     counters: Mapping[str, int]
     probe_seconds: float
@@ -121,6 +122,7 @@ def campaign(plan: Plan, seconds: float) -> Figures:
         cpu_us_per_test=1e6 * total / counted["tests"],
         us={part: us[part] / counted["tests"] for part in PARTS},
         shares={part: us[part] / (1e6 * total) for part in PARTS},
+        compiler_share_of_testing=us["compiler"] / (1e6 * (total - spent["triage"])),
         cpu_seconds=spent,
         counters=counted,
         probe_seconds=probed,
@@ -174,6 +176,7 @@ def report(figures: Figures, peer: PeerFigures | None, write: Callable[[str], ob
     write(f"{f.cpu_us_per_test:8.0f} CPU us/test, of which")
     for part in PARTS:
         write(f"{f.us[part]:8.0f}   {part:<10} {f.shares[part]:6.1%}")
+    write(f"share of the compiler without triage: {f.compiler_share_of_testing:.1%}")
     write("CPU seconds: " + ", ".join(f"{role} {seconds:.1f}" for role, seconds in f.cpu_seconds.items()))
     write(
         f"not counted: probe {f.probe_seconds:.1f} s (0 when cached), start {f.start_seconds:.1f} s, "

@@ -57,12 +57,12 @@ class Tally:
     programs: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    cases: dict[str, Case] = field(default_factory=dict)
+    cases: dict[str, tuple[Case, str]] = field(default_factory=dict)
 
-    def note(self, cause: str, producer: str, index: int, case: Case) -> None:
-        """Count one program under `cause`."""
+    def note(self, cause: str, producer: str, index: int, case: Case, message: str = "") -> None:
+        """Count one program under `cause`; `message` is the whole one."""
         self.causes[cause] += 1
-        self.cases.setdefault(cause, case)
+        self.cases.setdefault(cause, (case, message))
         known = self.examples.setdefault(cause, [])
         if len(known) < 5:
             known.append((producer, index))
@@ -153,13 +153,13 @@ def blamed(ports: tuple[Port, ...], case: Case, values: Values) -> str:
     return " ".join(sorted(first))
 
 
-def examine(asked: Asked, target: str, outcomes: list[Outcome], cases: list[Case], tally: Tally) -> None:
+def examine(asked: Asked, outcomes: list[Outcome], cases: list[Case], tally: Tally) -> None:
     """Count what came of one program and of its twin with everything exposed."""
-    del target
-    cause = next((found for found in map(cause_of, outcomes) if found), None)
-    if cause:
-        tally.note(cause, asked.producer, asked.index, cases[0])
-        return
+    for outcome in outcomes:
+        cause = cause_of(outcome)
+        if cause:
+            tally.note(cause, asked.producer, asked.index, cases[0], getattr(outcome, "message", ""))
+            return
     for case, outcome in zip(reversed(cases), reversed(outcomes), strict=True):
         assert isinstance(outcome, Values)
         ports = case.program.outputs
@@ -190,7 +190,7 @@ def survey(producers: list[tuple[str, Producer, int]], plan: Plan, pool: LocalPo
         asked, cases, ticket = out.popleft()
         while ticket not in done:
             done.update(pool.poll(plan.limit_seconds))
-        examine(asked, plan.target, done.pop(ticket), cases, tally)
+        examine(asked, done.pop(ticket), cases, tally)
 
     for name, producer, count in producers:
         for index in range(count):
@@ -225,9 +225,9 @@ def main() -> None:
         tally = survey(producers, plan, pool)
     if options.save:
         options.save.mkdir(parents=True, exist_ok=True)
-        for number, (cause, case) in enumerate(tally.cases.items()):
+        for number, (cause, (case, message)) in enumerate(tally.cases.items()):
             (options.save / f"{number}.onnx").write_bytes(case.program.payload)
-            (options.save / f"{number}.txt").write_text(cause, "utf-8")
+            (options.save / f"{number}.txt").write_text(f"{cause}\n{message}\n", "utf-8")
     if options.json:
         print(json.dumps({"programs": tally.programs, "causes": tally.causes, "examples": tally.examples}))
         return

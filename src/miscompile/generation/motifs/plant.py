@@ -38,6 +38,11 @@ _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor",
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
 """Operators whose first two operands play alike parts, so that one value can stand for both."""
 
+_FLAGS = frozenset(
+    {"keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "exclusive", "reverse", "largest"}
+)
+"""Attributes that are 0 or 1, and lawful either way."""
+
 _FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
 """Operators whose numbers are float32 settings and not values of the operand's dtype."""
 
@@ -280,9 +285,19 @@ class _Gardener:
                 arguments.append(self._fixed(Tensor("int64", np.asarray(value, np.int64))))
             elif not self._hit(self.mutations.attribute):
                 found[name] = attribute(value)
-            elif isinstance(value, int) and self.rng.random() < 0.5:
-                found[name] = attribute(self.rng.choice([0, 1, -1, value + 1]))
+            else:
+                other = self._other(name, value)
+                if other is not None:
+                    found[name] = attribute(other)
         return found
+
+    def _other(self, name: str, value: int | float | str | tuple[int, ...]) -> int | None:
+        """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
+        if name == "axis":
+            return self.rng.choice([0, 1, -1, -2])
+        if name in _FLAGS and isinstance(value, int) and self.rng.random() < 0.5:
+            return 1 - value
+        return None
 
     def _setting(self, name: str, setting: Setting) -> int | float | str | tuple[int, ...]:
         if name == "to":

@@ -28,6 +28,9 @@ _LEVELS = {
     "full": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
+FULL_ACCURACY = ("session.qdq_matmulnbits_accuracy_level", "1")
+"""Products with dequantised weights are computed in float32; the default quantises the other operand by design."""
+
 _SWITCHABLE = frozenset(ABOUT.passes)
 _SILENT, _VERBOSE = 4, 0
 
@@ -48,6 +51,7 @@ class OnnxRuntime:
         options.log_severity_level = _VERBOSE if build.observe else _SILENT
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
+        options.add_session_config_entry(*FULL_ACCURACY)
         session = native.InferenceSession(options, program.payload, False, False)
         session.initialize_session(["CPUExecutionProvider"], [{}], set(build.disabled))
         return OnnxSession(session, program)

@@ -74,6 +74,10 @@ def run(level, off=()):
     options.graph_optimization_level = level
     options.intra_op_num_threads = {{ faulty.threads }}
     options.log_severity_level = 4
+{% if "DequantizeLinear" in model %}
+    # The default quantises the other operand of such products, by design; ask for float32.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+{% endif %}
     session = ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
     )
