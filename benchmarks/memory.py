@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 import psutil
 
 _MIB = 1 << 20
+_COMMAND = "import sys; from miscompile.cli.main import main; sys.exit(main())"
+"""What the installed `miscompile` does, under the Python that runs this script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def quarters(sizes: list[float]) -> Quarters:
 
 def run(given: argparse.Namespace, out: Path) -> list[Sample]:
     """Run the campaign and return the samples. Raises SystemExit when there are too few."""
-    command = [sys.executable, "-m", "miscompile", "fuzz", given.target, "--tests", str(given.tests)]
+    command = [sys.executable, "-c", _COMMAND, "fuzz", given.target, "--tests", str(given.tests)]
     command += ["--workers", str(given.workers), "--seed", str(given.seed), "--out", str(out), "--json"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:

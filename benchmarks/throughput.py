@@ -39,8 +39,9 @@ _SPARE = 600.0
 class Figures:
     """The result. `us` and `shares` have the keys PARTS: CPU microseconds a test, and shares of all CPU time.
 
-    `compiler_share_of_testing` leaves triage out of all CPU time. `cpu_seconds` is by role; `counters` are the lanes' own, both within the `seconds` measured. `probe_seconds`,
-    `start_seconds` (until the first test is done) and `outside_cpu_seconds` lie outside of them.
+    `compiler_share_of_testing` leaves triage out of all CPU time. `cpu_seconds` is by role; `counters` are the lanes'
+    own, both within the `seconds` measured. `probe_seconds`, `start_seconds` (until the first test is done) and
+    `outside_cpu_seconds` lie outside of them.
     """
 
     target: str

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.core.tensor import Array
+from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.ops.conformance import check_spec, evaluate
 from miscompile.ops.draws import Draw, draw_call
@@ -116,11 +116,12 @@ def test_transposed_convolutions_stay_in_their_bounds() -> None:
     assert {"output_padding", "output_shape", "auto_pad", "pads", "strides", "dilations", "group"} <= keys
 
 
-def test_quantised_results_called_exact_do_not_depend_on_precision() -> None:
+def test_quantising_by_powers_of_two_rounds_half_to_even() -> None:
     checked = 0
     for draw in [d for dtype in ("float32", "float16") for d in draws("QuantizeLinear", dtype, 22, 80)]:
         call = draw.call
-        if not draw.facts[0].exact or call.operand(1).rank == call.operand(0).rank:
+        assert not draw.facts[0].exact, "what is quantised is never exact"
+        if not _powers_of_two(call, 1) or (call.operand(1).rank and call.operand(1).rank == call.operand(0).rank):
             continue
         x, scale = (draw.values[call.operand(index).name].numbers().astype(np.float64) for index in (0, 1))
         zero = draw.values[call.operand(2).name].array.astype(np.float64) if call.has(2) else np.zeros(scale.shape)
@@ -135,13 +136,19 @@ def test_quantised_results_called_exact_do_not_depend_on_precision() -> None:
     assert checked > 20
 
 
-def test_exactness_is_claimed_for_scales_that_are_powers_of_two_only() -> None:
-    claims = set()
-    for draw in draws("QLinearMatMul", "uint8", 13, 60):
-        scales = [np.asarray(draw.call.operand(index).value, np.float64) for index in (1, 4, 6)]
-        powers = all(bool((np.log2(scale) % 1 == 0).all()) for scale in scales)
-        claims.add((powers, draw.facts[0].exact))
+def test_dequantising_is_exact_for_scales_that_are_powers_of_two_only() -> None:
+    claims = {(_powers_of_two(d.call, 1), d.facts[0].exact) for d in draws("DequantizeLinear", "uint8", 13, 60)}
     assert claims == {(True, True), (False, False)}
+
+
+def test_quantised_products_are_never_exact() -> None:
+    assert not any(draw.facts[0].exact for draw in draws("QLinearMatMul", "uint8", 13, 30))
+
+
+def _powers_of_two(call: Call, index: int) -> bool:
+    scale = call.operand(index)
+    assert scale.value is not None
+    return bool((np.log2(Tensor(scale.dtype, scale.value).numbers().astype(np.float64)) % 1 == 0).all())
 
 
 def operand(dtype: str, shape: tuple[int, ...], lo: float, hi: float, value: Array | None = None) -> Operand:

@@ -19,7 +19,7 @@ from miscompile.campaign.wiring import make_pool, reprogram
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property
 from miscompile.core.run import Build
-from miscompile.core.verdict import Violated
+from miscompile.core.verdict import Evidence, Violated
 from miscompile.execution.pool import LocalPool
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Status, Stored
@@ -32,6 +32,7 @@ from miscompile.triage.bisect import culprits, expand, only
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.examine import examine_fully
 from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
+from miscompile.triage.referee import accepts
 from miscompile.triage.script import write_script
 from miscompile.triage.signature import signature_of
 
@@ -110,6 +111,11 @@ def triage(stored: Stored, plan: Plan, pool: LocalPool, budget: Budget) -> Answe
     return Answer(work.conclude(budget), work.slips)
 
 
+def _asks_referee(evidence: Evidence) -> bool:
+    """An error or a type that no build of the target is better at may be the fault of the model."""
+    return evidence.reference is None and evidence.kind in ("exception", "shape", "dtype")
+
+
 class _Triage:
     """One finding on the desk."""
 
@@ -162,10 +168,14 @@ class _Triage:
             "reproduced": shows,
             "reduction": {"tries": reduced.tries, "complete": reduced.complete, "steps": list(reduced.steps)},
         }
+        vote = accepts(reduced.case) if _asks_referee(evidence) else None
+        if vote is not None:
+            facts["referee"] = {"vote": vote.vote, "message": vote.message}
         bug = known(self.about.name).bug(str(signature))
         if bug is not None:
             facts["known"] = {"link": bug.link, "note": bug.note}
-        status: Status = "unconfirmed" if not shows or not reduced.defined else "known" if bug else "confirmed"
+        sound = shows and reduced.defined and (vote is None or vote.vote == "accepted")
+        status: Status = "unconfirmed" if not sound else "known" if bug else "confirmed"
         finding = Finding(
             self.stored.finding.identifier,
             Property("optimisation", self.plan.target, signature),

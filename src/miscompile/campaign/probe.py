@@ -23,6 +23,8 @@ from miscompile.ops.registry import dtypes_of, schema, specs
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Key, Support, detail_of, gather, key_of
 from miscompile.ops.values import Style
+from miscompile.targets.known import known
+from miscompile.targets.registry import parse_target
 
 _SAMPLES = 10
 _BATCH = 64
@@ -64,9 +66,9 @@ def _triples(opsets: Sequence[int]) -> Iterator[tuple[str, str, int]]:
     for op in specs():
         asked = set()
         for opset in sorted(opsets, reverse=True):
-            known = schema(op, opset)
+            form = schema(op, opset)
             for dtype in dtypes_of(op, opset):
-                key = (dtype, known.since_version if known else opset)
+                key = (dtype, form.since_version if form else opset)
                 if key not in asked:
                     asked.add(key)
                     yield op, dtype, opset
@@ -99,6 +101,8 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[tuple[K
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:
     words = [target, __version__, str(_FORMAT), *(f"{k}={v}" for k, v in sorted(versions.items())), *map(str, opsets)]
     names = sorted(f"{op}:{','.join(spec.dtypes)}" for op, spec in specs().items())
+    refusals = known(parse_target(target).about.name).rejections  # what counts as a refusal decides the table
+    words += [f"{entry.status}={entry.pattern.pattern}" for entry in refusals]
     return user_cache_path("miscompile") / "support" / f"{digest_words(*words, *names):016x}.json"
 
 

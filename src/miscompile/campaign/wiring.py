@@ -1,9 +1,10 @@
 """Wiring: the one module that knows all the parts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from miscompile.campaign.plan import Plan
-from miscompile.core.case import Feed, Program
+from miscompile.core.case import Feed, Port, Program
 from miscompile.core.ports import Producer
 from miscompile.execution.pool import LocalPool
 from miscompile.generation.around import Around
@@ -13,7 +14,8 @@ from miscompile.generation.strict import Strict
 from miscompile.generation.sweep import Sweep
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
-from miscompile.ops.analysis import exact_outputs
+from miscompile.ops.analysis import analyse, require_well_formed
+from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.targets.registry import parse_target
@@ -44,6 +46,18 @@ def make_pool(plan: Plan, window: int = 3) -> LocalPool:
 
 
 def reprogram(model: Model, feed: Feed) -> Program:
-    """Return `model` as a program whose exact outputs are worked out anew from `feed`."""
+    """Return `model` as a program whose exact outputs are worked out anew from `feed`.
+
+    Raises RejectedDraft when an edit has made a node that breaks its operator's rules.
+    """
     names = [info.name for info in model.graph.inputs if info.name not in model.graph.initializers]
-    return to_program(model, exact_outputs(model, dict(zip(names, feed, strict=True))))
+    operands = analyse(model, dict(zip(names, feed, strict=True)))
+    require_well_formed(model, operands)
+    names = [info.name for info in model.graph.outputs]
+    program = to_program(model, [name for name in names if name in operands and operands[name].facts.exact])
+    return replace(program, outputs=tuple(_sized(port, operands.get(port.name)) for port in program.outputs))
+
+
+def _sized(port: Port, known: Operand | None) -> Port:
+    """Fill in the sizes that follow from what is fed, which inference on the graph alone does not see."""
+    return port if known is None or known.dtype != port.dtype else replace(port, shape=known.shape)

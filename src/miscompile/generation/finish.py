@@ -6,9 +6,9 @@ from typing import Any
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
-from miscompile.generation.scope import Scope
+from miscompile.generation.scope import Scope, tensor_type
 from miscompile.graph.emit import emit
-from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
+from miscompile.graph.model import Graph, Model, ValueInfo
 from miscompile.ops.values import draw
 
 IR_VERSION = 10
@@ -45,13 +45,13 @@ def leaves(scope: Scope) -> list[str]:
 
 
 def _info(scope: Scope, name: str) -> ValueInfo:
-    return ValueInfo(name, scope.types[name])
+    operand = scope.operands[name]
+    return ValueInfo(name, tensor_type(operand.dtype, operand.shape))
 
 
 def _port(scope: Scope, name: str, *, exact: bool = False) -> Port:
-    kind = scope.types[name]
-    assert isinstance(kind, TensorType)
-    return Port(name, kind.dtype, kind.shape, exact and scope.operands[name].facts.exact)
+    operand = scope.operands[name]
+    return Port(name, operand.dtype, operand.shape, exact and operand.facts.exact)
 
 
 def _feed(scope: Scope, ports: tuple[Port, ...]) -> Feed:

@@ -5,22 +5,32 @@ Nodes are typed by onnx's own inference as they are added, so the graph is valid
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.infer import infer
-from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType, ValueType
+from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs
-from miscompile.ops.spec import Call, Limits, Operand, Shape
+from miscompile.ops.shapes import broadcast
+from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, draw
 
+_PLAIN = frozenset(PLAIN)
 _STRUCTURAL_SIZE = 64
 """Known operands up to this many elements are shown to inference; larger ones never decide a shape."""
+
+_MEASURED_SIZE = 16
+"""Drawn constants up to this many elements are measured; larger ones come near the ends of their range anyway."""
+
+_DTYPES: dict[Hashable, tuple[str, ...]] = {}
+_MOST_DTYPES = 1 << 16
+"""Output dtypes of operators whose shapes need no inference, as inference gave them; a pure function's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,6 @@ class Scope:
         self.support = support
         self.nodes: list[Node] = []
         self.operands: dict[str, Operand] = {}
-        self.types: dict[str, ValueType] = {}
         self.pool: dict[str, list[Operand]] = {}
         self.producer: dict[str, str] = {}
         self.uses: dict[str, int] = {}
@@ -61,17 +70,16 @@ class Scope:
 
     def rollback(self, mark: Mark) -> None:
         """Forget everything that came after `mark`."""
-        for name in list(self.operands)[mark.names :]:
-            operand = self.operands.pop(name)
-            self.pool[operand.dtype].remove(operand)
-            del self.types[name], self.producer[name], self.uses[name]
+        while len(self.operands) > mark.names:  # tables keep the order of insertion, so the newest is the last
+            name, operand = self.operands.popitem()
+            self.pool[operand.dtype].pop()
+            del self.producer[name], self.uses[name]
             for table in (self.inputs, self.pinned, self.initializers):
                 table.pop(name, None)
-        for node in self.nodes[mark.nodes :]:
-            for name in node.inputs:
+        while len(self.nodes) > mark.nodes:
+            for name in self.nodes.pop().inputs:
                 if name in self.uses:
                     self.uses[name] -= 1
-        del self.nodes[mark.nodes :]
         self._fresh = mark.fresh
 
     def new_input(self, dtype: str, shape: Shape, span: Range) -> Operand:
@@ -101,7 +109,7 @@ class Scope:
         value = Tensor(dtype, draw(self.rng, dtype, shape, span))
         name = self._name("c")
         self.initializers[name] = value
-        facts = measure(value) if value.array.size else span.facts()
+        facts = measure(value) if 0 < value.array.size <= _MEASURED_SIZE else span.facts()
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 
     def apply(self, call: Call) -> tuple[Operand, ...]:
@@ -110,68 +118,105 @@ class Scope:
         Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or
         not taken by the target; the scope is then as it was.
         """
-        names = tuple("" if operand is None else operand.name for operand in call.inputs)
-        outputs = tuple(f"v{self._fresh + place}" for place in range(call.outputs))
+        spec = specs().get(call.op)
+        if spec is None:
+            raise RejectedDraft(f"{call.op} has no spec")
+        if not self.support.may_admit(call, self.opset):
+            raise RejectedDraft(f"{call.op} is not taken by the target")
+        names = tuple(["" if operand is None else operand.name for operand in call.inputs])
+        outputs = tuple([f"v{self._fresh + place}" for place in range(call.outputs)])
         node = Node(call.op, names, outputs, call.attributes, call.domain)
-        types = self._infer(node, call)
+        types = self._infer(node, call, spec)
         if not self.support.admits(call, types, self.opset):
             raise RejectedDraft(f"{call.op} is not taken by the target")
-        facts = self._facts(call, types)
+        facts = self._facts(call, types, spec)
         self._fresh += call.outputs
         self.nodes.append(node)
         for name in names:
             if name:
                 self.uses[name] += 1
-        return tuple(
+        return tuple([
             self._register(Operand(name, kind.dtype, kind.shape, fact), call.op)  # type: ignore[arg-type]
             for name, kind, fact in zip(outputs, types, facts, strict=True)
-        )
+        ])
 
     def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
         """Add a call with one output and return that."""
         return self.apply(Call(op, inputs, attributes))[0]
 
-    def _infer(self, node: Node, call: Call) -> tuple[TensorType, ...]:
+    def _infer(self, node: Node, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
+        """Return the output types: worked out where the spec says how, else by inference."""
+        if spec.shapes == "inferred" or call.domain:
+            types = self._ask(node, call)
+        else:
+            types = self._work_out(node, call, spec)
+        for kind in types:
+            if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
+                raise RejectedDraft(f"{call.op}: the output is too large")
+        return types
+
+    def _work_out(self, node: Node, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
+        """Return the output types of a call whose shape rule is known; its dtypes are inferred once and kept."""
+        dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
+        key = (call.op, self.opset, call.outputs, dtypes, tuple(call.attributes.items()))
+        found = _DTYPES.get(key)
+        if found is None:
+            types = self._ask(node, call)
+            if len(_DTYPES) < _MOST_DTYPES:
+                _DTYPES[key] = tuple(kind.dtype for kind in types)
+            return types
+        shapes = [operand.shape for operand in call.inputs if operand is not None]
+        try:
+            shape = shapes[0] if spec.shapes == "first" or len(shapes) == 1 else broadcast(*shapes)
+        except ValueError as error:
+            raise RejectedDraft(f"{call.op}: {error}") from None
+        return tuple([tensor_type(dtype, shape) for dtype in found])
+
+    def _ask(self, node: Node, call: Call) -> tuple[TensorType, ...]:
+        """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
         form = schema(call.op, self.opset, call.domain)
-        if form is None or len(call.inputs) < form.min_input or None in call.inputs[: form.min_input]:
+        least = 0 if form is None else _least(call.op, self.opset, call.domain)
+        if form is None or len(call.inputs) < least or None in call.inputs[:least]:
             raise RejectedDraft(f"{call.op} has no such form in opset {self.opset}")
+        operands = [operand for operand in call.inputs if operand is not None]
         known = {
             operand.name: Tensor(operand.dtype, operand.value)
-            for operand in call.inputs
-            if operand is not None and operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE
+            for operand in operands
+            if operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE
         }
+        given = {operand.name: tensor_type(operand.dtype, operand.shape) for operand in operands}
         try:
-            types = infer(node, self.types, self.opset, known)
+            types = infer(node, given, self.opset, known)
         except ModelError as error:
             raise RejectedDraft(str(error)) from None
         for kind in types:
-            if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in PLAIN:
+            if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in _PLAIN:
                 raise RejectedDraft(f"{call.op}: the output type is not known")
-            if not all(isinstance(size, int) for size in kind.shape):
-                raise RejectedDraft(f"{call.op}: the output shape is not known")
-            if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
-                raise RejectedDraft(f"{call.op}: the output is too large")
+            for size in kind.shape:
+                if not isinstance(size, int):
+                    raise RejectedDraft(f"{call.op}: the output shape is not known")
         return types  # type: ignore[return-value]
 
-    def _facts(self, call: Call, types: tuple[TensorType, ...]) -> tuple[Facts, ...]:
-        spec = specs().get(call.op)
-        if spec is None:
-            raise RejectedDraft(f"{call.op} has no spec")
+    def _facts(self, call: Call, types: tuple[TensorType, ...], spec: OpSpec) -> tuple[Facts, ...]:
         if not spec.defined(call):
             raise RejectedDraft(f"{call.op} may be undefined on these operands")
-        inputs = tuple(operand.facts for operand in call.inputs if operand is not None)
+        inputs = tuple([operand.facts for operand in call.inputs if operand is not None])
+        exactness = spec.exactness_of(call)
         try:
             bounds = spec.bounds(call, types)
         except (OverflowError, ZeroDivisionError, ValueError):
             raise RejectedDraft(f"{call.op} could overflow") from None
-        return tuple(
-            settle(kind.dtype, bound, spec.exactness, inputs) for kind, bound in zip(types, bounds, strict=True)
-        )
+        return tuple([
+            settle(kind.dtype, bound, exactness, inputs) for kind, bound in zip(types, bounds, strict=True)
+        ])
 
     def _register(self, operand: Operand, producer: str) -> Operand:
         self.operands[operand.name] = operand
-        self.types[operand.name] = TensorType(operand.dtype, operand.shape)
-        self.pool.setdefault(operand.dtype, []).append(operand)
+        pool = self.pool.get(operand.dtype)
+        if pool is None:
+            self.pool[operand.dtype] = [operand]
+        else:
+            pool.append(operand)
         self.producer[operand.name] = producer
         self.uses[operand.name] = 0
         return operand
@@ -180,6 +225,19 @@ class Scope:
         name = f"{letter}{self._fresh}"
         self._fresh += 1
         return name
+
+
+@lru_cache(1 << 14)
+def tensor_type(dtype: str, shape: Shape) -> TensorType:
+    """Return the type; equal ones are one object, because making one costs more than finding it."""
+    return TensorType(dtype, shape)
+
+
+@lru_cache(None)
+def _least(op: str, opset: int, domain: str) -> int:
+    """Return the least number of inputs, which an extension object is slow to tell."""
+    form = schema(op, opset, domain)
+    return 0 if form is None else int(form.min_input)
 
 
 def as_array(operand: Operand) -> Array:

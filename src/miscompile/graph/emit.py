@@ -22,6 +22,7 @@ from miscompile.graph.model import (
     ValueType,
 )
 from miscompile.graph.packing import is_packed, pack
+from miscompile.graph.wire import model_bytes
 
 _KINDS = {
     "float": 1, "int": 2, "string": 3, "tensor": 4, "graph": 5, "floats": 6, "ints": 7, "strings": 8, "tensors": 9,
@@ -32,7 +33,7 @@ _PACKED = frozenset(dtype for dtype in DTYPES if is_packed(dtype))
 
 def emit(model: Model) -> bytes:
     """Return the serialised ModelProto of `model`."""
-    return bytes(model_proto(model).SerializeToString())
+    return model_bytes(model) or bytes(model_proto(model).SerializeToString())
 
 
 def model_proto(model: Model) -> onnx.ModelProto:

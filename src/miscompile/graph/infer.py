@@ -12,6 +12,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import node_proto, tensor_proto, type_proto
 from miscompile.graph.model import Node, ValueType
 from miscompile.graph.read import read_type
+from miscompile.graph.wire import node_bytes, tensor_bytes, type_bytes
 
 _LIKE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
 """Operators whose result has the type of the first operand, but for which onnx's inference gives no shape."""
@@ -27,9 +28,16 @@ def _imports(opset: int) -> dict[str, int]:
     return {"": opset}
 
 
-@lru_cache(1 << 16)
-def _type_bytes(value_type: ValueType) -> bytes:
-    return type_proto(value_type).SerializeToString()  # type: ignore[no-any-return]
+def _node(node: Node) -> bytes:
+    return node_bytes(node) or node_proto(node).SerializeToString()  # type: ignore[no-any-return]
+
+
+def _type(value_type: ValueType) -> bytes:
+    return type_bytes(value_type) or type_proto(value_type).SerializeToString()  # type: ignore[no-any-return]
+
+
+def _tensor(value: Tensor) -> bytes:
+    return tensor_bytes(value) or tensor_proto(value).SerializeToString()  # type: ignore[no-any-return]
 
 
 def infer(
@@ -43,9 +51,9 @@ def infer(
     try:
         schema = _schema(node.op, opset, node.domain)
         found = schema._infer_node_outputs(
-            node_proto(node).SerializeToString(),
-            {name: _type_bytes(types[name]) for name in node.inputs if name},
-            {name: tensor_proto(value).SerializeToString() for name, value in (known or {}).items()},
+            _node(node),
+            {name: _type(types[name]) for name in node.inputs if name},
+            {name: _tensor(value) for name, value in (known or {}).items()},
             {},
             _imports(opset),
             10,

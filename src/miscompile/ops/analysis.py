@@ -13,6 +13,7 @@ from miscompile.graph.model import Model, Node, TensorType, ValueType
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Call, Operand
+from miscompile.ops.wellformed import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
 _STRUCTURAL_SIZE = 64
@@ -27,6 +28,23 @@ def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
     return frozenset(
         info.name for info in model.graph.outputs if info.name in operands and operands[info.name].facts.exact
     )
+
+
+def require_well_formed(model: Model, operands: Mapping[str, Operand]) -> None:
+    """Raise RejectedDraft when a node of the main graph breaks a rule of its operator's page that inference lets pass.
+
+    `operands` come from `analyse`. Nodes with others pass, as those of foreign domains do.
+    """
+    for node in model.graph.nodes:
+        if node.domain or any(name and name not in operands for name in node.inputs):
+            continue
+        inputs = tuple(operands[name] if name else None for name in node.inputs)
+        try:
+            fine = well_formed(Call(node.op, inputs, node.attributes, len(node.outputs)))
+        except (AssertionError, IndexError):
+            continue  # an operand is missing: that is for the checker to say
+        if not fine:
+            raise RejectedDraft(f"{node.op} breaks a rule of its operator")
 
 
 def analyse(model: Model, feed: Mapping[str, Tensor]) -> dict[str, Operand]:
@@ -85,7 +103,7 @@ def _facts(call: Call, types: tuple[TensorType, ...]) -> tuple[Facts, ...]:
         if not spec.defined(call):
             return unknown
         return tuple(
-            settle(kind.dtype, bound, spec.exactness, inputs)
+            settle(kind.dtype, bound, spec.exactness_of(call), inputs)
             for kind, bound in zip(types, spec.bounds(call, types), strict=True)
         )
     except (RejectedDraft, ArithmeticError, ValueError, AssertionError, IndexError):

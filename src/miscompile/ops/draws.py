@@ -77,7 +77,9 @@ def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) ->
     bounds = spec.bounds(call, types)
     demand(len(bounds) == call.outputs, f"{len(bounds)} bounds for {call.outputs} outputs")
     known = tuple(operand.facts for operand in call.inputs if operand is not None)
-    facts = tuple(settle(kind.dtype, bound, spec.exactness, known) for kind, bound in zip(types, bounds, strict=True))
+    facts = tuple(
+        settle(kind.dtype, bound, spec.exactness_of(call), known) for kind, bound in zip(types, bounds, strict=True)
+    )
     inputs = frozenset(name for name, role in site.roles.items() if role != "constant")
     return Draw(call, opset, site.values, inputs, types, facts)
 

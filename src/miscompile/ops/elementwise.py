@@ -89,7 +89,7 @@ def binary(
     def sample(site: Site) -> Call:
         return Call(op, pair(site))
 
-    return OpSpec(op, dtypes, sample, of_facts(bounds), exactness, family, since=since)
+    return OpSpec(op, dtypes, sample, of_facts(bounds), exactness, family, since=since, shapes="broadcast")
 
 
 def of_facts(bounds: Callable[..., Bounds]) -> BoundsOf:

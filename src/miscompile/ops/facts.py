@@ -77,12 +77,43 @@ def measure(value: Array | Tensor) -> Facts:
     """Return the facts of a known constant. NaN and infinities give infinite bounds."""
     numbers = value.numbers() if isinstance(value, Tensor) else value
     if numbers.size == 0 or numbers.dtype.kind in "OUSc":
-        return Facts(0, 0, integral=True, exact=True)
-    lo, hi = float(numbers.min()), float(numbers.max())
-    if not (math.isfinite(lo) and math.isfinite(hi)):
-        return Facts(-math.inf, math.inf, integral=False, exact=True)
-    integral = numbers.dtype.kind != "f" or bool((np.floor(numbers) == numbers).all())
-    return Facts(lo, hi, integral, exact=True)
+        return _NOTHING
+    if numbers.size <= _FEW:  # Python is faster than numpy on the few elements of most constants
+        elements = numbers.ravel().tolist()
+        lo, hi = float(min(elements)), float(max(elements))
+        finite = math.isfinite(math.fsum(elements)) if numbers.dtype.kind == "f" else True
+        integral = numbers.dtype.kind != "f" or (finite and all(map(float.is_integer, elements)))
+    else:
+        lo, hi = float(numbers.min()), float(numbers.max())
+        finite = math.isfinite(lo) and math.isfinite(hi)
+        integral = numbers.dtype.kind != "f" or bool((np.floor(numbers) == numbers).all())
+    return Facts(lo, hi, integral, exact=True) if finite else Facts(-math.inf, math.inf, integral=False, exact=True)
+
+
+_FEW = 16
+_NOTHING = Facts(0, 0, integral=True, exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What `settle` needs of a float type: largest magnitude let through, largest exact integer, and two slacks.
+
+    `slack` is relative. Results below `subnormal` lose digits, or are flushed to zero.
+    """
+
+    limit: float
+    whole: float
+    slack: float
+    subnormal: float
+
+
+_FORMATS = {
+    name: _Format(
+        LIMITS.get(name, info.high / 4), 2.0**info.digits, 8 * info.eps, 2.0**-14 if name == "float16" else 1e-30
+    )
+    for name, info in DTYPES.items()
+    if info.kind == "float"
+}
 
 
 def settle(dtype: str, bounds: Bounds, exactness: Exactness, inputs: tuple[Facts, ...]) -> Facts:
@@ -91,33 +122,36 @@ def settle(dtype: str, bounds: Bounds, exactness: Exactness, inputs: tuple[Facts
     Widens float intervals by a few ulps, wraps integer types whose wraparound is defined, decides exactness.
     Raises RejectedDraft when the value could overflow a float or a signed 32- or 64-bit integer.
     """
-    info = DTYPES[dtype]
-    known = all(facts.exact for facts in inputs)
-    if info.kind == "bool":
+    known = all([facts.exact for facts in inputs])
+    form = _FORMATS.get(dtype)
+    if dtype == "bool":
         return Facts(0, 1, integral=True, exact=known and _keeps(exactness))
-    if info.kind != "float":
+    if form is None:
         return _settle_integer(dtype, bounds, exact=known and _keeps(exactness))
-    magnitude = max(abs(bounds.lo), abs(bounds.hi), bounds.partial)
-    if not magnitude <= LIMITS.get(dtype, info.high / 4):
+    lo, hi = bounds.lo, bounds.hi
+    magnitude = max(abs(lo), abs(hi), bounds.partial)
+    if not magnitude <= form.limit:
         raise RejectedDraft(f"a {dtype} value could reach {magnitude:g}")
-    whole = bounds.integral and all(facts.integral for facts in inputs) and magnitude <= 2.0**info.digits
-    exact = known and (exactness in (Exactness.MOVES, Exactness.INDEX) or (exactness is Exactness.INTEGER and whole))
-    if bounds.integral and magnitude <= 2.0**info.digits:
-        return Facts(bounds.lo, bounds.hi, integral=True, exact=exact)
+    small = bounds.integral and magnitude <= form.whole
+    exact = known and (
+        exactness is Exactness.MOVES
+        or exactness is Exactness.INDEX
+        or (exactness is Exactness.INTEGER and small and all([facts.integral for facts in inputs]))
+    )
+    if small:
+        return Facts(lo, hi, integral=True, exact=exact)
     if exactness is Exactness.MOVES:
-        return Facts(bounds.lo, bounds.hi, bounds.integral, exact=exact)
-    slack = 8 * info.eps
-    subnormal = 2.0**-14 if dtype == "float16" else 1e-30  # such results lose digits, or are flushed to zero
+        return Facts(lo, hi, bounds.integral, exact=exact)
     return Facts(
-        bounds.lo - abs(bounds.lo) * slack - subnormal,
-        bounds.hi + abs(bounds.hi) * slack + subnormal,
+        lo - abs(lo) * form.slack - form.subnormal,
+        hi + abs(hi) * form.slack + form.subnormal,
         integral=False,
         exact=exact,
     )
 
 
 def _keeps(exactness: Exactness) -> bool:
-    return exactness in (Exactness.MOVES, Exactness.INDEX, Exactness.INTEGER)
+    return exactness is Exactness.MOVES or exactness is Exactness.INDEX or exactness is Exactness.INTEGER
 
 
 def _settle_integer(dtype: str, bounds: Bounds, *, exact: bool) -> Facts:

@@ -1,10 +1,7 @@
-"""Bounds that allow for rounding, for operators that sum many terms, and operands whose exactness is given up."""
-
-from dataclasses import replace
+"""Bounds that allow for rounding, for operators that sum many terms."""
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.ops.facts import Bounds, Facts
-from miscompile.ops.spec import Operand
 
 Span = tuple[float, float]
 
@@ -65,12 +62,3 @@ def dot(
 def rounded(dtype: str, lo: float, hi: float, *, terms: int = 1, partial: float = 0.0) -> Bounds:
     """Return [lo, hi] widened by the rounding of `terms` steps on numbers up to `partial`; never integral."""
     return accumulated(dtype, lo, hi, terms=terms, partial=partial, integral=False)
-
-
-def inexact(operand: Operand) -> Operand:
-    """Return `operand` with its exactness given up.
-
-    For operators that are exact with some attributes and not with others: giving up the exactness of one operand
-    gives up that of this call alone.
-    """
-    return replace(operand, facts=replace(operand.facts, exact=False))

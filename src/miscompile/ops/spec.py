@@ -7,7 +7,7 @@ and the exactness class. Output types come from onnx's own inference, never from
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from miscompile.core.tensor import Array
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, TensorType
@@ -154,6 +154,9 @@ class Site(Protocol):
         ...
 
 
+ShapeRule = Literal["inferred", "broadcast", "first"]
+"""How the outputs' shapes follow: by onnx's inference; by broadcasting all operands; as the first operand's."""
+
 Sampler = Callable[[Site], Call]
 BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
 
@@ -171,7 +174,10 @@ class OpSpec:
     forbids are left out by the registry); `main` is the index of an input (or `~index` of an output, for
     generators such as RandomUniform) that has this type. `bounds` must hold for every operand within the guard.
     `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
-    build calls that pass it. `since` is the first opset whose form the sampler writes.
+    build calls that pass it. `since` is the first opset whose form the sampler writes. Where `exact_when` says no,
+    a call merely rounds, whatever the exactness class of the operator. `shapes` other than "inferred" promises that
+    all outputs have that shape, and that their dtypes follow from operator, opset, attributes and the operands'
+    dtypes: inference is then asked once, and not for every call.
     """
 
     op: str
@@ -184,3 +190,9 @@ class OpSpec:
     since: int = 13
     main: int = 0
     domain: str = ""
+    exact_when: Callable[[Call], bool] = always
+    shapes: ShapeRule = "inferred"
+
+    def exactness_of(self, call: Call) -> Exactness:
+        """Return the exactness class of one call."""
+        return self.exactness if self.exact_when(call) else Exactness.ROUNDS

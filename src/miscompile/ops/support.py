@@ -42,6 +42,24 @@ def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     return f"{key_of(call, types, opset)}|{ranks}|{chosen}|{empty}"
 
 
+_UNKNOWN = object()
+
+
+def _asked(call: Call, opset: int) -> tuple[object, ...]:
+    """Return what a key is made of, but for the outputs."""
+    dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
+    if not call.attributes:
+        return call.op, call.domain, opset, dtypes
+    chosen = [(name, given.value) for name, given in call.attributes.items() if given.kind == "string"]
+    return call.op, call.domain, opset, dtypes, tuple(chosen)
+
+
+def _beginning(key: Key) -> str:
+    """Return the part of a key that stands before the outputs, and the string attributes after them."""
+    inputs, _, rest = key.partition(")")
+    return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
+
+
 @dataclass(slots=True)
 class Support:
     """What a target takes. `open` tables admit everything (before probing, or when a user asks for it)."""
@@ -50,15 +68,33 @@ class Support:
     mixed: set[Key] = field(default_factory=set)
     details: set[Key] = field(default_factory=set)
     open: bool = False
+    _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
+    """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
+    _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
+    _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to take calls like this one."""
         if self.open:
             return True
-        key = key_of(call, types, opset)
-        if key in self.mixed:
-            return detail_of(call, types, opset) in self.details
-        return key in self.taken
+        asked = (*_asked(call, opset), tuple([kind.dtype for kind in types]))
+        answer = self._answers.get(asked, _UNKNOWN)
+        if answer is _UNKNOWN:
+            key = key_of(call, types, opset)
+            answer = self._answers[asked] = None if key in self.mixed else key in self.taken
+        return detail_of(call, types, opset) in self.details if answer is None else bool(answer)
+
+    def may_admit(self, call: Call, opset: int) -> bool:
+        """Tell whether calls like this one can be admitted, before its output types are known."""
+        if self.open:
+            return True
+        asked = _asked(call, opset)
+        answer = self._beginnings.get(asked)
+        if answer is None:
+            if self._begun is None:
+                self._begun = frozenset(_beginning(key) for key in self.taken | self.mixed)
+            answer = self._beginnings[asked] = _beginning(key_of(call, (), opset)) in self._begun
+        return answer
 
     @property
     def pairs(self) -> set[tuple[str, str]]:

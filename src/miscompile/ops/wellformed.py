@@ -20,8 +20,9 @@ _FLAGS = frozenset({
 
 def well_formed(call: Call) -> bool:
     """Tell whether `call` keeps the rules of its operator's page; operators without a rule here always do."""
-    if not all(attribute.value in (0, 1) for name, attribute in call.attributes.items() if name in _FLAGS):
-        return False
+    for name, attribute in call.attributes.items():
+        if name in _FLAGS and attribute.value not in (0, 1):
+            return False
     rule = _RULES.get(call.op)
     return rule is None or bool(call.domain) or rule(call)
 
@@ -190,19 +191,26 @@ def _matmul_integer(call: Call) -> bool:
 def _qlinear_matmul(call: Call) -> bool:
     left, right = call.operand(0).shape, call.operand(3).shape
     sides = ((1, left, -2), (4, right, -1))
-    pairs = all(call.operand(place).shape == call.operand(place + 1).shape for place in (1, 4, 6))
+    pairs = _positive(call, 1, 4, 6) and all(
+        call.operand(place).shape == call.operand(place + 1).shape for place in (1, 4, 6)
+    )
     return pairs and _scalars(6)(call) and all(_lines(call.operand(place), matrix, at) for place, matrix, at in sides)
 
 
 def _window(call: Call, x: Shape, kernel: Shape | None = None) -> bool:
-    """A window over the axes of `x` from 2 on, with `kernel` where the filters say it; pads are not negative."""
+    """A window over the axes of `x` from 2 on, with `kernel` where the filters say it, that fits over them.
+
+    Pads are not negative. The windows of a ConvTranspose slide over its output, so they always fit.
+    """
     window, rank = window_of(call, kernel), len(x) - 2
     lengths = (window.rank, len(window.strides), len(window.dilations), len(window.pads) - rank)
     if rank < 1 or any(length != rank for length in lengths) or (kernel is not None and window.kernel != kernel):
         return False
     if window.auto_pad != "NOTSET" and any(window.pads):
         return False
-    return min((*window.kernel, *window.strides, *window.dilations)) >= 1 and min(window.pads) >= 0
+    if min((*window.kernel, *window.strides, *window.dilations)) < 1 or min(window.pads) < 0:
+        return False
+    return call.op == "ConvTranspose" or window.fits(x[2:])
 
 
 def _convolution(call: Call, x: Shape, filters: Shape, bias: Shape | None) -> bool:
@@ -228,7 +236,12 @@ def _conv_integer(call: Call) -> bool:
 def _qlinear_conv(call: Call) -> bool:
     filters = call.operand(3).shape
     scale = call.operand(4).shape
-    numbers = _scalars(1, 2, 6, 7)(call) and scale in ((), filters[:1]) and call.operand(5).shape == scale
+    numbers = (
+        _scalars(1, 2, 6, 7)(call)
+        and _positive(call, 1, 4, 6)
+        and scale in ((), filters[:1])
+        and call.operand(5).shape == scale
+    )
     return numbers and _convolution(call, call.operand(0).shape, filters, _shape(call, 8))
 
 
@@ -236,10 +249,18 @@ def _pool(call: Call) -> bool:
     return "kernel_shape" in call.attributes and _window(call, call.operand(0).shape) and call.integer("p", 2) >= 1
 
 
+def _positive(call: Call, *places: int) -> bool:
+    scales = [call.operand(place) for place in places]
+    return all(scale.value is None or scale.value.size == 0 or scale.facts.lo > 0 for scale in scales)
+
+
 def _quantize(call: Call) -> bool:
-    """One scale; or one for each place on the axis; or, with a block size, one for each block of places."""
-    x, scale, axis, block = call.operand(0).shape, call.operand(1).shape, call.integer("axis", 1), 0
-    if _shape(call, 2) not in (None, scale):
+    """One scale; or one for each place on the axis; or, with a block size, one for each block of places.
+
+    No scale that is known is zero or negative.
+    """
+    x, scale, axis = call.operand(0).shape, call.operand(1).shape, call.integer("axis", 1)
+    if _shape(call, 2) not in (None, scale) or not _positive(call, 1):
         return False
     block = call.integer("block_size")
     if not block:
@@ -247,7 +268,8 @@ def _quantize(call: Call) -> bool:
     if block < 0 or len(scale) != len(x) or not -len(x) <= axis < len(x):
         return False
     at = axis % len(x)
-    return all(have == (-(-size // block) if i == at else size) for i, (have, size) in enumerate(zip(scale, x, strict=True)))
+    wanted = tuple(-(-size // block) if place == at else size for place, size in enumerate(x))
+    return scale == wanted
 
 
 def _channels(*places: int) -> Callable[[Call], bool]:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from miscompile.base.dtypes import is_float
-from miscompile.core.case import Port
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.core.case import Dim, Port
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor
 
@@ -45,6 +45,28 @@ def mismatches(ports: Sequence[Port], reference: Values, other: Values) -> list[
             if mismatch:
                 found.append(mismatch)
     return found
+
+
+def contradiction(ports: Sequence[Port], values: Values) -> Mismatch | None:
+    """Return the first output whose type contradicts what its port declares; sizes that are not fixed pass."""
+    for feed, outputs in enumerate(values.results):
+        for index, (port, value) in enumerate(zip(ports, outputs, strict=True)):
+            if value is None:
+                continue
+            if value.dtype != port.dtype:
+                return Mismatch("dtype", feed, index, f"{value.dtype} where ONNX infers {port.dtype}")
+            if not _fits(port.shape, value.shape):
+                detail = f"shape {list(value.shape)} where ONNX infers {list(port.shape or ())}"
+                return Mismatch("shape", feed, index, detail)
+    return None
+
+
+def _fits(declared: tuple[Dim, ...] | None, shape: tuple[int, ...]) -> bool:
+    if declared is None:
+        return True
+    if len(declared) != len(shape):
+        return False
+    return all(want == have or not isinstance(want, int) for want, have in zip(declared, shape, strict=True))
 
 
 def _compare(feed: int, index: int, expected: Tensor | None, actual: Tensor | None) -> Mismatch | None:
@@ -87,6 +109,20 @@ def describe_difference(expected: Tensor, actual: Tensor) -> str:
     worst, want, got = gap.flat[place], expected.numbers().flat[place], actual.numbers().flat[place]
     count = int(np.count_nonzero(gap))
     return f"{count} of {gap.size} elements differ, by up to {worst:.6g}: {got} instead of {want}"
+
+
+def within_ulps(expected: Tensor, actual: Tensor, count: float) -> bool:
+    """Tell whether floats of equal shape differ by at most `count` units in the last place, element by element.
+
+    A single differently rounded last operation explains that much, so nothing dearer need be asked.
+    """
+    eps = DTYPES[expected.dtype].eps
+    if not eps:
+        return False
+    left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        close = np.abs(left - right) <= count * eps * np.maximum(np.abs(left), np.abs(right))
+    return bool((close | (np.isnan(left) & np.isnan(right))).all())
 
 
 def largest_difference(expected: Tensor, actual: Tensor) -> float:

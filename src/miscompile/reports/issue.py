@@ -3,7 +3,7 @@
 Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`evidence`, a mapping of further measurements; `known`, an object with `link` and `note`.
+`evidence`, a mapping of further measurements; `referee`, an object with `message`; `known`, an object with `link` and `note`.
 """
 
 import re
@@ -37,8 +37,8 @@ _NOUN: dict[FindingKind, str] = {
 _EXPECTED: dict[FindingKind, str] = {
     "wrong": "both builds of one model compute the same values",
     "missing": "every output of the model is delivered",
-    "shape": "both builds deliver outputs of the same shape",
-    "dtype": "both builds deliver outputs of the same type",
+    "shape": "every build delivers outputs of the shape that ONNX infers",
+    "dtype": "every build delivers outputs of the type that ONNX infers",
     "exception": "a valid model compiles and runs under every build setting",
     "death": "the process survives, whatever the model",
     "hang": "compilation and run come to an end",
@@ -58,6 +58,10 @@ _RULES = {
     ),
     "fixed": "The largest difference exceeds a fixed threshold (Chebyshev distance); rounding was not weighed.",
     "structure": "The outputs differ in presence, type or shape, which rounding cannot do.",
+    "declared": (
+        "No build is held against another: the unoptimised build itself gives the output a type that contradicts the "
+        "one that ONNX's shape inference derives from the operators' definitions."
+    ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
 }
 
@@ -189,6 +193,8 @@ def _evidence(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     }
     details = {names.get(key, key): value for key, value in facts.get("details", {}).items() if key != "output"}
     merged = {**details, **facts.get("evidence", {})}
+    if "referee" in facts:
+        merged["second implementation"] = facts["referee"]["message"]
     return [(name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in merged.items()]
 
 

@@ -10,6 +10,8 @@ lays it out with the compiler's own calls. A template gets these variables:
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
 - `shows`, `dies`: the words that announce a bug (see `confirm`);
+- `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
+  must have, or an empty text when its shape is not declared; held against an output where no build works;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
   may have another sensitivity;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 
 from miscompile.base.errors import UsageError
-from miscompile.core.case import Case
+from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.verdict import Evidence
 from miscompile.graph.read import read
@@ -102,6 +104,7 @@ def write_script(
         off=_off(sorted(faulty.disabled)),
         feed=int(evidence.details.get("feed", 0)),
         output=_output(case, evidence),
+        declared=_declared(case.program.outputs[_output(case, evidence)]),
         tolerance=repr(float(f"{tolerance.value:.6g}")),
         reason=tolerance.reason,
         signal=outcome.signal if isinstance(outcome, Crashed) else 0,
@@ -134,6 +137,14 @@ def _output(case: Case, evidence: Evidence) -> int:
     names = [port.name for port in case.program.outputs]
     by_name = names.index(evidence.output) if evidence.output in names else 0
     return int(evidence.details.get("output", by_name))
+
+
+def _declared(port: Port) -> str:
+    """Type and sizes as the script sees them: brain floats are widened, strings are objects, the rest are bits."""
+    if port.shape is None:
+        return ""
+    name = {"bfloat16": "float32", "string": "object"}.get(port.dtype, port.dtype if native(port.dtype) else "uint8")
+    return f'("{name}", {tuple(size if isinstance(size, int) else None for size in port.shape)})'
 
 
 def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:

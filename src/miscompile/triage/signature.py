@@ -123,12 +123,13 @@ def signature_of(
     """Return the signature of a violation: guilty passes if known, else message, else the form of the graph.
 
     `outcome` is what came of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
-    and its fingerprint without values and sizes.
+    and its fingerprint without values and sizes; where an output contradicts its declared type, it is the operator
+    that makes the output.
     """
     symptom = symptom_of(evidence, outcome)
     target = re.split(r"[{=]", evidence.faulty.target, maxsplit=1)[0].strip()
     guilty = tuple(sorted(culprits))
-    text = "" if guilty else symptom.text or (form_of(model) if model is not None else "")
+    text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     return Signature(target, evidence.kind, symptom.stage, guilty, text)
 
 
@@ -144,6 +145,13 @@ def form_of(model: Model) -> str:
     operators = [node.op for node in model.graph.nodes]
     chain = ">".join(operators[:_CHAIN]) + (">.." if len(operators) > _CHAIN else "")
     return f"{chain}:{fingerprint(model, values=False, shapes=False)}"
+
+
+def _form(evidence: Evidence, model: Model) -> str:
+    if evidence.rule == "declared":
+        makers = [node.op for node in model.graph.nodes if evidence.output in node.outputs]
+        return makers[0] if makers else form_of(model)
+    return form_of(model)
 
 
 def _death(signal: int, stderr: str) -> str:

@@ -206,7 +206,8 @@ def _spellings(value: Tensor) -> list[Expression]:
     if elements.size > _PATTERN:
         found.append(f"np.full({shape}, {_number(elements.flat[0], elements.dtype.type)}, {kind})")
         end = "" if elements.ndim == 1 else f".reshape({shape})"
-        found.append(f"np.arange({elements.size}, dtype={kind}){end}")
+        if elements.dtype != bool:
+            found.append(f"np.arange({elements.size}, dtype={kind}){end}")
     if elements.size <= _LITERAL:
         found.append(call("np.array", _nested(elements), kind))
     return found

@@ -46,7 +46,7 @@ def _function(
     def defined(call: Call) -> bool:
         return domain is None or call.facts().inside(*domain)
 
-    return OpSpec(op, FLOATS, sample, whole, exactness, _FAMILY, defined, since)
+    return OpSpec(op, FLOATS, sample, whole, exactness, _FAMILY, defined, since, shapes="broadcast")
 
 
 def _dips(least: float) -> Callable[[Call, Facts], Bounds]:
@@ -179,7 +179,7 @@ def _clip_defined(call: Call) -> bool:
 
 
 SPECS = (
-    OpSpec("Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY),
+    OpSpec("Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast"),
     _function("LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}),
     _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}),
     _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}),

@@ -46,7 +46,7 @@ def unary(
     def defined(call: Call) -> bool:
         return domain is None or call.facts().inside(*domain)
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, "math", defined, since)
+    return OpSpec(op, dtypes, sample, bounds, exactness, "math", defined, since, shapes="broadcast")
 
 
 def _absolute(x: Facts) -> Bounds:

@@ -2,7 +2,7 @@
 
 Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that
 two implementations compute half an ulp apart may land on different integers. With scales that are powers of two every
-product and quotient is exact, and so is the result; other scales are drawn too, with their exactness given up.
+product is exact; other scales are drawn too. What is quantised is never taken to be exact.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
@@ -18,7 +18,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.matrices import matrix_partner
-from miscompile.ops.rounding import inexact, minus, rounded, span, times
+from miscompile.ops.rounding import minus, rounded, span, times
 from miscompile.ops.spatial import conv_attributes, draw_filters, draw_group, draw_window, images, window_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
@@ -29,13 +29,13 @@ _POWERS = (-4, -3, -2, -1, 0, 1)
 
 
 def _scale(site: Site, shape: Shape, dtype: str, *, powers: bool) -> Operand:
-    """Return known positive scales: `powers` of two, or any others with their exactness given up."""
+    """Return known positive scales: `powers` of two, or any others."""
     rng, count = site.rng, math.prod(shape)
     if powers:
         numbers = np.array([2.0 ** rng.choice(_POWERS) for _ in range(count)]).reshape(shape)
         return site.known(tensor(numbers, dtype).array, dtype)
     numbers = np.array([narrow(rng.uniform(0.05, 2)) for _ in range(count)]).reshape(shape)
-    return inexact(site.known(tensor(numbers, dtype).array, dtype))
+    return site.known(tensor(numbers, dtype).array, dtype)
 
 
 def _powers(site: Site) -> bool:
@@ -96,13 +96,7 @@ def _sample_quantize(site: Site) -> Call:
         if dtype != "uint8" and site.opset >= 21:
             found["output_dtype"] = DTYPES[dtype].code
         return Call("QuantizeLinear", (x, scale), attributes(found))
-    return Call("QuantizeLinear", (x, _told(x, scale, dtype), _zeros(site, shape, dtype)), attributes(found))
-
-
-def _told(x: Operand, scale: Operand, dtype: str) -> Operand:
-    """Return `scale`, inexact where 16-bit floats cannot hold quotient plus zero point of a 16-bit result."""
-    small = DTYPES[x.dtype].bits == 16 and is_float(x.dtype)
-    return inexact(scale) if small and dtype in _WORDS else scale
+    return Call("QuantizeLinear", (x, scale, _zeros(site, shape, dtype)), attributes(found))
 
 
 def _bounds_quantize(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
@@ -130,9 +124,6 @@ def _sample_dequantize(site: Site) -> Call:
     inputs = [x, scale]
     if site.dtype != "int32" and rng.random() < 0.7:
         inputs.append(_zeros(site, shape, site.dtype))
-    lo, hi = _difference(inputs)
-    if max(abs(lo), abs(hi)) > 2.0 ** DTYPES[dtype].digits:
-        inputs[1] = inexact(scale)
     return Call("DequantizeLinear", tuple(inputs), attributes(found))
 
 
@@ -192,8 +183,6 @@ def _sample_matmul(site: Site) -> Call:
         right, _scale(site, columns, precise, powers=powers), _zeros(site, columns, other),
         _scale(site, (), precise, powers=powers), _even_zero(site, result),
     ]  # fmt: skip
-    if precise != "float32":
-        inputs[1] = inexact(inputs[1])
     return Call("QLinearMatMul", tuple(inputs))
 
 
@@ -253,21 +242,34 @@ def _defined_conv(call: Call) -> bool:
     return _defined_matmul(call) and window.fits(call.operand(0).shape[2:])
 
 
+def _exact_dequantize(call: Call) -> bool:
+    """Tell whether the scales are known powers of two and hold every difference, so that all products are exact."""
+    scale = call.operand(1)
+    if scale.value is None:
+        return False
+    numbers = Tensor(scale.dtype, scale.value).numbers().astype(np.float64)
+    lo, hi = _difference(call.inputs)
+    fits = max(abs(lo), abs(hi)) <= 2.0 ** DTYPES[scale.dtype].digits
+    return fits and bool((np.frexp(numbers)[0] == 0.5).all())
+
+
 _INDEX = Exactness.INDEX
+_ROUNDS = Exactness.ROUNDS
+"""Quantising is never taken to be exact: integer kernels that stand for whole chains may round to the next step."""
 
 SPECS = (
     OpSpec(
-        "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _INDEX,
+        "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _ROUNDS,
         _FAMILY, _scaled,
     ),
     OpSpec(
         "DequantizeLinear", (*_BYTES, *_WORDS, "int32"), _sample_dequantize, _bounds_dequantize, _INDEX, _FAMILY,
-        _scaled,
+        _scaled, exact_when=_exact_dequantize,
     ),
     OpSpec(
-        "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, Exactness.ROUNDS, _FAMILY,
+        "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, _ROUNDS, _FAMILY,
         _defined_dynamic,
     ),
-    OpSpec("QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _INDEX, _FAMILY, _defined_matmul),
-    OpSpec("QLinearConv", _BYTES, _sample_conv, _bounds_conv, _INDEX, _FAMILY, _defined_conv),
+    OpSpec("QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _ROUNDS, _FAMILY, _defined_matmul),
+    OpSpec("QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
-from miscompile.ops.rounding import inexact, rounded
+from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import check_size, images
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
@@ -47,7 +47,6 @@ def _sample_resize(site: Site) -> Call:
     found["axes"] = axes
     roi = site.known(np.zeros(0, np.float32)) if rng.random() < 0.3 else None
     whole = sizes if axes else (*x.shape[:2], *sizes)
-    data = x if mode == "nearest" else inexact(x)
     old = x.shape[2:] if axes else x.shape
     scales = [new / size for new, size in zip(whole, old, strict=True)]
     if rng.random() < 0.5 and all(
@@ -58,8 +57,8 @@ def _sample_resize(site: Site) -> Call:
             (size * scale).is_integer() and math.log2(scale).is_integer()
             for size, scale in zip(old, scales, strict=True)
         ):
-            return Call("Resize", (data, roi, scale), attributes(found))
-    return Call("Resize", (data, roi, None, site.known(np.array(whole, np.int64))), attributes(found))
+            return Call("Resize", (x, roi, scale), attributes(found))
+    return Call("Resize", (x, roi, None, site.known(np.array(whole, np.int64))), attributes(found))
 
 
 def _resized(site: Site, size: int, mode: str) -> int:
@@ -133,7 +132,7 @@ def _sample_grid(site: Site) -> Call:
         "padding_mode": padding,
         "align_corners": aligned,
     }
-    return Call("GridSample", (x if mode == "nearest" else inexact(x), grid), attributes(found))
+    return Call("GridSample", (x, grid), attributes(found))
 
 
 def _clear_grid(site: Site, spatial: Shape, shape: Shape, *, aligned: bool) -> Operand:
@@ -224,8 +223,28 @@ def _defined_roi(call: Call) -> bool:
     return ordered and bool(((indices >= 0) & (indices < images_)).all())
 
 
+def _nearest(call: Call) -> bool:
+    return call.text("mode", "nearest") == "nearest"
+
+
+def _nearest_grid(call: Call) -> bool:
+    return call.text("mode", "bilinear") == "nearest"
+
+
 SPECS = (
-    OpSpec("Resize", PLAIN, _sample_resize, _bounds_resize, Exactness.MOVES, _FAMILY, _defined_resize),
-    OpSpec("GridSample", FLOATS, _sample_grid, _bounds_grid, Exactness.MOVES, _FAMILY, _defined_grid, since=16),
+    OpSpec(
+        "Resize", PLAIN, _sample_resize, _bounds_resize, Exactness.MOVES, _FAMILY, _defined_resize, exact_when=_nearest
+    ),
+    OpSpec(
+        "GridSample",
+        FLOATS,
+        _sample_grid,
+        _bounds_grid,
+        Exactness.MOVES,
+        _FAMILY,
+        _defined_grid,
+        since=16,
+        exact_when=_nearest_grid,
+    ),
     OpSpec("RoiAlign", FLOATS, _sample_roi, _bounds_roi, Exactness.ROUNDS, _FAMILY, _defined_roi),
-)
+)  # fmt: skip

@@ -7,7 +7,6 @@ small graph's compilation. Without memory arena and memory pattern a session bui
 import ctypes
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,12 +74,11 @@ class OnnxSession:
         self._session = session
         self._inputs = [port.name for port in program.inputs]
         self._outputs = [port.name for port in program.outputs]
-        plain = all(_plain(port.dtype) for port in (*program.inputs, *program.outputs))
-        self._call: Callable[[Feed], tuple[Tensor | None, ...]] = self._run_arrays if plain else self._run_values
+        self._all_plain = all(_plain(port.dtype) for port in (*program.inputs, *program.outputs))
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed."""
-        return self._call(feed)
+        return self._run_arrays(feed) if self._all_plain else self._run_values(feed)
 
     def _run_arrays(self, feed: Feed) -> tuple[Tensor | None, ...]:
         feeds = {name: tensor.array for name, tensor in zip(self._inputs, feed, strict=True)}

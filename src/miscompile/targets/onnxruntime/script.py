@@ -20,7 +20,8 @@ Exit code 1: the bug shows. Exit code 0: it does not.
                  "layout": "ORT_ENABLE_LAYOUT", "full": "ORT_ENABLE_ALL"} %}
 {% set working = "ort.GraphOptimizationLevel." + levels[reference.level] if reference is not none else "" %}
 {% set broken = "ort.GraphOptimizationLevel." + levels[faulty.level] %}
-{% set compares = kind in ("wrong", "missing", "shape", "dtype") %}
+{% set declares = reference is none and kind in ("shape", "dtype") %}
+{% set compares = kind in ("wrong", "missing", "shape", "dtype") and not declares %}
 {% if base64 %}
 import base64
 {% endif %}
@@ -154,6 +155,17 @@ def problem(wants, gots):
 
 
 {% endif %}
+{% if declares %}
+def problem(got):
+    """Say how the type of an output differs from the one that ONNX infers; None if it does not."""
+    got, (dtype, shape) = np.asarray(got), DECLARED
+    same = len(shape) == got.ndim and all(want in (None, have) for want, have in zip(shape, got.shape))
+    return None if same and got.dtype == dtype else f"{got.dtype} of shape {got.shape} instead of {dtype} of {shape}"
+
+
+# The output's type by ONNX's own inference, which the check below repeats.
+DECLARED = {{ declared }}
+{% endif %}
 print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
 {% if reference is none or kind == "exception" %}
 onnx.checker.check_model(model, full_check=True)
@@ -165,8 +177,21 @@ expected = run({{ working }}{{ ", " ~ (reference.disabled | sort | literal) if r
 print("{{ levels[reference.level] }} works")
 {% endif %}
 {% endif %}
-{% if compares %}
+{% if declares %}
+found = problem(run({{ broken }}, OFF)[{{ feed }}][{{ output }}])
+if found:
+    print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
+    sys.exit(1)
+{% elif compares %}
+{% if kind == "missing" %}
+try:
+    found = problem(expected, run({{ broken }}, OFF))
+except Exception as error:
+    print("{{ shows }} {{ levels[faulty.level] }} raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+{% else %}
 found = problem(expected, run({{ broken }}, OFF))
+{% endif %}
 {% if culprits %}
 healed = not problem(expected, run({{ broken }}, [*OFF, *CULPRITS]))
 print("without", *CULPRITS, "the results are", "right" if healed else "wrong as well")

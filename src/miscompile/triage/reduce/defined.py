@@ -67,7 +67,13 @@ def _index(node: Node, known: Known) -> bool:
         return False
     size = data.shape[axis]
     inside = bool(((indices.array >= -size) & (indices.array < size)).all())
-    return inside and (node.op != "ScatterElements" or _distinct(indices, axis, size))
+    return inside and (node.op != "ScatterElements" or _reduces(node) or _distinct(indices, axis, size))
+
+
+def _reduces(node: Node) -> bool:
+    """Sums, products and extremes of all that is written to one place are defined."""
+    reduction = node.attributes.get("reduction")
+    return reduction is not None and reduction.value != "none"
 
 
 def _distinct(indices: Tensor, axis: int, size: int) -> bool:

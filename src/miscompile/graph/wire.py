@@ -1,0 +1,205 @@
+"""Models as protobuf bytes, written by hand: a generator emits hundreds of models a second, and building message
+objects would cost it more than everything else that it does to a model.
+
+Fragments that come back (names, types, heads of tensors, attributes) are kept. Field numbers are those of onnx.proto;
+fields stand in ascending order, and repeated numbers are not packed, as onnx.proto wants it. Whatever is uncommon
+(functions, subgraphs, sparse tensors, packed element types) is not written here: the functions return None, and
+`emit` goes the long way by ModelProto.
+"""
+
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.tensor import Tensor
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueType
+
+_KEPT = 1 << 14
+"""Fragments of each sort that are kept; a campaign makes names, small shapes and attributes over and over."""
+
+_BYTEWISE = frozenset(dtype for dtype, info in DTYPES.items() if info.bits >= 8)
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
+"""Numbers of AttributeProto.AttributeType."""
+
+
+def model_bytes(model: Model) -> bytes | None:
+    """Return `model` as a serialised ModelProto, or None when it holds something uncommon."""
+    graph = None if model.functions else _graph(model.graph)
+    if graph is None:
+        return None
+    return b"".join((
+        _head(model.ir_version), b"\x3a", varint(len(graph)), graph,
+        *(_opset(domain, version) for domain, version in model.opsets.items()),
+    ))  # fmt: skip
+
+
+def node_bytes(node: Node) -> bytes | None:
+    """Return `node` as a serialised NodeProto, or None when it has an uncommon attribute."""
+    parts = [_text(0x0A, name) for name in node.inputs]
+    parts += [_text(0x12, name) for name in node.outputs]
+    if node.name:
+        parts.append(_text(0x1A, node.name))
+    parts.append(_text(0x22, node.op))
+    for name, attribute in node.attributes.items():
+        written = attribute_bytes(name, attribute)
+        if written is None:
+            return None
+        parts += (b"\x2a", varint(len(written)), written)
+    if node.domain:
+        parts.append(_text(0x3A, node.domain))
+    if node.overload:
+        parts.append(_text(0x42, node.overload))
+    return b"".join(parts)
+
+
+def attribute_bytes(name: str, attribute: Attribute) -> bytes | None:
+    """Return an attribute as a serialised AttributeProto, or None when its kind is uncommon or a number too large."""
+    kind, value = attribute.kind, attribute.value
+    if kind == "int":
+        return _int(name, value) if _SMALLEST <= value <= _LARGEST else None
+    if kind == "float":  # not kept by value, because 0.0 and -0.0 are equal
+        return _floats(name, b"\x15", (value,), _FLOAT)
+    if kind == "string":
+        return _string(name, value)
+    if kind == "ints":
+        return _ints(name, value) if all(_SMALLEST <= item <= _LARGEST for item in value) else None
+    if kind == "floats":
+        return _floats(name, b"\x3d", value, _FLOATS)
+    if kind == "strings":
+        return b"".join((_text(0x0A, name), *map(_item, value), _kind(_STRINGS)))
+    if kind == "tensor":
+        tensor = tensor_bytes(value)
+        return None if tensor is None else b"".join((_text(0x0A, name), b"\x2a", varint(len(tensor)), tensor, _kind(_TENSOR)))
+    return None
+
+
+def tensor_bytes(value: Tensor, name: str = "") -> bytes | None:
+    """Return `value` as a serialised TensorProto, or None when its elements are not laid out in whole bytes."""
+    if value.dtype not in _BYTEWISE:
+        return None
+    raw = value.array.tobytes()
+    return b"".join((
+        _tensor_head(value.dtype, value.array.shape), _text(0x42, name) if name else b"", b"\x4a", varint(len(raw)), raw,
+    ))  # fmt: skip
+
+
+@lru_cache(_KEPT)
+def type_bytes(value_type: ValueType) -> bytes | None:
+    """Return `value_type` as a serialised TypeProto, or None unless it is a dense tensor's."""
+    if not isinstance(value_type, TensorType):
+        return None
+    body = b"\x08" + varint(DTYPES[value_type.dtype].code)
+    if value_type.shape is not None:
+        sizes = b"".join(_framed(0x0A, _dimension(size)) for size in value_type.shape)
+        body += _framed(0x12, sizes)
+    return _framed(0x0A, body)
+
+
+def varint(number: int) -> bytes:
+    """Return a number as protobuf's base-128 varint; negative ones as 64-bit two's complement."""
+    return _SMALL[number] if 0 <= number < 1024 else _varint(number)
+
+
+def _varint(number: int) -> bytes:
+    rest = number & 0xFFFFFFFFFFFFFFFF
+    found = bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+_SMALL = tuple(map(_varint, range(1024)))
+
+
+def _graph(graph: Graph) -> bytes | None:
+    if graph.sparse_initializers:
+        return None
+    nodes = [node_bytes(node) for node in graph.nodes]
+    tensors = [tensor_bytes(value, name) for name, value in graph.initializers.items()]
+    inputs = [_info(info.name, info.type) for info in graph.inputs]
+    outputs = [_info(info.name, info.type) for info in graph.outputs]
+    inner = [_info(name, value_type) for name, value_type in graph.types.items()]
+    parts: list[bytes] = []
+    for tag, fields in ((b"\x0a", nodes), (b"", [_text(0x12, graph.name)]), (b"\x2a", tensors), (b"\x5a", inputs),
+                        (b"\x62", outputs), (b"\x6a", inner)):  # fmt: skip
+        for field in fields:
+            if field is None:
+                return None
+            parts += (tag, varint(len(field)), field) if tag else (field,)
+    return b"".join(parts)
+
+
+def _info(name: str, value_type: ValueType | None) -> bytes | None:
+    if value_type is None:
+        return _text(0x0A, name)
+    written = type_bytes(value_type)
+    return None if written is None else b"".join((_text(0x0A, name), b"\x12", varint(len(written)), written))
+
+
+def _framed(tag: int, body: bytes) -> bytes:
+    return b"".join((bytes((tag,)), varint(len(body)), body))
+
+
+@lru_cache(_KEPT)
+def _text(tag: int, text: str) -> bytes:
+    return _framed(tag, text.encode())
+
+
+@lru_cache(64)
+def _head(ir_version: int) -> bytes:
+    return b"\x08" + varint(ir_version) + _text(0x12, "miscompile")
+
+
+@lru_cache(256)
+def _opset(domain: str, version: int) -> bytes:
+    return _framed(0x42, _text(0x0A, domain) + b"\x10" + varint(version))
+
+
+def _dimension(size: int | str | None) -> bytes:
+    if size is None:
+        return b""
+    return _text(0x12, size) if isinstance(size, str) else b"\x08" + varint(size)
+
+
+@lru_cache(_KEPT)
+def _tensor_head(dtype: str, shape: tuple[int, ...]) -> bytes:
+    return b"".join(b"\x08" + varint(size) for size in shape) + b"\x10" + varint(DTYPES[dtype].code)
+
+
+def _kind(number: int) -> bytes:
+    return b"\xa0\x01" + varint(number)
+
+
+@lru_cache(_KEPT)
+def _int(name: str, value: int) -> bytes:
+    return _text(0x0A, name) + b"\x18" + varint(int(value)) + _kind(_INT)
+
+
+@lru_cache(_KEPT)
+def _ints(name: str, values: tuple[int, ...]) -> bytes:
+    return _text(0x0A, name) + b"".join(b"\x40" + varint(int(value)) for value in values) + _kind(_INTS)
+
+
+@lru_cache(_KEPT)
+def _string(name: str, value: str) -> bytes:
+    return _text(0x0A, name) + _framed(0x22, _escaped(value)) + _kind(_STRING)
+
+
+def _item(value: str) -> bytes:
+    return _framed(0x4A, _escaped(value))
+
+
+def _escaped(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _floats(name: str, tag: bytes, values: Iterable[float], kind: int) -> bytes | None:
+    try:
+        numbers = [tag + struct.pack("<f", value) for value in values]
+    except OverflowError:  # beyond float32: protobuf has its own answer
+        return None
+    return b"".join((_text(0x0A, name), *numbers, _kind(kind)))

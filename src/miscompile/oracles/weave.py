@@ -1,0 +1,173 @@
+"""Weaving noise into a program: every float use, and every float output, is multiplied by an input of its own.
+
+Noise is per use, not per value (`Equal(x, x)` and `Floor(x / x)` must be free to flip), and per element (so that a
+cancelling sum shows how ill-conditioned it is). What is quantised moves by up to three quarters of a step as well,
+because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring step by design.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.core.case import Port
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.attributes import attributes
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, ValueType
+from miscompile.graph.typing import value_types
+
+ULPS = 8
+
+_STRUCTURAL = {
+    ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
+    ("Range", 2),
+}  # fmt: skip
+"""Float operands that decide shapes: noise there would change the program, not its rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A noise input: its elements lie at `centre` plus or minus `step`; at `centre` it changes nothing."""
+
+    port: Port
+    centre: float
+    step: float
+
+    def silent(self) -> Tensor:
+        """Return the noise that changes nothing."""
+        return tensor(np.full(self._sizes(), self.centre), self.port.dtype)
+
+    def uniform(self, sign: float) -> Tensor:
+        """Return noise that moves every element the same way."""
+        return tensor(np.full(self._sizes(), self.centre + sign * self.step), self.port.dtype)
+
+    def random(self, rng: np.random.Generator) -> Tensor:
+        """Return noise that moves every element up or down by chance."""
+        signs = rng.integers(0, 2, self._sizes()) * 2.0 - 1.0
+        return tensor(signs * self.step + self.centre, self.port.dtype)
+
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(size if isinstance(size, int) else 1 for size in self.port.shape or ())
+
+
+def instrument(model: Model) -> tuple[Model, list[Noise]]:
+    """Return `model` with noise on every float use and output, and the noises, which are its last inputs.
+
+    Raises ModelError when the model cannot be typed.
+    """
+    weaver = _Weaver(value_types(model))
+    graph = weaver.graph(model.graph, {}, outermost=True)
+    inputs = tuple(
+        ValueInfo(noise.port.name, TensorType(noise.port.dtype, noise.port.shape)) for noise in weaver.noises
+    )
+    return replace(model, graph=replace(graph, inputs=graph.inputs + inputs, types={})), weaver.noises
+
+
+class _Weaver:
+    """Rewrites graphs so that float uses go through a product with noise."""
+
+    def __init__(self, types: Mapping[str, ValueType]) -> None:
+        self.noises: list[Noise] = []
+        self._types = types
+        self._fresh = 0
+
+    def graph(self, graph: Graph, outer: Mapping[str, ValueType], *, outermost: bool) -> Graph:
+        known = {**outer, **(self._types if outermost else _declared(graph))}
+        nodes: list[Node] = []
+        for node in graph.nodes:
+            nodes += self._node(node, known, noise=outermost)
+        outputs = []
+        if not outermost:
+            return replace(graph, nodes=tuple(nodes))
+        for info in graph.outputs:
+            outputs.append(self._use(info.name, known, nodes))
+        return _with_outputs(graph, nodes, outputs)
+
+    def _node(self, node: Node, known: Mapping[str, ValueType], *, noise: bool) -> list[Node]:
+        before: list[Node] = []
+        inputs = [
+            self._use(name, known, before) if noise and (node.op, place) not in _STRUCTURAL else name
+            for place, name in enumerate(node.inputs)
+        ]
+        if noise and node.op == "QuantizeLinear" and not node.domain:
+            inputs[0] = self._jitter(inputs[0], node, known, before)
+        return [*before, replace(node, inputs=tuple(inputs))]
+
+    def _jitter(self, noised: str, node: Node, known: Mapping[str, ValueType], before: list[Node]) -> str:
+        """Move what `node` quantises by up to three quarters of a step; only for one scale a tensor."""
+        data, scale = known.get(node.inputs[0]), known.get(node.inputs[1])
+        if not isinstance(data, TensorType) or not _is_static(data) or not isinstance(scale, TensorType):
+            return noised
+        if data.dtype != scale.dtype or data.dtype == "bfloat16" or scale.shape not in ((), (1,)):
+            return noised
+        self._fresh += 1
+        port = Port(f"jitter_{self._fresh}", data.dtype, data.shape)
+        self.noises.append(Noise(port, 0.0, 0.75))
+        part, result = f"jitter_part_{self._fresh}", f"jittered_{self._fresh}"
+        before += [Node("Mul", (port.name, node.inputs[1]), (part,)), Node("Add", (noised, part), (result,))]
+        return result
+
+    def _use(self, name: str, known: Mapping[str, ValueType], before: list[Node]) -> str:
+        kind = known.get(name)
+        if not isinstance(kind, TensorType) or not is_float(kind.dtype):
+            return name
+        shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
+        self._fresh += 1
+        port = Port(f"noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
+        self.noises.append(Noise(port, 1.0, ULPS * DTYPES[kind.dtype].eps))
+        result = f"noised_{self._fresh}"
+        before += _product(name, port, result, kind.dtype)
+        return result
+
+
+def _product(name: str, port: Port, result: str, dtype: str) -> list[Node]:
+    if dtype != "bfloat16":
+        return [Node("Mul", (name, port.name), (result,))]
+    wide, product = f"{result}_wide", f"{result}_product"
+    return [
+        Node("Cast", (name,), (wide,), attributes({"to": DTYPES["float32"].code})),
+        Node("Mul", (wide, port.name), (product,)),
+        Node("Cast", (product,), (result,), attributes({"to": DTYPES["bfloat16"].code})),
+    ]
+
+
+def _declared(graph: Graph) -> dict[str, ValueType]:
+    found = {info.name: info.type for info in graph.inputs + graph.outputs if info.type is not None}
+    return {**found, **graph.types}
+
+
+def _with_outputs(graph: Graph, nodes: list[Node], outputs: list[str]) -> Graph:
+    """Give the noised outputs their old names, and what bore those names before a new one."""
+    rename: dict[str, str] = {}
+    for info, noised in zip(graph.outputs, outputs, strict=True):
+        if noised != info.name:
+            rename[info.name] = f"{info.name}_clean"
+            rename[noised] = info.name
+    untouchable = {info.name for info in graph.inputs} | set(graph.initializers)
+    for name in untouchable & set(rename):
+        del rename[name]  # an input that is an output at once keeps its name; it carries no rounding
+    renamed = tuple(_rename(node, rename) for node in nodes)
+    return replace(graph, nodes=renamed)
+
+
+def _rename(node: Node, names: Mapping[str, str]) -> Node:
+    inputs = tuple(names.get(name, name) for name in node.inputs)
+    outputs = tuple(names.get(name, name) for name in node.outputs)
+    if not any(True for _ in node.subgraphs()):
+        return replace(node, inputs=inputs, outputs=outputs)
+    changed = {
+        key: replace(attribute, value=_rename_graph(attribute.value, names)) if attribute.kind == "graph" else attribute
+        for key, attribute in node.attributes.items()
+    }
+    return replace(node, inputs=inputs, outputs=outputs, attributes=changed)
+
+
+def _rename_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
+    own = {info.name for info in graph.inputs} | {name for node in graph.nodes for name in node.outputs}
+    outer = {old: new for old, new in names.items() if old not in own}
+    return replace(graph, nodes=tuple(_rename(node, outer) for node in graph.nodes))
+
+
+def _is_static(kind: TensorType) -> bool:
+    return kind.shape is not None and all(isinstance(size, int) for size in kind.shape)

@@ -1,0 +1,363 @@
+"""Monte-Carlo arithmetic: what the noise twin computes, where its noise goes, and what its spread says."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import load_model_from_string
+from onnx.reference import ReferenceEvaluator
+from oracle_cases import full, node
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Case
+from miscompile.core.outcome import Values
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.check import check
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
+from miscompile.graph.read import read
+from miscompile.oracles.montecarlo import FLOOR, ROUNDS, THRESHOLD, ULPS, judge_noise, noise_seed, noisy
+
+F32 = TensorType("float32", (3,))
+
+
+def build(
+    nodes: Sequence[Node],
+    inputs: Mapping[str, Tensor],
+    outputs: Mapping[str, TensorType],
+    constants: Mapping[str, Tensor] | None = None,
+    feeds: int = 1,
+) -> Case:
+    graph = Graph(
+        "g",
+        tuple(ValueInfo(name, TensorType(value.dtype, value.shape)) for name, value in inputs.items()),
+        tuple(ValueInfo(name, kind) for name, kind in outputs.items()),
+        tuple(nodes),
+        dict(constants or {}),
+    )
+    return Case(to_program(Model(graph, {"": 18}, ir_version=10)), (tuple(inputs.values()),) * feeds)
+
+
+def evaluate(item: Case) -> Values:
+    """Run a case in onnx's reference implementation."""
+    session = ReferenceEvaluator(load_model_from_string(item.program.payload))
+    rows = []
+    for feed in item.feeds:
+        given = {port.name: _plain(value) for port, value in zip(item.program.inputs, feed, strict=True)}
+        found = session.run([port.name for port in item.program.outputs], given)
+        rows.append(tuple(_tensor(np.asarray(one)) for one in found))
+    return Values(tuple(rows))
+
+
+def _plain(value: Tensor) -> Any:
+    return value.array.view(ml_dtypes.bfloat16) if value.dtype == "bfloat16" else value.array
+
+
+def _tensor(array: Any) -> Tensor:
+    return Tensor("bfloat16", array.view(np.uint16)) if array.dtype.name == "bfloat16" else tensor(array)
+
+
+def noises(item: Case, twin: Case) -> dict[str, tuple[int | str | None, ...]]:
+    """Names and shapes of the inputs that the twin has more."""
+    known = {port.name for port in item.program.inputs}
+    return {port.name: port.shape or () for port in twin.program.inputs if port.name not in known}
+
+
+def noised_operands(twin: Case) -> list[tuple[str, int]]:
+    """(operator, place) of every operand in the twin that comes out of a product with noise."""
+    nodes = read(twin.program.payload).graph.nodes
+    products = {
+        name
+        for one in nodes
+        if one.op in ("Mul", "Cast") and any(read_.startswith("noise") for read_ in one.inputs)
+        for name in one.outputs
+    }
+    return [
+        (one.op, place)
+        for one in nodes
+        for place, name in enumerate(one.inputs)
+        if name in products and not one.outputs[0].startswith("noised")
+    ]
+
+
+X, W = full([1.0, -2.0, 3.0]), full([0.5, 0.25, 4.0])
+
+
+def test_every_float_use_and_every_float_output_gets_noise_of_its_own() -> None:
+    item = build(
+        [node("Add", "x w", "a"), node("Mul", "a a", "b"), node("ArgMax", "b", "i", axis=0), node("Neg", "a", "c")],
+        {"x": X},
+        {"b": F32, "i": TensorType("int64", (1,)), "c": F32},
+        {"w": W},
+    )
+    twin = noisy(item, 1)
+    check(read(twin.program.payload))
+    extra = noises(item, twin)
+    assert len(extra) == 6 + 2  # x, w, a, a, b, a are used; b and c are float outputs
+    assert set(extra.values()) == {(3,)}
+    assert [port.name for port in twin.program.outputs] == ["b", "i", "c"]
+    assert twin.program.outputs == item.program.outputs
+    assert list(read(twin.program.payload).graph.inputs[0].name) == ["x"]
+
+
+def test_without_noise_the_twin_computes_the_same() -> None:
+    item = build(
+        [node("Mul", "x w", "a"), node("Softmax", "a", "b"), node("Sub", "b x", "c")],
+        {"x": X},
+        {"b": F32, "c": F32},
+        {"w": W},
+        feeds=2,
+    )
+    twin = noisy(item, 5)
+    assert len(twin.feeds) == 2 * (1 + ROUNDS)
+    plain, found = evaluate(item), evaluate(twin)
+    for row, other in zip(plain.results, found.results[:2], strict=True):
+        assert all(one is not None and two is not None and one.same(two) for one, two in zip(row, other, strict=True))
+    moved = [row[1].array for row in found.results[2:] if row[1] is not None]
+    spread = np.ptp(np.stack(moved), axis=0)
+    assert (spread > 0).all()
+    assert (spread < 1e-4).all()
+
+
+def test_noise_is_a_few_ulps_and_has_both_signs() -> None:
+    item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32})
+    twin = noisy(item, 3)
+    step = ULPS * DTYPES["float32"].eps
+    drawn = [feed[-1].array for feed in twin.feeds[1:]]
+    assert all(np.isin(np.abs(array - 1), np.float32(step)).all() for array in drawn)
+    assert (drawn[0] > 1).all()
+    assert (drawn[1] < 1).all()
+    assert {tuple(array > 1) for array in drawn[2:]} - {(True,) * 3, (False,) * 3}
+    assert (twin.feeds[0][-1].array == 1).all()
+
+
+def test_noise_is_a_function_of_seed_and_case() -> None:
+    item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32})
+    same, other = noisy(item, noise_seed(item)), noisy(item, noise_seed(item) + 1)
+    again = noisy(item, noise_seed(item))
+    assert all(a.same(b) for one, two in zip(same.feeds, again.feeds, strict=True) for a, b in zip(one, two))
+    assert any(not a.same(b) for one, two in zip(same.feeds, other.feeds, strict=True) for a, b in zip(one, two))
+    assert same.recipe == {"noise": noise_seed(item)}
+
+
+def test_integers_and_structural_operands_get_none() -> None:
+    image = full(np.ones((1, 1, 2, 2)))
+    item = build(
+        [
+            node("Resize", "x _ scales", "y"),
+            node("Shape", "k", "s"),
+            node("Dropout", "x ratio", "d"),
+        ],
+        {"x": image, "k": full([1, 2], "int64")},
+        {
+            "y": TensorType("float32", (1, 1, 4, 4)),
+            "s": TensorType("int64", (1,)),
+            "d": TensorType("float32", (1, 1, 2, 2)),
+        },
+        {"scales": full([1, 1, 2, 2]), "ratio": full(0.5)},
+    )
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    assert sorted(set(noised_operands(twin))) == [("Dropout", 0), ("Resize", 0)]
+
+
+def test_an_input_that_is_an_output_stays_what_it_is() -> None:
+    item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32, "x": F32})
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    found = evaluate(twin)
+    assert all(row[1] is not None and row[1].same(X) for row in found.results)
+    assert [port.name for port in twin.program.outputs] == ["y", "x"]
+
+
+def test_a_constant_that_is_an_output_stays_what_it_is() -> None:
+    item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32, "w": F32}, {"w": W})
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    assert all(row[1] is not None and row[1].same(W) for row in evaluate(twin).results)
+
+
+def test_an_output_that_is_used_again_is_renamed_for_its_users() -> None:
+    item = build([node("Relu", "x", "y"), node("Neg", "y", "z")], {"x": X}, {"y": F32, "z": F32})
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    found = evaluate(twin)
+    assert all(row[0] is not None and row[0].shape == (3,) for row in found.results)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_noise_moves_results_of_every_float_type(dtype: str) -> None:
+    x = full([1.0, -2.0, 3.0], dtype)
+    kind = TensorType(dtype, (3,))
+    item = build([node("Neg", "x", "a"), node("Neg", "a", "y")], {"x": x}, {"y": kind})
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    found = evaluate(twin)
+    numbers = np.stack([row[0].numbers().astype(np.float64) for row in found.results if row[0] is not None])
+    relative = np.abs(numbers / x.numbers().astype(np.float64) - 1).max(axis=0)
+    assert (relative >= ULPS * DTYPES[dtype].eps / 2).all(), "the noise is lost in rounding"
+    assert (relative < 8 * ULPS * DTYPES[dtype].eps).all()
+    assert found.results[0][0] is not None
+    assert found.results[0][0].same(x)
+
+
+def test_bodies_keep_seeing_the_outer_values_they_capture() -> None:
+    kind = TensorType("float32", (3,))
+    then = Graph("then", (), (ValueInfo("t", kind),), (node("Add", "y y", "t"),))
+    other = Graph("else", (), (ValueInfo("e", kind),), (node("Neg", "a", "e"),))
+    item = build(
+        [node("Relu", "x", "a"), node("Neg", "a", "y"), node("If", "c", "z", then_branch=then, else_branch=other)],
+        {"x": X, "c": full(True, "bool")},
+        {"y": kind, "z": kind},
+    )
+    twin = noisy(item, 0)
+    check(read(twin.program.payload))
+    found = evaluate(twin)
+    base = evaluate(item)
+    for place in (0, 1):
+        one, two = base.results[0][place], found.results[0][place]
+        assert one is not None
+        assert two is not None
+        assert one.same(two)
+
+
+def test_symbolic_shapes_get_noise_that_fits_any_size() -> None:
+    kind = TensorType("float32", ("n",))
+    graph = Graph("g", (ValueInfo("x", kind),), (ValueInfo("y", kind),), (node("Relu", "x", "y"),))
+    item = Case(to_program(Model(graph, {"": 18}, ir_version=10)), ((X,),))
+    twin = noisy(item, 0)
+    assert set(noises(item, twin).values()) == {()}
+    assert evaluate(twin).results[0][0] is not None
+
+
+# judge_noise -----------------------------------------------------------------------------------------------------------
+
+
+def one(*numbers: float, dtype: str = "float32") -> Tensor:
+    return full(list(numbers), dtype)
+
+
+def spread_of(centre: Sequence[float], width: Sequence[float], dtype: str = "float32") -> Values:
+    """Noise results around `centre`, each element within its width and reaching it."""
+    rows = [(one(*centre, dtype=dtype),)]
+    for step in range(ROUNDS):
+        sign = -1 if step % 2 else 1
+        rows.append((one(*(c + sign * w for c, w in zip(centre, width, strict=True)), dtype=dtype),))
+    return Values(tuple(rows))
+
+
+def values(*numbers: float) -> Values:
+    return Values(((one(*numbers),),))
+
+
+ELEMENTS = st.lists(st.tuples(st.floats(-64, 64, width=16), st.floats(0.125, 8, width=16)), min_size=1, max_size=5)
+
+
+@given(ELEMENTS, st.floats(-1, 1))
+def test_a_difference_inside_the_spread_is_benign(elements: list[tuple[float, float]], share: float) -> None:
+    centre, width = [c for c, _ in elements], [w for _, w in elements]
+    moved = [c + share * w for c, w in elements]
+    found = judge_noise(values(*centre), values(*moved), spread_of(centre, width))
+    assert found is not None
+    assert found.ratio <= 1.001 <= THRESHOLD
+
+
+@given(ELEMENTS, st.data())
+def test_a_difference_far_outside_is_reported_where_it_is(elements: list[tuple[float, float]], data: st.DataObject) -> None:
+    centre, width = [c for c, _ in elements], [w for _, w in elements]
+    place = data.draw(st.integers(0, len(elements) - 1))
+    moved = list(centre)
+    moved[place] += 3 * max(width)
+    found = judge_noise(values(*centre), values(*moved), spread_of(centre, width))
+    assert found is not None
+    assert found.ratio > THRESHOLD
+    assert found.difference == pytest.approx(3 * max(width), rel=1e-3)
+    assert found.allowed == pytest.approx(THRESHOLD * max(width[place], FLOOR * max(width)), rel=1e-3)
+
+
+@given(ELEMENTS)
+def test_equal_results_have_no_ratio(elements: list[tuple[float, float]]) -> None:
+    centre = [c for c, _ in elements]
+    found = judge_noise(values(*centre), values(*centre), spread_of(centre, [w for _, w in elements]))
+    assert found is not None
+    assert found.ratio == 0.0
+
+
+def test_no_spread_at_all_makes_any_difference_infinite() -> None:
+    found = judge_noise(values(1, 2), values(1, 2.5), spread_of([1, 2], [0, 0]))
+    assert found is not None
+    assert found.ratio == math.inf
+
+
+def test_the_spread_of_the_tensor_lends_a_floor_to_quiet_elements() -> None:
+    noise = spread_of([1, 2], [1, 0])
+    near = judge_noise(values(1, 2), values(1, 2 + FLOOR), noise)
+    far = judge_noise(values(1, 2), values(1, 2 + 3 * FLOOR), noise)
+    assert near is not None
+    assert far is not None
+    assert near.ratio <= THRESHOLD < far.ratio
+
+
+@pytest.mark.parametrize("wild", [math.nan, math.inf])
+def test_noise_that_is_not_finite_decides_nothing(wild: float) -> None:
+    assert judge_noise(values(1, 2), values(1, 3), spread_of([1, 2], [0, wild])) is None
+
+
+def test_noise_of_another_shape_or_missing_decides_nothing() -> None:
+    other = Values(((one(1, 2),),) + ((one(1),),) * ROUNDS)
+    missing = Values(((None,),) * (1 + ROUNDS))
+    assert judge_noise(values(1, 2), values(1, 3), other) is None
+    assert judge_noise(values(1, 2), values(1, 3), missing) is None
+
+
+@pytest.mark.parametrize("wild", [math.nan, math.inf])
+def test_a_result_that_is_not_finite_is_far_outside_every_spread(wild: float) -> None:
+    found = judge_noise(values(1, 2), values(1, wild), spread_of([1, 2], [5, 5]))
+    assert found is not None
+    assert found.ratio == math.inf
+
+
+def test_the_worst_output_of_all_feeds_is_named() -> None:
+    quiet = spread_of([1, 2], [0.5, 0.5]).results
+    rows = (*quiet[:1], *quiet[:1], *quiet[1:], *quiet[1:])
+    noise = Values(tuple((row[0], row[0]) for row in rows))
+    plain = one(1, 2)
+    reference = Values(((plain, plain), (plain, plain)))
+    other = Values(((one(1, 2.5), plain), (plain, one(4, 2))))
+    found = judge_noise(reference, other, noise)
+    assert found is not None
+    assert (found.feed, found.output, found.difference) == (1, 1, 3.0)
+
+
+def test_flipping_integers_and_empty_outputs_are_weighed_too() -> None:
+    noise = spread_of([3], [1], dtype="int64")
+    want, got = Values(((one(3, dtype="int64"),),)), Values(((one(4, dtype="int64"),),))
+    found = judge_noise(want, got, noise)
+    assert found is not None
+    assert found.ratio == 1.0
+    nothing = Values(((one(),),))
+    empty = judge_noise(nothing, nothing, Values(nothing.results * (1 + ROUNDS)))
+    assert empty is not None
+    assert empty.ratio == 0.0
+
+
+def test_an_honest_rounding_difference_passes_and_a_wrong_constant_does_not() -> None:
+    rng = np.random.default_rng(1)
+    x = full(rng.uniform(-3, 3, (4, 16)))
+    w = full(rng.uniform(-3, 3, (16, 4)))
+    kind = TensorType("float32", (4, 4))
+    item = build([node("MatMul", "x w", "y")], {"x": x}, {"y": kind}, {"w": w})
+    noise = evaluate(noisy(item, noise_seed(item)))
+    reference = evaluate(item)
+    backwards = full((x.array[:, ::-1] @ w.array[::-1]).astype(np.float32))
+    honest = judge_noise(reference, Values(((backwards,),)), noise)
+    assert honest is not None
+    assert honest.ratio <= THRESHOLD
+    wrong = judge_noise(reference, Values(((full(backwards.array * 1.01),),)), noise)
+    assert wrong is not None
+    assert wrong.ratio > THRESHOLD

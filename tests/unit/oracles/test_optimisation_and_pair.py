@@ -1,0 +1,161 @@
+"""The optimisation oracle, the crash oracle and the build pair: what they plan, and what they make of many runs."""
+
+import random
+
+import pytest
+from oracle_cases import FULL, OFF, case, values
+
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.judge import is_noise
+from miscompile.oracles.montecarlo import ROUNDS
+from miscompile.oracles.optimisation import Crash, Optimisation
+from miscompile.oracles.pair import BuildPair
+
+PASSES = ("A", "B", "C", "D")
+GOOD, BAD, NEAR = values([1.0, 2.0, 3.0]), values([1.0, 2.0, 9.0]), values([1.0, 2.0, 3.5])
+WIDE = Values(((GOOD.results[0]), *([NEAR.results[0], GOOD.results[0]] * (ROUNDS // 2))))
+"""A noise run whose spread covers the difference between GOOD and NEAR, and nothing more."""
+
+
+def test_off_is_held_against_full() -> None:
+    runs = Optimisation("toy", PASSES, subset_chance=0.0).plan(case(), random.Random(0))
+    assert [run.build for run in runs] == [OFF, FULL]
+    assert {run.target for run in runs} == {"toy"}
+    assert all(run.purpose == "fuzz" for run in runs)
+
+
+def test_subset_runs_come_as_often_as_asked_and_switch_off_about_half() -> None:
+    oracle = Optimisation("toy", PASSES, subset_chance=0.25)
+    rng = random.Random(0)
+    plans = [oracle.plan(case(), rng) for _ in range(2000)]
+    subsets = [plan[2].build for plan in plans if len(plan) == 3]
+    assert 400 < len(subsets) < 600
+    assert {build.level for build in subsets} == {"full"}
+    switched = sum(len(build.disabled) for build in subsets) / len(subsets)
+    assert 1.8 < switched < 2.2
+    assert all(build.disabled <= set(PASSES) for build in subsets)
+
+
+def test_without_passes_there_are_no_subsets() -> None:
+    oracle = Optimisation("toy", (), subset_chance=1.0)
+    assert len(oracle.plan(case(), random.Random(0))) == 2
+
+
+def test_quarantined_passes_stay_off_in_every_optimised_build() -> None:
+    oracle = Optimisation("toy", PASSES, subset_chance=1.0, disabled=frozenset("A"))
+    for seed in range(20):
+        off, full, subset = oracle.plan(case(), random.Random(seed))
+        assert off.build == OFF
+        assert full.build.disabled == {"A"}
+        assert "A" in subset.build.disabled
+
+
+def test_a_plan_depends_on_the_stream_alone() -> None:
+    oracle = Optimisation("toy", PASSES, subset_chance=0.5)
+    item = case()
+    for seed in range(20):
+        assert oracle.plan(item, random.Random(seed)) == oracle.plan(item, random.Random(seed))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "level", "disabled"),
+    [
+        ((GOOD, Crashed("run", 11), GOOD), "full", set()),
+        ((GOOD, GOOD, Crashed("run", 11)), "full", {"B"}),
+        ((Raised("run", "E", "m"), GOOD, GOOD), "off", set()),
+    ],
+)
+def test_the_first_violation_decides(outcomes: tuple[Outcome, ...], level: str, disabled: set[str]) -> None:
+    runs = three_runs()
+    verdict = Optimisation("toy", PASSES).judge(runs, outcomes)
+    assert isinstance(verdict, Violated)
+    assert (verdict.evidence.faulty.build.level, verdict.evidence.faulty.build.disabled) == (level, disabled)
+
+
+def three_runs() -> tuple[Run, ...]:
+    return tuple(Run(case(), "toy", build) for build in (OFF, FULL, Build("full", frozenset("B"))))
+
+
+def test_all_builds_share_one_noise_round() -> None:
+    oracle, runs = Optimisation("toy", PASSES), three_runs()
+    first = oracle.judge(runs, (GOOD, NEAR, NEAR))
+    assert isinstance(first, Needs)
+    assert len(first.runs) == 1
+    assert is_noise(first.runs[0])
+    more = (*runs, *first.runs)
+    assert oracle.judge(more, (GOOD, NEAR, NEAR, WIDE)) == Holds("within rounding")
+    verdict = oracle.judge(more, (GOOD, NEAR, BAD, WIDE))
+    assert isinstance(verdict, Violated)
+    assert verdict.evidence.faulty.build.disabled == {"B"}
+    assert verdict.evidence.rule == "monte-carlo"
+
+
+def test_a_later_build_may_be_the_first_to_need_noise() -> None:
+    oracle, runs = Optimisation("toy", PASSES), three_runs()
+    verdict = oracle.judge(runs, (GOOD, GOOD, BAD))
+    assert isinstance(verdict, Needs)
+    assert isinstance(oracle.judge((*runs, *verdict.runs), (GOOD, GOOD, BAD, WIDE)), Violated)
+
+
+def test_a_note_of_one_build_is_kept_when_the_next_one_agrees() -> None:
+    oracle, runs = Optimisation("toy", PASSES), three_runs()
+    needs = oracle.judge(runs, (GOOD, NEAR, GOOD))
+    assert isinstance(needs, Needs)
+    assert oracle.judge((*runs, *needs.runs), (GOOD, NEAR, GOOD, WIDE)) == Holds("within rounding")
+
+
+def test_what_the_reference_refuses_says_nothing() -> None:
+    refused = Unsupported("compile", "no kernel")
+    assert Optimisation("toy").judge(three_runs(), (refused, GOOD, GOOD)) == Inconclusive("unsupported")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "what"),
+    [
+        (GOOD, "Holds"),
+        (Unsupported("compile", "no"), "Inconclusive"),
+        (OutOfMemory("run"), "Inconclusive"),
+        (Raised("run", "E", "m"), "exception"),
+        (Crashed("run", 11), "death"),
+        (TimedOut("run", 1.0), "hang"),
+    ],
+)
+def test_the_crash_oracle_looks_at_one_build(outcome: Outcome, what: str) -> None:
+    oracle = Crash("toy")
+    runs = oracle.plan(case(), random.Random(0))
+    assert [run.build for run in runs] == [Build()]
+    assert word(oracle.judge(runs, (outcome,))) == what
+
+
+def word(verdict: Verdict) -> str:
+    return verdict.evidence.kind if isinstance(verdict, Violated) else type(verdict).__name__
+
+
+def test_a_pair_plans_both_builds_and_keeps_its_purpose() -> None:
+    pair = BuildPair("toy", OFF, FULL, purpose="reduce")
+    runs = pair.plan(case(), random.Random(0))
+    assert [(run.build, run.purpose) for run in runs] == [(OFF, "reduce"), (FULL, "reduce")]
+    assert pair.with_disabled(frozenset("A")).faulty.disabled == {"A"}
+
+
+def test_a_pair_with_a_healed_build_blames_only_the_passes_that_are_off_there() -> None:
+    pair = BuildPair("toy", OFF, FULL).healed_without(frozenset("A"))
+    runs = pair.plan(case(), random.Random(0))
+    assert [run.build.disabled for run in runs] == [frozenset(), frozenset(), {"A"}]
+    crash = Crashed("run", 11)
+    assert isinstance(pair.judge(runs, (GOOD, crash, GOOD)), Violated)
+    assert isinstance(pair.judge(runs, (GOOD, crash, crash)), Holds)
+    assert isinstance(pair.judge(runs, (GOOD, crash, BAD)), Needs)
+    assert isinstance(pair.judge(runs, (GOOD, GOOD, crash)), Holds)
+
+
+def test_the_healed_build_shares_the_noise_round() -> None:
+    pair = BuildPair("toy", OFF, FULL).healed_without(frozenset("A"))
+    runs = pair.plan(case(), random.Random(0))
+    needs = pair.judge(runs, (GOOD, BAD, NEAR))
+    assert isinstance(needs, Needs)
+    more = (*runs, *needs.runs)
+    assert isinstance(pair.judge(more, (GOOD, BAD, NEAR, WIDE)), Violated)
+    assert isinstance(pair.judge(more, (GOOD, BAD, BAD, WIDE)), Holds)
