@@ -77,12 +77,13 @@ class _Weaver:
         nodes: list[Node] = []
         for node in graph.nodes:
             nodes += self._node(node, known, noise=outermost)
-        outputs = []
         if not outermost:
             return replace(graph, nodes=tuple(nodes))
-        for info in graph.outputs:
-            outputs.append(self._use(info.name, known, nodes))
-        return _with_outputs(graph, nodes, outputs)
+        given = {info.name for info in graph.inputs} | set(graph.initializers)
+        noised = {
+            info.name: self._use(info.name, known, nodes) for info in graph.outputs if info.name not in given
+        }  # an input or constant that is an output carries no rounding
+        return _with_outputs(graph, nodes, noised)
 
     def _node(self, node: Node, known: Mapping[str, ValueType], *, noise: bool) -> list[Node]:
         before: list[Node] = []
@@ -137,18 +138,14 @@ def _declared(graph: Graph) -> dict[str, ValueType]:
     return {**found, **graph.types}
 
 
-def _with_outputs(graph: Graph, nodes: list[Node], outputs: list[str]) -> Graph:
+def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) -> Graph:
     """Give the noised outputs their old names, and what bore those names before a new one."""
     rename: dict[str, str] = {}
-    for info, noised in zip(graph.outputs, outputs, strict=True):
-        if noised != info.name:
-            rename[info.name] = f"{info.name}_clean"
-            rename[noised] = info.name
-    untouchable = {info.name for info in graph.inputs} | set(graph.initializers)
-    for name in untouchable & set(rename):
-        del rename[name]  # an input that is an output at once keeps its name; it carries no rounding
-    renamed = tuple(_rename(node, rename) for node in nodes)
-    return replace(graph, nodes=renamed)
+    for name, result in noised.items():
+        if result != name:
+            rename[name] = f"{name}_clean"
+            rename[result] = name
+    return replace(graph, nodes=tuple(_rename(node, rename) for node in nodes))
 
 
 def _rename(node: Node, names: Mapping[str, str]) -> Node:
