@@ -147,9 +147,7 @@ def blamed(ports: tuple[Port, ...], case: Case, values: Values) -> str:
     bad = {
         name for name, value in row.items() if value is None or not agrees(declared[name], value) or not _finite(value)
     }
-    first = {
-        node.op for node in model.graph.nodes if bad & set(node.outputs) and not bad & {name for name in node.inputs}
-    }
+    first = {node.op for node in model.graph.nodes if bad & set(node.outputs) and not bad & set(node.inputs)}
     return " ".join(sorted(first))
 
 

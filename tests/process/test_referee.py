@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.program import to_program

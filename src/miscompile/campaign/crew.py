@@ -6,6 +6,7 @@ import selectors
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,7 @@ class Crew:
         """Ask all lanes to finish what is ahead of them and end."""
         self._stopping = True
         for member in self._members.values():
-            if member.process.stdin and not member.process.stdin.closed:
-                member.process.stdin.close()
+            _close_orders(member.process)
 
     def kill(self) -> None:
         """End all lanes now."""
@@ -84,6 +84,9 @@ class Crew:
             if not member.done:
                 member.process.kill()
                 member.process.wait()
+            _close_orders(member.process)
+            if member.process.stdout:
+                member.process.stdout.close()
         self._selector.close()
 
     def _ended(self, member: _Member) -> Iterator[Message]:
@@ -91,6 +94,7 @@ class Crew:
         self._selector.unregister(member.process.stdout)
         code = member.process.wait()
         member.process.stdout.close()
+        _close_orders(member.process)
         if code in (0, 2, 3) or self._stopping:
             member.done = True
             return
@@ -120,3 +124,10 @@ class Crew:
             pass
         self._selector.register(process.stdout, selectors.EVENT_READ, orders.lane)
         return process
+
+
+def _close_orders(process: "subprocess.Popen[bytes]") -> None:
+    """Close a lane's standard input, which tells it to stop; what a dead lane has not read is lost."""
+    if process.stdin:
+        with suppress(BrokenPipeError):
+            process.stdin.close()

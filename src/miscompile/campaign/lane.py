@@ -6,6 +6,7 @@ orders alone: a fixed number of cases is ahead of the judge, and everything out 
 the next case is drawn.
 """
 
+import gc
 import json
 import os
 import select
@@ -28,7 +29,7 @@ from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violate
 from miscompile.execution.limits import die_with_parent
 from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
-from miscompile.ops.support import Support
+from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.targets.registry import parse_target, versions
 
 AHEAD = 3
@@ -55,7 +56,8 @@ class Orders:
 
     def as_json(self) -> str:
         """Print the orders in one line."""
-        table = {name: sorted(getattr(self.support, name)) for name in ("taken", "mixed", "details")}
+        table: dict[str, Any] = {name: sorted(getattr(self.support, name)) for name in TABLES}
+        table["open"] = self.support.open
         rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota", "disabled")}
         return json.dumps({"plan": self.plan.as_json(), "support": table, **rest})
 
@@ -64,7 +66,7 @@ def orders_from(text: str) -> Orders:
     """Read back what `Orders.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
     table = data.pop("support")
-    support = Support(set(table["taken"]), set(table["mixed"]), set(table["details"]))
+    support = replace(support_from(table), open=table["open"])
     return Orders(
         plan_from(data["plan"]), support, data["lane"], data["session"], data["first"], data["quota"],
         tuple(data["disabled"]),
@@ -221,7 +223,9 @@ def main() -> int:
         orders = orders_from(sys.stdin.readline())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
             detective = Detective(parse_target(orders.plan.target).about, second, orders.plan.compare, orders.plan.seed)
-            Lane(orders, pool, detective, out).run()
+            lane = Lane(orders, pool, detective, out)
+            gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
+            lane.run()
     except UsageError as error:
         out.write(json.dumps({"usage": str(error)}) + "\n")
         out.flush()

@@ -6,6 +6,7 @@ each version of target and tool. A program that kills the worker counts as taken
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,14 +22,27 @@ from miscompile.core.run import Build, Run
 from miscompile.generation.sweep import Single, draft_single
 from miscompile.ops.registry import dtypes_of, schema, specs
 from miscompile.ops.spec import Limits
-from miscompile.ops.support import Key, Support, detail_of, gather, key_of
+from miscompile.ops.support import (
+    TABLES,
+    Answer,
+    Support,
+    detail_of,
+    family_of,
+    gather,
+    key_of,
+    support_from,
+    traits_of,
+)
 from miscompile.ops.values import Style
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
 
 _SAMPLES = 10
+_FEWEST = 80
+"""Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
 _BATCH = 64
-_FORMAT = 1
+_FORMAT = 9
+
 
 Watcher = Callable[[int, int], None]
 """Told how many of how many (operator, dtype, version) triples are done."""
@@ -50,10 +64,11 @@ def support_of(
 def probe(target: str, opsets: Sequence[int], runner: Runner, watch: Watcher | None = None) -> Support:
     """Ask `target` about every operator, dtype and schema version within `opsets`."""
     triples = list(_triples(opsets))
-    answers: list[tuple[Key, Key, bool]] = []
+    share = Counter(op for op, _, _ in triples)
+    answers: list[Answer] = []
     pending: list[Single] = []
     for done, (op, dtype, opset) in enumerate(triples):
-        pending += _samples(op, dtype, opset)
+        pending += _samples(op, dtype, opset, max(_SAMPLES, -(-_FEWEST // share[op])))
         if len(pending) >= _BATCH or done == len(triples) - 1:
             answers += _ask(target, pending, runner)
             pending = []
@@ -74,28 +89,33 @@ def _triples(opsets: Sequence[int]) -> Iterator[tuple[str, str, int]]:
                     yield op, dtype, opset
 
 
-def _samples(op: str, dtype: str, opset: int) -> list[Single]:
+def _samples(op: str, dtype: str, opset: int, wanted: int) -> list[Single]:
     everything = Support(open=True)
     found: list[Single] = []
-    for number in range(3 * _SAMPLES):
+    for number in range(3 * wanted):
         rng = stream(0, "probe", op, dtype, opset, number)
         style = Style(integral=number % 2 == 0, full=number % 4 < 2)
         try:
             found.append(draft_single(rng, op, dtype, opset, Limits(max_dim=5, max_elements=256), style, everything))
         except RejectedDraft:
             continue
-        if len(found) == _SAMPLES:
+        if len(found) == wanted:
             break
     return found
 
 
-def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[tuple[Key, Key, bool]]:
+def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer]:
     runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
     for single, outcome in zip(singles, runner.run(runs), strict=True):
-        opset = single.scope.opset
-        key, detail = key_of(single.call, single.types, opset), detail_of(single.call, single.types, opset)
+        opset, call, types = single.scope.opset, single.call, single.types
         if not isinstance(outcome, Raised):  # an error that is not a refusal says nothing of support
-            yield key, detail, not isinstance(outcome, Unsupported | Rejected | OutOfMemory)
+            yield Answer(
+                key_of(call, types, opset),
+                detail_of(call, types, opset),
+                family_of(call),
+                frozenset(traits_of(call)),
+                taken=not isinstance(outcome, Unsupported | Rejected | OutOfMemory),
+            )
 
 
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:
@@ -110,14 +130,14 @@ def _load(path: Path) -> Support | None:
     """Read a cached table; an absent or damaged file means probing again."""
     try:
         data = json.loads(path.read_text("utf-8"))
-        return Support(set(data["taken"]), set(data["mixed"]), set(data["details"]))
+        return support_from(data)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _save(path: Path, table: Support) -> None:
     """Write the table; a cache that cannot be written only costs the next start a probe."""
-    data = {"taken": sorted(table.taken), "mixed": sorted(table.mixed), "details": sorted(table.details)}
+    data = {name: sorted(getattr(table, name)) for name in TABLES}
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

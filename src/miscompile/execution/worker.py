@@ -183,6 +183,10 @@ def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor
         attempt.cpu_seconds += time.process_time() - cpu
     attempt.stage = "collect"
     recorder.step(blackbox.COLLECT)
+    cpu = time.process_time()
+    attempt.session = None
+    del session  # runs destructors, which belong to this run and to the compiler's time
+    attempt.cpu_seconds += time.process_time() - cpu
     if run.build.observe:
         attempt.passes = tuple(adapter.fired(log))
     return tuple(_checked(outputs) for outputs in results)

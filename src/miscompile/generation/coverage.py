@@ -18,6 +18,8 @@ class Coverage:
     dtypes: dict[tuple[str, str], int] = field(default_factory=dict)
     shapes: set[tuple[str, Shape]] = field(default_factory=set)
     edges: set[tuple[str, str]] = field(default_factory=set)
+    refused: dict[tuple[str, str], int] = field(default_factory=dict)
+    """How often nothing came of an operator and dtype: what is mostly refused must not look neglected for ever."""
 
     @property
     def score(self) -> int:
@@ -38,7 +40,18 @@ class Coverage:
         self.shapes.add((op, shape))
         self.edges.update((parent, op) for parent in parents if parent)
 
+    def refuse(self, op: str, dtype: str) -> None:
+        """Take into account that nothing came of an operator; no coverage, but it had its turn."""
+        self.refused[op, dtype] = self.refused.get((op, dtype), 0) + 1
+
     def choose(self, rng: random.Random, pairs: Sequence[tuple[str, str]], looks: int = 2) -> tuple[str, str]:
-        """Draw `looks` of the (operator, dtype) pairs and return the one used least so far."""
-        drawn = [pairs[int(rng.random() * len(pairs))] for _ in range(looks)]
-        return min(drawn, key=lambda pair: self.dtypes.get(pair, 0))
+        """Draw `looks` of the (operator, dtype) pairs and return the one that had the fewest turns so far."""
+        best = pairs[int(rng.random() * len(pairs))]
+        for _ in range(looks - 1):
+            pair = pairs[int(rng.random() * len(pairs))]
+            if self._turns(pair) < self._turns(best):
+                best = pair
+        return best
+
+    def _turns(self, pair: tuple[str, str]) -> int:
+        return self.dtypes.get(pair, 0) + self.refused.get(pair, 0)

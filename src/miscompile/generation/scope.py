@@ -6,17 +6,17 @@ Nodes are typed by onnx's own inference as they are added, so the graph is valid
 import math
 import random
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Array, Tensor
-from miscompile.graph.infer import infer
+from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs
-from miscompile.ops.shapes import broadcast
+from miscompile.ops.shapes import promised_shape
 from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, draw
@@ -33,8 +33,7 @@ _MOST_DTYPES = 1 << 16
 """Output dtypes of operators whose shapes need no inference, as inference gave them; a pure function's memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A moment to come back to."""
 
     names: int
@@ -121,72 +120,68 @@ class Scope:
         spec = specs().get(call.op)
         if spec is None:
             raise RejectedDraft(f"{call.op} has no spec")
-        if not self.support.may_admit(call, self.opset):
-            raise RejectedDraft(f"{call.op} is not taken by the target")
-        names = tuple(["" if operand is None else operand.name for operand in call.inputs])
-        outputs = tuple([f"v{self._fresh + place}" for place in range(call.outputs)])
-        node = Node(call.op, names, outputs, call.attributes, call.domain)
-        types = self._infer(node, call, spec)
+        types = self._infer(call, spec)
         if not self.support.admits(call, types, self.opset):
             raise RejectedDraft(f"{call.op} is not taken by the target")
         facts = self._facts(call, types, spec)
+        names = tuple(["" if operand is None else operand.name for operand in call.inputs])
+        outputs = tuple([f"v{self._fresh + place}" for place in range(call.outputs)])
         self._fresh += call.outputs
-        self.nodes.append(node)
+        self.nodes.append(Node(call.op, names, outputs, call.attributes, call.domain))
         for name in names:
             if name:
                 self.uses[name] += 1
-        return tuple([
-            self._register(Operand(name, kind.dtype, kind.shape, fact), call.op)  # type: ignore[arg-type]
-            for name, kind, fact in zip(outputs, types, facts, strict=True)
-        ])
+        return tuple(
+            [
+                self._register(Operand(name, kind.dtype, kind.shape, fact), call.op)  # type: ignore[arg-type]
+                for name, kind, fact in zip(outputs, types, facts, strict=True)
+            ]
+        )
 
     def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
         """Add a call with one output and return that."""
         return self.apply(Call(op, inputs, attributes))[0]
 
-    def _infer(self, node: Node, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
+    def _infer(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
         """Return the output types: worked out where the spec says how, else by inference."""
-        if spec.shapes == "inferred" or call.domain:
-            types = self._ask(node, call)
-        else:
-            types = self._work_out(node, call, spec)
+        types = self._ask(call) if spec.shapes == "inferred" or call.domain else self._work_out(call, spec)
         for kind in types:
             if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
                 raise RejectedDraft(f"{call.op}: the output is too large")
         return types
 
-    def _work_out(self, node: Node, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
+    def _work_out(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
         """Return the output types of a call whose shape rule is known; its dtypes are inferred once and kept."""
         dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
         key = (call.op, self.opset, call.outputs, dtypes, tuple(call.attributes.items()))
         found = _DTYPES.get(key)
         if found is None:
-            types = self._ask(node, call)
+            types = self._ask(call)
             if len(_DTYPES) < _MOST_DTYPES:
                 _DTYPES[key] = tuple(kind.dtype for kind in types)
             return types
-        shapes = [operand.shape for operand in call.inputs if operand is not None]
         try:
-            shape = shapes[0] if spec.shapes == "first" or len(shapes) == 1 else broadcast(*shapes)
+            shape = promised_shape(spec.shapes, [operand.shape for operand in call.inputs if operand is not None])
         except ValueError as error:
             raise RejectedDraft(f"{call.op}: {error}") from None
+        assert shape is not None, "a rule other than inference gives a shape"
         return tuple([tensor_type(dtype, shape) for dtype in found])
 
-    def _ask(self, node: Node, call: Call) -> tuple[TensorType, ...]:
+    def _ask(self, call: Call) -> tuple[TensorType, ...]:
         """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
-        form = schema(call.op, self.opset, call.domain)
-        least = 0 if form is None else _least(call.op, self.opset, call.domain)
-        if form is None or len(call.inputs) < least or None in call.inputs[:least]:
+        if not self.support.may_admit(call, self.opset):  # cheaper to ask than inference
+            raise RejectedDraft(f"{call.op} is not taken by the target")
+        least = _least(call.op, self.opset, call.domain)
+        if least is None or len(call.inputs) < least or None in call.inputs[:least]:
             raise RejectedDraft(f"{call.op} has no such form in opset {self.opset}")
-        operands = [operand for operand in call.inputs if operand is not None]
-        known = {
-            operand.name: Tensor(operand.dtype, operand.value)
-            for operand in operands
-            if operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE
-        }
-        given = {operand.name: tensor_type(operand.dtype, operand.shape) for operand in operands}
+        given: list[TensorType | None] = []
+        known: dict[int, Tensor] = {}
+        for place, operand in enumerate(call.inputs):
+            given.append(operand and tensor_type(operand.dtype, operand.shape))
+            if operand is not None and operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE:
+                known[place] = Tensor(operand.dtype, operand.value)
         try:
-            types = infer(node, given, self.opset, known)
+            types = infer_call(call.op, self.opset, call.attributes, given, call.outputs, known, call.domain)
         except ModelError as error:
             raise RejectedDraft(str(error)) from None
         for kind in types:
@@ -206,9 +201,7 @@ class Scope:
             bounds = spec.bounds(call, types)
         except (OverflowError, ZeroDivisionError, ValueError):
             raise RejectedDraft(f"{call.op} could overflow") from None
-        return tuple([
-            settle(kind.dtype, bound, exactness, inputs) for kind, bound in zip(types, bounds, strict=True)
-        ])
+        return tuple([settle(kind.dtype, bound, exactness, inputs) for kind, bound in zip(types, bounds, strict=True)])
 
     def _register(self, operand: Operand, producer: str) -> Operand:
         self.operands[operand.name] = operand
@@ -233,11 +226,11 @@ def tensor_type(dtype: str, shape: Shape) -> TensorType:
     return TensorType(dtype, shape)
 
 
-@lru_cache(None)
-def _least(op: str, opset: int, domain: str) -> int:
-    """Return the least number of inputs, which an extension object is slow to tell."""
+@cache
+def _least(op: str, opset: int, domain: str) -> int | None:
+    """Return the least number of inputs, None when the opset has no such operator; the schema is slow to tell."""
     form = schema(op, opset, domain)
-    return 0 if form is None else int(form.min_input)
+    return None if form is None else int(form.min_input)
 
 
 def as_array(operand: Operand) -> Array:

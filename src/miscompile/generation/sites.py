@@ -19,6 +19,9 @@ from miscompile.ops.shapes import broadcasts, draw_partner, draw_shape
 from miscompile.ops.spec import Call, Limits, Operand, Shape
 from miscompile.ops.values import choose_range
 
+_NAMES = {info.storage: name for name, info in DTYPES.items() if info.storage.name == name}
+"""Names of numpy's own types: a look-up, where numpy spells the name out every time."""
+
 _LOOKS = 6
 _ATTEMPTS = 12
 
@@ -99,7 +102,7 @@ class ScopeSite:
 
     def known(self, value: Array, dtype: str | None = None) -> Operand:
         """Create an operand with these elements: initialiser, Constant node, or pinned input. See `Site.known`."""
-        name = dtype or value.dtype.name
+        name = dtype or _NAMES[value.dtype]
         constant = Tensor(name, np.asarray(value, DTYPES[name].storage))
         chance = self.rng.random()
         if chance < self._pinned:

@@ -20,7 +20,7 @@ from miscompile.generation.finish import finish, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.language import Motif
-from miscompile.generation.motifs.plant import Mutations, plant
+from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
 from miscompile.generation.scope import Mark, Scope
 from miscompile.generation.sites import ScopeSite, insert
 from miscompile.ops.registry import dtypes_of, specs
@@ -108,8 +108,7 @@ class Strict:
         if not names:
             return None
         place = max(int(scope.rng.random() * len(names)), int(scope.rng.random() * len(names)))
-        motif = scope.rng.choice(menu.noops)
-        result = plant(scope, motif, self.mutations, onto=scope.operands[names[place]])
+        result = plant_noop(scope, menu.noops, scope.operands[names[place]], self.mutations)
         return result.results[-1].name if result is not None and result.results else None
 
     def _insert(self, scope: Scope, menu: _Menu) -> None:
@@ -121,6 +120,7 @@ class Strict:
             try:
                 call, results = insert(scope, op, ScopeSite(scope, dtype))
             except RejectedDraft:
+                self.coverage.refuse(op, dtype)
                 scope.rollback(mark)
                 return
             parents = [scope.producer[operand.name] for operand in call.inputs if operand is not None]

@@ -1,6 +1,6 @@
 """Output types of a single node, by onnx's own inference."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -10,9 +10,9 @@ from onnx import defs
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import node_proto, tensor_proto, type_proto
-from miscompile.graph.model import Node, ValueType
+from miscompile.graph.model import Attribute, Node, TensorType, ValueType
 from miscompile.graph.read import read_type
-from miscompile.graph.wire import node_bytes, tensor_bytes, type_bytes
+from miscompile.graph.wire import attribute_field, node_bytes, tensor_bytes, type_bytes
 
 _LIKE_FIRST = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
 """Operators whose result has the type of the first operand, but for which onnx's inference gives no shape."""
@@ -29,15 +29,15 @@ def _imports(opset: int) -> dict[str, int]:
 
 
 def _node(node: Node) -> bytes:
-    return node_bytes(node) or node_proto(node).SerializeToString()  # type: ignore[no-any-return]
+    return node_bytes(node) or node_proto(node).SerializeToString()
 
 
 def _type(value_type: ValueType) -> bytes:
-    return type_bytes(value_type) or type_proto(value_type).SerializeToString()  # type: ignore[no-any-return]
+    return type_bytes(value_type) or type_proto(value_type).SerializeToString()
 
 
 def _tensor(value: Tensor) -> bytes:
-    return tensor_bytes(value) or tensor_proto(value).SerializeToString()  # type: ignore[no-any-return]
+    return tensor_bytes(value) or tensor_proto(value).SerializeToString()
 
 
 def infer(
@@ -48,15 +48,62 @@ def infer(
     `types` gives the inputs' types, `known` the inputs whose elements are known (shapes, axes). Raises ModelError
     when the node breaks its operator's rules.
     """
+    given = {name: _type(types[name]) for name in node.inputs if name}
+    elements = {name: _tensor(value) for name, value in (known or {}).items()}
+    found = _outputs(node.op, node.domain, opset, _node(node), given, elements)
+    if node.op in _LIKE_FIRST and not node.domain:
+        return (types[node.inputs[0]],)
+    return tuple(_read(found[name]) if name in found else None for name in node.outputs)
+
+
+def infer_call(
+    op: str,
+    opset: int,
+    attributes: Mapping[str, Attribute],
+    operands: Sequence[TensorType | None],
+    outputs: int,
+    known: Mapping[int, Tensor] | None = None,
+    domain: str = "",
+) -> tuple[ValueType | None, ...]:
+    """Return what `infer` does, for a call that has no names yet: `known` goes by the operands' places.
+
+    None among the operands is an optional one left out. Calls repeat too rarely to be remembered; what repeats are the
+    fragments that they are written in. Raises ModelError.
+    """
+    parts = [_frame(op, domain, tuple([operand is not None for operand in operands]), outputs)]
+    for name, attribute in attributes.items():
+        written = attribute_field(name, attribute)
+        if written is None:
+            return infer(*_named(op, attributes, operands, outputs, domain), opset, _by_name(known))
+        parts.append(written)
+    given = tuple([None if operand is None else _type(operand) for operand in operands])
+    elements = tuple([(str(place), _tensor(value)) for place, value in known.items()]) if known else ()
+    return _inferred(op, domain, opset, b"".join(parts), given, outputs, elements)
+
+
+def _inferred(
+    op: str,
+    domain: str,
+    opset: int,
+    node: bytes,
+    types: tuple[bytes | None, ...],
+    outputs: int,
+    known: tuple[tuple[str, bytes], ...],
+) -> tuple[ValueType | None, ...]:
+    given = {str(place): written for place, written in enumerate(types) if written is not None}
+    found = _outputs(op, domain, opset, node, given, dict(known))
+    if op in _LIKE_FIRST and not domain:
+        return (_read(given["0"]),)
+    return tuple([_read(found[name]) if name in found else None for name in _results(outputs)])
+
+
+def _outputs(
+    op: str, domain: str, opset: int, node: bytes, types: dict[str, bytes], known: dict[str, bytes]
+) -> dict[str, bytes]:
+    """Return the serialised output types by name. Raises ModelError."""
     try:
-        schema = _schema(node.op, opset, node.domain)
-        found = schema._infer_node_outputs(
-            _node(node),
-            {name: _type(types[name]) for name in node.inputs if name},
-            {name: _tensor(value) for name, value in (known or {}).items()},
-            {},
-            _imports(opset),
-            10,
+        return _schema(op, opset, domain)._infer_node_outputs(  # type: ignore[no-any-return]
+            node, types, known, {}, _imports(opset), 10
         )
     except (
         defs.SchemaError,
@@ -65,10 +112,31 @@ def infer(
         RuntimeError,
         ValueError,
     ) as error:
-        raise ModelError(f"{node.op}: {str(error).strip().partition(chr(10))[0]}") from None
-    if node.op in _LIKE_FIRST and not node.domain:
-        return (types[node.inputs[0]],)
-    return tuple(_read(found[name]) if name in found else None for name in node.outputs)
+        raise ModelError(f"{op}: {str(error).strip().partition(chr(10))[0]}") from None
+
+
+@cache
+def _results(count: int) -> tuple[str, ...]:
+    return tuple(f"y{place}" for place in range(count))
+
+
+@lru_cache(1 << 12)
+def _frame(op: str, domain: str, present: tuple[bool, ...], outputs: int) -> bytes:
+    """Return a NodeProto without attributes whose inputs are called by their places."""
+    inputs = tuple(str(place) if there else "" for place, there in enumerate(present))
+    return _node(Node(op, inputs, _results(outputs), {}, domain))
+
+
+def _named(
+    op: str, attributes: Mapping[str, Attribute], operands: Sequence[TensorType | None], outputs: int, domain: str
+) -> tuple[Node, dict[str, ValueType]]:
+    names = tuple("" if operand is None else str(place) for place, operand in enumerate(operands))
+    types: dict[str, ValueType] = {str(place): kind for place, kind in enumerate(operands) if kind is not None}
+    return Node(op, names, _results(outputs), attributes, domain), types
+
+
+def _by_name(known: Mapping[int, Tensor] | None) -> dict[str, Tensor]:
+    return {str(place): value for place, value in (known or {}).items()}
 
 
 @lru_cache(1 << 16)

@@ -20,11 +20,15 @@ def value_types(model: Model, *, strict: bool = True) -> dict[str, ValueType]:
 
 
 def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, ValueType]:
-    """Return what `value_types` does for a ModelProto."""
+    """Return what `value_types` does for a ModelProto.
+
+    Data propagation takes some tensors for shapes that are none, and then refuses valid models, so that what it
+    refuses is tried without.
+    """
     try:
-        found = onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        raise ModelError(f"types do not fit: {brief(error)}") from None
+        found = _infer(proto, strict=strict, data_prop=True)
+    except ModelError:
+        found = _infer(proto, strict=strict, data_prop=False)
     types: dict[str, ValueType] = {}
     for tensor in found.initializer:
         types[tensor.name] = TensorType(dtype_name(tensor.data_type), tuple(tensor.dims))
@@ -35,6 +39,14 @@ def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, 
         if known is not None:
             types[info.name] = _merged(types.get(info.name), known)
     return types
+
+
+def _infer(proto: onnx.ModelProto, *, strict: bool, data_prop: bool) -> onnx.GraphProto:
+    try:
+        done = onnx.shape_inference.infer_shapes(proto, check_type=strict, strict_mode=strict, data_prop=data_prop)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise ModelError(f"types do not fit: {brief(error)}") from None
+    return done.graph
 
 
 def brief(error: BaseException) -> str:

@@ -37,16 +37,16 @@ def model_bytes(model: Model) -> bytes | None:
 
 def node_bytes(node: Node) -> bytes | None:
     """Return `node` as a serialised NodeProto, or None when it has an uncommon attribute."""
-    parts = [_text(0x0A, name) for name in node.inputs]
-    parts += [_text(0x12, name) for name in node.outputs]
+    parts = [_FIRST[name] for name in node.inputs]
+    parts += [_SECOND[name] for name in node.outputs]
     if node.name:
         parts.append(_text(0x1A, node.name))
-    parts.append(_text(0x22, node.op))
+    parts.append(_FOURTH[node.op])
     for name, attribute in node.attributes.items():
-        written = attribute_bytes(name, attribute)
+        written = attribute_field(name, attribute)
         if written is None:
             return None
-        parts += (b"\x2a", varint(len(written)), written)
+        parts.append(written)
     if node.domain:
         parts.append(_text(0x3A, node.domain))
     if node.overload:
@@ -54,8 +54,8 @@ def node_bytes(node: Node) -> bytes | None:
     return b"".join(parts)
 
 
-def attribute_bytes(name: str, attribute: Attribute) -> bytes | None:
-    """Return an attribute as a serialised AttributeProto, or None when its kind is uncommon or a number too large."""
+def attribute_field(name: str, attribute: Attribute) -> bytes | None:
+    """Return an attribute as a field of a NodeProto, or None when its kind is uncommon or a number too large."""
     kind, value = attribute.kind, attribute.value
     if kind == "int":
         return _int(name, value) if _SMALLEST <= value <= _LARGEST else None
@@ -68,10 +68,10 @@ def attribute_bytes(name: str, attribute: Attribute) -> bytes | None:
     if kind == "floats":
         return _floats(name, b"\x3d", value, _FLOATS)
     if kind == "strings":
-        return b"".join((_text(0x0A, name), *map(_item, value), _kind(_STRINGS)))
+        return _field(name, b"".join(map(_item, value)), _STRINGS)
     if kind == "tensor":
         tensor = tensor_bytes(value)
-        return None if tensor is None else b"".join((_text(0x0A, name), b"\x2a", varint(len(tensor)), tensor, _kind(_TENSOR)))
+        return None if tensor is None else _field(name, b"".join((b"\x2a", varint(len(tensor)), tensor)), _TENSOR)
     return None
 
 
@@ -81,7 +81,7 @@ def tensor_bytes(value: Tensor, name: str = "") -> bytes | None:
         return None
     raw = value.array.tobytes()
     return b"".join((
-        _tensor_head(value.dtype, value.array.shape), _text(0x42, name) if name else b"", b"\x4a", varint(len(raw)), raw,
+        _tensor_head(value.dtype, value.array.shape), _EIGHTH[name] if name else b"", b"\x4a", varint(len(raw)), raw,
     ))  # fmt: skip
 
 
@@ -115,6 +115,24 @@ def _varint(number: int) -> bytes:
 _SMALL = tuple(map(_varint, range(1024)))
 
 
+class _Texts(dict[str, bytes]):
+    """Text fields of one number by their text: a dictionary that fills itself, as the fastest way to look one up."""
+
+    def __init__(self, tag: int) -> None:
+        super().__init__()
+        self._tag = tag
+
+    def __missing__(self, text: str) -> bytes:
+        if len(self) >= _KEPT:
+            self.clear()
+        field = self[text] = _text(self._tag, text)
+        return field
+
+
+_FIRST, _SECOND, _FOURTH, _EIGHTH = _Texts(0x0A), _Texts(0x12), _Texts(0x22), _Texts(0x42)
+"""Names of values and attributes; names of outputs; operators; names of tensors."""
+
+
 def _graph(graph: Graph) -> bytes | None:
     if graph.sparse_initializers:
         return None
@@ -135,16 +153,15 @@ def _graph(graph: Graph) -> bytes | None:
 
 def _info(name: str, value_type: ValueType | None) -> bytes | None:
     if value_type is None:
-        return _text(0x0A, name)
+        return _FIRST[name]
     written = type_bytes(value_type)
-    return None if written is None else b"".join((_text(0x0A, name), b"\x12", varint(len(written)), written))
+    return None if written is None else b"".join((_FIRST[name], b"\x12", varint(len(written)), written))
 
 
 def _framed(tag: int, body: bytes) -> bytes:
-    return b"".join((bytes((tag,)), varint(len(body)), body))
+    return b"%c%b%b" % (tag, varint(len(body)), body)
 
 
-@lru_cache(_KEPT)
 def _text(tag: int, text: str) -> bytes:
     return _framed(tag, text.encode())
 
@@ -170,23 +187,24 @@ def _tensor_head(dtype: str, shape: tuple[int, ...]) -> bytes:
     return b"".join(b"\x08" + varint(size) for size in shape) + b"\x10" + varint(DTYPES[dtype].code)
 
 
-def _kind(number: int) -> bytes:
-    return b"\xa0\x01" + varint(number)
+def _field(name: str, value: bytes, kind: int) -> bytes:
+    """Return field 5 of a NodeProto: an AttributeProto of one value field, its type last."""
+    return _framed(0x2A, b"".join((_FIRST[name], value, b"\xa0\x01", varint(kind))))
 
 
 @lru_cache(_KEPT)
 def _int(name: str, value: int) -> bytes:
-    return _text(0x0A, name) + b"\x18" + varint(int(value)) + _kind(_INT)
+    return _field(name, b"\x18" + varint(int(value)), _INT)
 
 
 @lru_cache(_KEPT)
 def _ints(name: str, values: tuple[int, ...]) -> bytes:
-    return _text(0x0A, name) + b"".join(b"\x40" + varint(int(value)) for value in values) + _kind(_INTS)
+    return _field(name, b"".join([b"\x40" + varint(int(value)) for value in values]), _INTS)
 
 
 @lru_cache(_KEPT)
 def _string(name: str, value: str) -> bytes:
-    return _text(0x0A, name) + _framed(0x22, _escaped(value)) + _kind(_STRING)
+    return _field(name, _framed(0x22, _escaped(value)), _STRING)
 
 
 def _item(value: str) -> bytes:
@@ -202,4 +220,4 @@ def _floats(name: str, tag: bytes, values: Iterable[float], kind: int) -> bytes 
         numbers = [tag + struct.pack("<f", value) for value in values]
     except OverflowError:  # beyond float32: protobuf has its own answer
         return None
-    return b"".join((_text(0x0A, name), *numbers, _kind(kind)))
+    return _field(name, b"".join(numbers), kind)

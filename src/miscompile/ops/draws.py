@@ -13,6 +13,7 @@ from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.facts import Facts, settle
 from miscompile.ops.registry import schema
+from miscompile.ops.shapes import promised_shape
 from miscompile.ops.site import FreshSite
 from miscompile.ops.spec import Call, Limits, OpSpec
 from miscompile.ops.values import Style
@@ -74,6 +75,7 @@ def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) ->
         demand(main.dtype == dtype, f"input {spec.main} has type {main.dtype}")
     demand(spec.defined(call), f"the guard refuses a sampled call: {describe(call)}")
     types = output_types(call, opset, site.values)
+    _check_shapes(spec, call, types)
     bounds = spec.bounds(call, types)
     demand(len(bounds) == call.outputs, f"{len(bounds)} bounds for {call.outputs} outputs")
     known = tuple(operand.facts for operand in call.inputs if operand is not None)
@@ -82,6 +84,14 @@ def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) ->
     )
     inputs = frozenset(name for name, role in site.roles.items() if role != "constant")
     return Draw(call, opset, site.values, inputs, types, facts)
+
+
+def _check_shapes(spec: OpSpec, call: Call, types: tuple[TensorType, ...]) -> None:
+    """Hold the spec's promise of output shapes against what inference said."""
+    claimed = promised_shape(spec.shapes, [operand.shape for operand in call.inputs if operand is not None])
+    if claimed is not None:
+        kept = all(kind.shape == claimed for kind in types)
+        demand(kept, f"the spec promises outputs of shape {claimed}, inference gives {types}: {describe(call)}")
 
 
 def output_types(call: Call, opset: int, values: Mapping[str, Tensor]) -> tuple[TensorType, ...]:

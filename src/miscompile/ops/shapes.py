@@ -2,8 +2,9 @@
 
 import math
 import random
+from collections.abc import Sequence
 
-from miscompile.ops.spec import Limits, Shape
+from miscompile.ops.spec import Limits, Shape, ShapeRule
 
 
 def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None = None) -> Shape:
@@ -11,8 +12,8 @@ def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None
     low, high = ranks or (0, limits.max_rank)
     high = max(low, min(high, limits.max_rank))
     rank = low + int(rng.random() * (high - low + 1))
-    if ranks is None and rank in (0, 5) and rng.random() < 0.6:
-        rank = 1 + int(rng.random() * 4)
+    if ranks is None and rank in (0, 5) and high and rng.random() < 0.6:
+        rank = 1 + int(rng.random() * min(4, high))
     sizes = [draw_size(rng, limits) for _ in range(rank)]
     while math.prod(sizes) > limits.max_elements:
         place = sizes.index(max(sizes))
@@ -32,23 +33,41 @@ def draw_size(rng: random.Random, limits: Limits) -> int:
 
 def broadcast(*shapes: Shape) -> Shape:
     """Return the shape that `shapes` broadcast to. Raises ValueError when they do not."""
-    rank = max(map(len, shapes), default=0)
-    result = []
-    for axis in range(-rank, 0):
-        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
-        if len(sizes) > 1:
-            raise ValueError(f"shapes {shapes} do not broadcast")
-        result.append(sizes.pop() if sizes else 1)
+    result = list(shapes[0]) if shapes else []
+    for shape in shapes[1:]:
+        if len(shape) > len(result):
+            result[:0] = shape[: len(shape) - len(result)]
+        start = len(result) - len(shape)
+        for place, size in enumerate(shape, start):
+            have = result[place]
+            if have == 1:
+                result[place] = size
+            elif size not in (1, have):
+                raise ValueError(f"shapes {shapes} do not broadcast")
     return tuple(result)
+
+
+def promised_shape(rule: ShapeRule, operands: Sequence[Shape]) -> Shape | None:
+    """Return the shape that `rule` gives the outputs of a call on operands of these shapes; None: inference says it.
+
+    Raises ValueError when the operands do not broadcast where they must.
+    """
+    if rule == "inferred":
+        return None
+    if rule == "first" or len(operands) == 1:
+        return operands[0]
+    return broadcast(*operands)
 
 
 def broadcasts(*shapes: Shape) -> bool:
     """Tell whether `shapes` broadcast together."""
-    for left in range(len(shapes)):
-        for right in range(left):
-            for a, b in zip(reversed(shapes[left]), reversed(shapes[right]), strict=False):
-                if a != b and a != 1 and b != 1:
-                    return False
+    if len(shapes) == 2:  # by far the most common question
+        left, right = shapes
+        return all(a in (1, b) or b == 1 for a, b in zip(left[::-1], right[::-1], strict=False))
+    try:
+        broadcast(*shapes)
+    except ValueError:
+        return False
     return True
 
 

@@ -140,8 +140,8 @@ def _draw(site: Site, spatial: Shape, *, dilated: bool, ceil: bool, pooling: boo
     auto: str = rng.choice(("SAME_UPPER", "SAME_LOWER", "VALID")) if rng.random() < 0.3 else "NOTSET"
     kernel = tuple(rng.randint(1, min(_KERNEL, size + 1)) for size in spatial)
     strides = tuple(rng.choice((1, 1, 2, 3)) for _ in spatial) if rng.random() < 0.6 else (1,) * rank
-    # Few compilers take dilations together with SAME padding, so that pair stays rare.
-    chance = (0.3 if auto in ("NOTSET", "VALID") else 0.05) if dilated else 0.0
+    # Few compilers take dilations together with SAME padding, so that pair stays rarer.
+    chance = (0.3 if auto in ("NOTSET", "VALID") else 0.05 if pooling else 0.35) if dilated else 0.0
     dilations = tuple(rng.choice((1, 2, 3)) for _ in spatial) if rng.random() < chance else (1,) * rank
     pads = (0,) * (2 * rank)
     if auto == "NOTSET" and rng.random() < 0.6:

@@ -6,8 +6,8 @@ and the exactness class. Output types come from onnx's own inference, never from
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 from miscompile.core.tensor import Array
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, TensorType
@@ -16,8 +16,7 @@ from miscompile.ops.facts import Bounds, Exactness, Facts
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A value that can be an operand. `value` is given when the elements are known (constants, pinned inputs)."""
 
     name: str
@@ -32,13 +31,12 @@ class Operand:
         return len(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """An operator call that a sampler proposes. A left-out optional input is None; `outputs` is their number."""
 
     op: str
     inputs: tuple[Operand | None, ...]
-    attributes: Mapping[str, Attribute] = field(default_factory=lambda: NO_ATTRIBUTES)
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
     outputs: int = 1
     domain: str = ""
 

@@ -1,11 +1,14 @@
 """The support table: which calls a target takes, found by probing and never guessed.
 
 A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the
-string attributes, which choose an algorithm. Where calls of one
-key are taken and refused alike, the table looks at the *detail* too: ranks, and attributes that select an algorithm.
+string attributes, which choose an algorithm. Where calls of one key are taken and refused alike, the table looks for
+the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in whatever
+dtype, and bars them; where no trait explains the refusals, only calls with the *detail* of a taken one are admitted.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from miscompile.graph.model import TensorType
@@ -13,6 +16,13 @@ from miscompile.ops.registry import schema
 from miscompile.ops.spec import Call
 
 Key = str
+
+TABLES = ("taken", "mixed", "details", "barred")
+"""Fields of `Support` that make up a table, all sets of keys, for those who write it down."""
+
+_SEVERAL = 2
+
+_NONE: frozenset[str] = frozenset()
 
 
 def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
@@ -60,18 +70,63 @@ def _beginning(key: Key) -> str:
     return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
 
 
+def family_of(call: Call) -> Key:
+    """Return the operator with its string attributes, such as `Conv auto_pad=SAME`, whatever version and dtypes.
+
+    Of a string only what stands before an underscore counts: kernels seldom tell SAME_UPPER from SAME_LOWER.
+    """
+    chosen = [
+        f" {name}={str(given.value).partition('_')[0]}"
+        for name, given in sorted(call.attributes.items())
+        if given.kind == "string"
+    ]
+    return call.op + "".join(chosen)
+
+
+def traits_of(call: Call) -> Iterator[str]:
+    """Yield what a kernel may balk at: rank and number of elements (0, 1, more) of operands, and attributes."""
+    for place, operand in enumerate(call.inputs):
+        if operand is not None:
+            size = min(2, math.prod(operand.shape))
+            yield f"{place}:rank{operand.rank}"
+            yield f"{place}:rank{operand.rank}of{size}"
+            yield f"{place}:{'known' if operand.value is not None else 'fed'}"
+    for name, given in call.attributes.items():
+        if given.kind == "int":
+            yield f"{name}={given.value}"
+        elif given.kind == "ints":
+            yield f"{name}={'plain' if all(value == 1 for value in given.value) else 'odd'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a target said to one call: `taken`, or refused."""
+
+    key: Key
+    detail: Key
+    family: Key
+    traits: frozenset[str]
+    taken: bool
+
+
 @dataclass(slots=True)
 class Support:
-    """What a target takes. `open` tables admit everything (before probing, or when a user asks for it)."""
+    """What a target takes. `open` tables admit everything (before probing, or when a user asks for it).
+
+    `barred` holds `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
+    of a family without barred traits are admitted by `details`.
+    """
 
     taken: set[Key] = field(default_factory=set)
     mixed: set[Key] = field(default_factory=set)
     details: set[Key] = field(default_factory=set)
+    barred: set[Key] = field(default_factory=set)
     open: bool = False
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
     """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
+    _bars: dict[str, dict[Key, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to take calls like this one."""
@@ -82,7 +137,26 @@ class Support:
         if answer is _UNKNOWN:
             key = key_of(call, types, opset)
             answer = self._answers[asked] = None if key in self.mixed else key in self.taken
-        return detail_of(call, types, opset) in self.details if answer is None else bool(answer)
+        if answer is False:
+            return False
+        barred = self._barred_traits(call)
+        if answer is None and not barred:
+            return detail_of(call, types, opset) in self.details
+        return not barred or barred.isdisjoint(traits_of(call))
+
+    def _barred_traits(self, call: Call) -> frozenset[str]:
+        if self._bars is None:
+            bars: dict[str, dict[Key, set[str]]] = {}
+            for entry in self.barred:
+                family, _, trait = entry.partition("|")
+                bars.setdefault(family.partition(" ")[0], {}).setdefault(family, set()).add(trait)
+            self._bars = {
+                op: {family: frozenset(traits) for family, traits in families.items()} for op, families in bars.items()
+            }
+        families = self._bars.get(call.op)
+        if not families:
+            return _NONE
+        return families.get(family_of(call), _NONE) | families.get(call.op, _NONE)
 
     def may_admit(self, call: Call, opset: int) -> bool:
         """Tell whether calls like this one can be admitted, before its output types are known."""
@@ -108,14 +182,49 @@ class Support:
         return found
 
 
-def gather(probes: Iterable[tuple[Key, Key, bool]]) -> Support:
-    """Make a table from probed calls: (key, detail, taken)."""
-    yes: set[Key] = set()
-    no: set[Key] = set()
-    taken_details: set[Key] = set()
-    refused_details: set[Key] = set()
-    for key, detail, taken in probes:
-        (yes if taken else no).add(key)
-        (taken_details if taken else refused_details).add(detail)
-    mixed = yes & no
-    return Support(yes - mixed, mixed, taken_details - refused_details)
+def support_from(tables: Mapping[str, Iterable[Key]]) -> Support:
+    """Return the table whose `TABLES` were written down. Raises KeyError when one is missing."""
+    return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
+
+
+def gather(answers: Iterable[Answer]) -> Support:
+    """Make a table from what a target answered."""
+    known = list(answers)
+    yes = {answer.key for answer in known if answer.taken}
+    no = {answer.key for answer in known if not answer.taken}
+    usable = {key.partition(" ")[0] for key in yes}
+    fine = {mark for answer in known if answer.taken for mark in _marks(answer)}
+    unlike = [
+        (_marks(answer) - fine, answer.key in yes)
+        for answer in known
+        if not answer.taken and answer.key.partition(" ")[0] in usable
+    ]
+    taken_details = {answer.detail for answer in known if answer.taken}
+    refused_details = {answer.detail for answer in known if not answer.taken}
+    barred = _explanation([(marks, telling) for marks, telling in unlike if marks])
+    return Support(yes - no, yes & no, taken_details - refused_details, barred)
+
+
+def _marks(answer: Answer) -> frozenset[Key]:
+    """Return the traits, marked with the operator alone, and with its string attributes as well."""
+    families = {answer.family, answer.family.partition(" ")[0]}
+    return frozenset(f"{family}|{trait}" for family in families for trait in answer.traits)
+
+
+def _explanation(refusals: list[tuple[frozenset[Key], bool]]) -> set[Key]:
+    """Return few marks of which each refusal has one: those first that most refusals have, and are general.
+
+    A refusal is telling when its key is also taken; where no call of the key was taken, the key alone may be to
+    blame, so a mark needs several such refusals.
+    """
+    chosen: set[Key] = set()
+    while refusals:
+        counts = Counter(
+            mark for marks, telling in refusals for mark in marks for _ in range(_SEVERAL if telling else 1)
+        )
+        best = min(counts, key=lambda mark: (-counts[mark], " " in mark, mark))
+        if counts[best] < _SEVERAL:
+            break
+        chosen.add(best)
+        refusals = [(marks, telling) for marks, telling in refusals if best not in marks]
+    return chosen

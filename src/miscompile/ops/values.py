@@ -1,22 +1,24 @@
 """Elements for inputs and constants: ranges, and fast drawing from one pool made in advance.
 
-Drawing a fresh array costs more than everything else that is done for an input, so every array is a scaled slice of
-a fixed pool of uniform numbers; only the offset comes from the case's random stream.
+Drawing a fresh array costs more than everything else that is done for an input, so every array is a scaled slice of a
+fixed pool of uniform numbers; only the offset comes from the case's random stream.
 """
 
 import math
 import random
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import array_stream
 from miscompile.core.tensor import Array, to_bfloat16
 from miscompile.ops.facts import Facts
 
-_POOL_SIZE = 1 << 15
+_POOL_SIZE = 1 << 13
 _POOL = array_stream(0, "values").random(2 * _POOL_SIZE)
 
 
@@ -33,8 +35,7 @@ class Style:
     span: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Closed range of elements; `integral`: integers only."""
 
     lo: float
@@ -87,24 +88,52 @@ def _whole(dtype: str, lo: float, hi: float) -> Range:
 
 
 def draw(rng: random.Random, dtype: str, shape: tuple[int, ...], span: Range) -> Array:
-    """Draw elements of `span` as a new array in the storage type of `dtype`.
+    """Draw elements of `span` in the storage type of `dtype`. The array may be a view and must not be written to.
 
-    One element in some arrays is zero, and one the range's end, because edges matter.
+    One element in some arrays is zero, because edges matter.
     """
     count = math.prod(shape)
     offset = int(rng.random() * _POOL_SIZE)
-    base = _POOL[offset : offset + count] if count <= _POOL_SIZE else np.resize(_POOL, count)
-    if dtype == "bool":
-        return (base < 0.5).reshape(shape)
-    if span.integral:
-        numbers = np.floor(base * (span.hi - span.lo + 1)) + span.lo
-        np.minimum(numbers, span.hi, out=numbers)
+    if (span.lo, span.hi) in _COMMON and count <= _POOL_SIZE:
+        numbers = _pool(dtype, span)[offset : offset + count]
     else:
-        margin = (span.hi - span.lo) * 0.01
-        numbers = base * (span.hi - span.lo - 2 * margin) + (span.lo + margin)
-        if count and span.lo < 0 < span.hi and rng.random() < 0.2:
-            numbers[0] = 0.0
-    numbers = numbers.reshape(shape)
-    if dtype == "bfloat16":
-        return to_bfloat16(numbers)
-    return numbers.astype(DTYPES[dtype].storage)
+        base = _POOL[offset : offset + count] if count <= _POOL_SIZE else np.resize(_POOL, count)
+        numbers = _stored(dtype, _scaled(base, span) if dtype != "bool" else base)
+    if not span.integral and count and span.lo < 0 < span.hi and rng.random() < 0.2:
+        numbers = numbers.copy()
+        numbers[0] = 0
+    return numbers.reshape(shape)
+
+
+def _scaled(base: Array, span: Range) -> Array:
+    """Bring uniform numbers in [0, 1) into `span`; floats keep a margin, which rounding to the type cannot pass."""
+    if span.integral:
+        return np.minimum(np.floor(base * (span.hi - span.lo + 1)) + span.lo, span.hi)
+    margin = (span.hi - span.lo) * 0.01
+    return base * (span.hi - span.lo - 2 * margin) + (span.lo + margin)
+
+
+def _stored(dtype: str, numbers: Array) -> Array:
+    if dtype == "bool":
+        return numbers < 0.5
+    return to_bfloat16(numbers) if dtype == "bfloat16" else numbers.astype(DTYPES[dtype].storage)
+
+
+_COMMON = frozenset(
+    [(0, 1)]
+    + [
+        usual[:2]
+        for style in (Style(), Style(integral=True), Style(full=True))
+        for dtype in PLAIN
+        if dtype != "bool"
+        for usual in [_usual(dtype, style)]
+    ]
+)
+"""Ends of the ranges that most values are drawn from: their pools are converted once, and not for every array."""
+
+
+@lru_cache(256)
+def _pool(dtype: str, span: Range) -> Array:
+    pool = _stored(dtype, _scaled(_POOL, span) if dtype != "bool" else _POOL)
+    pool.flags.writeable = False  # many tensors are views of it
+    return pool

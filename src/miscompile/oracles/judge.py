@@ -115,7 +115,7 @@ def _violated(
 
 
 def _undeclared(run: Run, mismatch: Mismatch) -> Violated:
-    """The reference build itself gives an output another type than onnx's inference does: nothing to hold it against."""
+    """The reference build itself gives an output another type than onnx infers: there is nothing to hold it against."""
     port = run.case.program.outputs[mismatch.output]
     kind: Literal["shape", "dtype"] = "dtype" if mismatch.kind == "dtype" else "shape"
     message = f"output '{port.name}': the {run.build.level} build gives {mismatch.detail}"

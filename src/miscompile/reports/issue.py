@@ -3,7 +3,8 @@
 Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`evidence`, a mapping of further measurements; `referee`, an object with `message`; `known`, an object with `link` and `note`.
+`evidence`, a mapping of further measurements; `referee`, an object with `message`; `known`, an object with `link` and
+`note`.
 """
 
 import re

@@ -51,6 +51,10 @@ _DYING_WORDS = re.compile(
 )
 
 
+_REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
+"""The reductions share one implementation of their output shape in most compilers, so they count as one operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Symptom:
     """What one examination shows of a bug: kind, stage of the failure (`""` for wrong results), masked message."""
@@ -150,7 +154,7 @@ def form_of(model: Model) -> str:
 def _form(evidence: Evidence, model: Model) -> str:
     if evidence.rule == "declared":
         makers = [node.op for node in model.graph.nodes if evidence.output in node.outputs]
-        return makers[0] if makers else form_of(model)
+        return _REDUCTION.sub("Reduce", makers[0]) if makers else form_of(model)
     return form_of(model)
 
 

@@ -1,15 +1,17 @@
-"""Calls that break a rule of their operator's page, which onnx's own inference lets pass, are refused; their like are not."""
+"""Calls that break a rule of their operator's page are refused, although onnx's inference lets them pass."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+
 from miscompile.core.tensor import Array
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.ops.facts import Facts, measure
 from miscompile.ops.registry import specs
+from miscompile.ops.rules import broadcasts_to, different_axes
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import broadcasts_to, different_axes, well_formed
+from miscompile.ops.wellformed import well_formed
 
 Given = tuple[int, ...] | list[int] | float | None
 """A shape; or a list, the elements of a known int64 vector; or a number, a known scalar; or nothing."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from miscompile.core.case import Case, Dim, Port, Program
 from miscompile.core.outcome import Raised, Values
 from miscompile.core.run import Build, Run

@@ -179,7 +179,11 @@ def test_a_mismatch_asks_for_one_noise_run_of_the_reference_build() -> None:
     assert len(run.case.feeds) == 1 + ROUNDS
     repeated = again.runs[0].case  # judging is pure, noise included
     assert repeated.program == run.case.program
-    assert all(a.same(b) for one, two in zip(repeated.feeds, run.case.feeds, strict=True) for a, b in zip(one, two))
+    assert all(
+        a.same(b)
+        for one, two in zip(repeated.feeds, run.case.feeds, strict=True)
+        for a, b in zip(one, two, strict=True)
+    )
 
 
 def noise(spread: float) -> Values:

@@ -141,8 +141,12 @@ def test_noise_is_a_function_of_seed_and_case() -> None:
     item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32})
     same, other = noisy(item, noise_seed(item)), noisy(item, noise_seed(item) + 1)
     again = noisy(item, noise_seed(item))
-    assert all(a.same(b) for one, two in zip(same.feeds, again.feeds, strict=True) for a, b in zip(one, two))
-    assert any(not a.same(b) for one, two in zip(same.feeds, other.feeds, strict=True) for a, b in zip(one, two))
+    assert all(
+        a.same(b) for one, two in zip(same.feeds, again.feeds, strict=True) for a, b in zip(one, two, strict=True)
+    )
+    assert any(
+        not a.same(b) for one, two in zip(same.feeds, other.feeds, strict=True) for a, b in zip(one, two, strict=True)
+    )
     assert same.recipe == {"noise": noise_seed(item)}
 
 
@@ -236,7 +240,7 @@ def test_symbolic_shapes_get_noise_that_fits_any_size() -> None:
     assert evaluate(twin).results[0][0] is not None
 
 
-# judge_noise -----------------------------------------------------------------------------------------------------------
+# judge_noise ----------------------------------------------------------------------------------------------------------
 
 
 def one(*numbers: float, dtype: str = "float32") -> Tensor:
@@ -269,7 +273,9 @@ def test_a_difference_inside_the_spread_is_benign(elements: list[tuple[float, fl
 
 
 @given(ELEMENTS, st.data())
-def test_a_difference_far_outside_is_reported_where_it_is(elements: list[tuple[float, float]], data: st.DataObject) -> None:
+def test_a_difference_far_outside_is_reported_where_it_is(
+    elements: list[tuple[float, float]], data: st.DataObject
+) -> None:
     centre, width = [c for c, _ in elements], [w for _, w in elements]
     place = data.draw(st.integers(0, len(elements) - 1))
     moved = list(centre)

@@ -428,9 +428,10 @@ def test_casts_outside_the_range_are_undefined(number: float, verdict: bool) -> 
     assert Guard(lambda draft: draft.feeds)(draft) is verdict
 
 
-def test_scattering_twice_to_one_place_is_undefined() -> None:
-    for indices, verdict in (((0, 1), True), ((1, 1), False), ((0, -3), False)):
-        node = Node("ScatterElements", ("x", "i", "u"), ("y",))
+def test_scattering_twice_to_one_place_is_undefined_unless_it_reduces() -> None:
+    twice = ((1, 1), "add", True), ((1, 1), "none", False), ((0, 3), "add", False)
+    for indices, how, verdict in (((0, 1), "none", True), ((1, 1), None, False), ((0, -3), None, False), *twice):
+        node = Node("ScatterElements", ("x", "i", "u"), ("y",), attributes({"reduction": how}))
         graph = Graph("g", (info("x", 3),), (info("y", 3),), (node,), {"i": ints(*indices), "u": floats(2)})
         draft = Draft(Model(graph, {"": 18}), ({"x": floats(3)},))
         assert Guard(lambda draft: ({**draft.graph.initializers, **draft.feeds[0]},))(draft) is verdict

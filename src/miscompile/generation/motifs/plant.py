@@ -7,12 +7,13 @@ also a graph output, a no-op in between. Every decision is drawn from the scope'
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
-from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.core.tensor import Tensor, tensor
 from miscompile.generation.motifs.language import (
     Apply,
     Argument,
@@ -47,6 +48,8 @@ _FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
 """Operators whose numbers are float32 settings and not values of the operand's dtype."""
 
 _ATTEMPTS = 3
+_PICKS = 8
+"""Looks for a no-op that fits an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +94,57 @@ def plant(
     """
     mark = scope.mark()
     for attempt in range(_ATTEMPTS):
+        gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes)
         try:
-            return _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes).plant()
+            return gardener.plant()
         except RejectedDraft:
             scope.rollback(mark)
+        if onto is not None and not gardener.mutated:
+            break  # nothing but the operand can be at fault, and that will be the same
     return None
+
+
+def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: Mutations = NONE) -> Planted | None:
+    """Plant one of `noops` on `onto`; None when it fits not. Those that plainly do not fit are not tried."""
+    rng = scope.rng
+    anyhow = mutations.dtype > 0 and rng.random() < mutations.dtype
+    for _ in range(_PICKS):
+        motif = noops[int(rng.random() * len(noops))]
+        if (anyhow or onto.dtype in motif.dtypes) and fits(motif, onto.shape):
+            return plant(scope, motif, mutations, onto=onto)
+    return None
+
+
+def fits(motif: Motif, shape: Shape) -> bool:
+    """Tell whether the first value of `motif` can have `shape`."""
+    first = motif.statements[0]
+    return not isinstance(first, Value) or _matches(first, shape, {})
+
+
+def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
+    """Tell whether a value of `shape` serves, sizes with a name in `bound` being fixed already."""
+    sizes = statement.sizes
+    if sizes is None:
+        return True
+    rest = len(shape) - len(sizes)
+    if rest < 0 or (rest > 0 and not statement.leading):
+        return False
+    for size, actual in zip(sizes, shape[rest:], strict=True):
+        if actual != (bound.get(size, actual) if isinstance(size, str) else size):
+            return False
+    return True
+
+
+@lru_cache(1 << 12)
+def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
+    """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
+
+    The sign of a zero is lost, which no motif depends on.
+    """
+    if not is_float(dtype):
+        info = DTYPES[dtype]
+        value = int(min(max(round(value), info.low, -(2**31)), info.high, 2**31))
+    return tensor(np.full(shape, value), dtype)
 
 
 class _Gardener:
@@ -113,6 +162,7 @@ class _Gardener:
         self.scope, self.motif, self.mutations, self.noops = scope, motif, mutations, noops
         self.rng = scope.rng
         self.onto = onto
+        self.mutated = False
         self.dtype = onto.dtype if onto is not None else self._dtype(dtypes)
         self.bound: dict[str, Operand] = {}
         self.sizes: dict[str, int] = {}
@@ -133,7 +183,11 @@ class _Gardener:
         return self.planted
 
     def _hit(self, probability: float) -> bool:
-        return probability > 0 and self.rng.random() < probability
+        """Decide on a mutation, and remember that there was one."""
+        if probability > 0 and self.rng.random() < probability:
+            self.mutated = True
+            return True
+        return False
 
     def _dtype(self, allowed: Sequence[str] | None) -> str:
         wide = self._hit(self.mutations.dtype)
@@ -157,23 +211,12 @@ class _Gardener:
         pool = self.scope.pool.get(self.dtype, ())
         for _ in range(6 if pool else 0):
             operand = pool[int(self.rng.random() * len(pool))]
-            if operand.value is None and self._matches(statement, operand.shape):
+            if operand.value is None and _matches(statement, operand.shape, self.sizes):
                 return operand
         return None
 
-    def _matches(self, statement: Value, shape: Shape) -> bool:
-        if statement.sizes is None:
-            return True
-        if len(shape) < len(statement.sizes) or (len(shape) > len(statement.sizes) and not statement.leading):
-            return False
-        tail = shape[len(shape) - len(statement.sizes) :]
-        return all(
-            actual == (self.sizes.get(size, actual) if isinstance(size, str) else size)
-            for size, actual in zip(statement.sizes, tail, strict=True)
-        )
-
     def _bind(self, statement: Value, shape: Shape) -> bool:
-        if not self._matches(statement, shape):
+        if not _matches(statement, shape, self.sizes):
             return False
         if statement.sizes is not None:
             tail = shape[len(shape) - len(statement.sizes) :]
@@ -241,7 +284,7 @@ class _Gardener:
     def _noop(self, result: Operand) -> Operand:
         if not self.noops or not self._hit(self.mutations.noop):
             return result
-        planted = plant(self.scope, self.rng.choice(list(self.noops)), NONE, onto=result)
+        planted = plant_noop(self.scope, self.noops, result)
         return planted.results[-1] if planted is not None and planted.results else result
 
     def _argument(self, argument: Argument) -> Operand | None:
@@ -251,9 +294,10 @@ class _Gardener:
             case Ref(name):
                 return self.bound[name]
             case Number(value):
-                return self._constant(np.asarray(self._mutated(value)), scalar=True)
+                return self._number(self._mutated(value))
             case Full(value, sizes):
-                return self._constant(np.full([self._size(size) for size in sizes], self._mutated(value)), scalar=False)
+                shape = tuple([self._size(size) for size in sizes])
+                return self._fixed(_filled(self._mutated(value), shape, self.literal))
             case Ints(values):
                 numbers = np.asarray([self._size(value) for value in values], np.int64)
                 return self._fixed(Tensor("int64", numbers))
@@ -263,13 +307,9 @@ class _Gardener:
             return self.rng.choice([0.0, 1.0, 2.0, -value, value * 2, value / 2])
         return value
 
-    def _constant(self, numbers: Array, *, scalar: bool) -> Operand:
-        if not is_float(self.literal):
-            info = DTYPES[self.literal]
-            numbers = np.clip(np.round(numbers), max(info.low, -(2.0**31)), min(info.high, 2.0**31)).astype(np.int64)
-        if scalar and self._hit(self.mutations.constant_rank):
-            numbers = numbers.reshape((1,) * (1 + int(self.rng.random() * 3)))
-        return self._fixed(tensor(numbers, self.literal))
+    def _number(self, value: float) -> Operand:
+        rank = 1 + int(self.rng.random() * 3) if self._hit(self.mutations.constant_rank) else 0
+        return self._fixed(_filled(value, (1,) * rank, self.literal))
 
     def _fixed(self, value: Tensor) -> Operand:
         if self._hit(self.mutations.constant_input):

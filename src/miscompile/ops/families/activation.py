@@ -195,9 +195,15 @@ SPECS = (
     _function("Sigmoid", _between(0, 1)),
     _function("Softplus", _softplus, domain=(-16, 10)),
     _function("Softsign", _between(-1, 1), exactness=Exactness.ROUNDS),
-    OpSpec("Gelu", FLOATS, _sample_gelu, _gelu_bounds, Exactness.TRANSCENDENTAL, _FAMILY, _gelu_defined, since=20),
+    OpSpec(
+        "Gelu", FLOATS, _sample_gelu, _gelu_bounds, Exactness.TRANSCENDENTAL, _FAMILY, _gelu_defined, since=20,
+        shapes="broadcast",
+    ),
     _function("Mish", _dips(-0.30885), domain=(-16, 10), since=18),
-    OpSpec("Shrink", NUMBERS, _sample_shrink, _shrink_bounds, Exactness.INTEGER, _FAMILY, _shrink_defined),
+    OpSpec(
+        "Shrink", NUMBERS, _sample_shrink, _shrink_bounds, Exactness.INTEGER, _FAMILY, _shrink_defined,
+        shapes="broadcast",
+    ),
     _function("Swish", _swish, options={"alpha": (0.5, 1.7, 2.0)}, since=24),
-    OpSpec("Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined),
-)
+    OpSpec("Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined, shapes="first"),
+)  # fmt: skip

@@ -167,7 +167,7 @@ def _variadic(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exa
     def sample(site: Site) -> Call:
         return Call(op, several(site))
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, _FAMILY)
+    return OpSpec(op, dtypes, sample, bounds, exactness, _FAMILY, shapes="broadcast")
 
 
 def _maximum(*facts: Facts) -> Bounds:
@@ -190,12 +190,15 @@ SPECS = (
     binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY),
     binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY),
     binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY),
-    OpSpec("Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible),
-    OpSpec("Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined),
-    OpSpec("Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined),
-    OpSpec("PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY),
+    OpSpec("Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast"),
+    OpSpec("Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined, shapes="broadcast"),
+    OpSpec(
+        "Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined,
+        shapes="broadcast",
+    ),
+    OpSpec("PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first"),
     _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES),
     _variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES),
     _variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER),
     _variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS),
-)
+)  # fmt: skip

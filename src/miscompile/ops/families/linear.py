@@ -175,7 +175,7 @@ def _zero_point(site: Site, dtype: str, whole: Shape) -> Operand | None:
     chance = site.rng.random()
     if chance < 0.3:
         return None
-    return site.weight(whole if chance < 0.5 else (), dtype)
+    return site.weight(whole if chance < 0.5 and math.prod(whole) > 1 else (), dtype)
 
 
 def _centred(call: Call, index: int, zero: int) -> Facts:

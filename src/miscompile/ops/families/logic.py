@@ -27,7 +27,7 @@ def _compare(op: str, dtypes: tuple[str, ...] = NUMBERS, since: int = 13) -> OpS
 
 
 def _unary(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exactness, since: int = 13) -> OpSpec:
-    return OpSpec(op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since)
+    return OpSpec(op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since, shapes="broadcast")
 
 
 def _plain(op: str) -> Sampler:
@@ -102,7 +102,13 @@ SPECS = (
     binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
     binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
     _unary("BitwiseNot", INTEGERS, _bitwise_not, Exactness.MOVES, since=18),
-    OpSpec("BitShift", INTEGERS, _sample_shift, _shift_bounds, Exactness.MOVES, _FAMILY, _shift_defined, since=11),
+    OpSpec(
+        "BitShift", INTEGERS, _sample_shift, _shift_bounds, Exactness.MOVES, _FAMILY, _shift_defined, since=11,
+        shapes="broadcast",
+    ),
     _unary("IsNaN", FLOATS, of_facts(_truth), Exactness.INDEX),
-    OpSpec("IsInf", FLOATS, _sample_is_inf, of_facts(_truth), Exactness.INDEX, _FAMILY, _finite, since=10),
-)
+    OpSpec(
+        "IsInf", FLOATS, _sample_is_inf, of_facts(_truth), Exactness.INDEX, _FAMILY, _finite, since=10,
+        shapes="broadcast",
+    ),
+)  # fmt: skip

@@ -190,9 +190,9 @@ def _bounds_rms(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
 
 def _sample_lrn(site: Site) -> Call:
     rng = site.rng
-    x = images(site, ranks=(4, 4) if rng.random() < 0.9 else (3, 5))
+    x = images(site, ranks=(4, 4) if rng.random() < 0.7 else rng.choice(((3, 3), (5, 5))))
     found: dict[str, Plain | None] = {
-        "size": rng.choice((1, 3, 3, 5)) if rng.random() < 0.9 else rng.choice((2, 4)),
+        "size": rng.choice((1, 3, 3, 5)) if rng.random() < 0.7 else rng.choice((2, 4)),
         "alpha": rng.choice((None, 0.01, 0.5)),
         "beta": rng.choice((None, 0.5, 1.0)),
         "bias": rng.choice((None, 0.5, 2.0)),

@@ -5,7 +5,6 @@ of nothing, zero divided by zero) and never drawn.
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def _sample_average(site: Site) -> Call:
 def _bounds_average(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
     x, terms = call.facts(), window_of(call).elements
     lo, hi = (min(x.lo, 0.0), max(x.hi, 0.0)) if call.integer("count_include_pad") else (x.lo, x.hi)
-    return (replace(rounded(types[0].dtype, lo, hi, terms=terms), partial=terms * x.magnitude),)
+    return (rounded(types[0].dtype, lo, hi, terms=terms)._replace(partial=terms * x.magnitude),)
 
 
 def _covers(call: Call) -> bool:
@@ -108,7 +107,7 @@ def _terms(call: Call) -> int:
 
 def _bounds_global_average(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
     x, terms = call.facts(), _terms(call)
-    return (replace(rounded(types[0].dtype, x.lo, x.hi, terms=terms), partial=terms * x.magnitude),)
+    return (rounded(types[0].dtype, x.lo, x.hi, terms=terms)._replace(partial=terms * x.magnitude),)
 
 
 def _bounds_global_max(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:

@@ -78,6 +78,8 @@ def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, Plain | Non
         return (shape[axis],), {"axis": signed}
     block = rng.randint(1, shape[axis])
     blocks = -(-shape[axis] // block)
+    if blocks == math.prod(shape) // shape[axis] == 1:  # one scale for everything: the plain form says the same
+        return (), {}
     return (*shape[:axis], blocks, *shape[axis + 1 :]), {"axis": signed, "block_size": block}
 
 

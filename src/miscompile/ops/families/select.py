@@ -116,11 +116,14 @@ def _in_range(source: str, target: str, facts: Facts) -> bool:
 
 
 SPECS = (
-    OpSpec("Where", PLAIN, _sample_where, of_facts(_where_bounds), Exactness.MOVES, _FAMILY, main=1),
-    OpSpec("Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY),
-    OpSpec("Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY),
-    OpSpec("Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined),
     OpSpec(
-        "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15
+        "Where", PLAIN, _sample_where, of_facts(_where_bounds), Exactness.MOVES, _FAMILY, main=1, shapes="broadcast",
     ),
-)
+    OpSpec("Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY, shapes="first"),
+    OpSpec("Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY, shapes="first"),
+    OpSpec("Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined, shapes="first"),
+    OpSpec(
+        "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15,
+        shapes="first",
+    ),
+)  # fmt: skip

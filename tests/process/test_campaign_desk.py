@@ -1,0 +1,108 @@
+"""The triage desk: a pending finding comes back reduced, attributed and confirmed by its own script."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
+
+from toy_bench import case, node
+
+from miscompile.campaign.desk import Answer, Desk
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.suspicion import to_stored
+from miscompile.core.case import Case, Port, Program
+from miscompile.core.finding import Signature
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence
+from miscompile.findings.folder import Stored
+
+pytestmark = pytest.mark.process
+
+TARGET = "toy{bugs=sub_commutes}"
+
+
+def pending(test: int) -> Stored:
+    """A finding of five operators of which one is to blame; `test` makes it another case."""
+    made = case(
+        [
+            node("Relu", "x", "a"),
+            node("Neg", "w", "b"),
+            node("Sub", "b a", "c"),
+            node("Sin", "c", "d"),
+            node("Concat", "c d", "y", axis=0),
+        ],
+        {"x": np.float32([1, 2, 3 + test]), "w": np.float32([4, 5, 6])},
+        "y",
+    )
+    program = Program("onnx", made.program.payload, made.program.inputs, (Port("y", "float32", (6,)),))
+    known = Case(program, made.feeds)
+    evidence = Evidence(
+        "wrong", "monte-carlo", "m", Run(known, TARGET, Build("full")), Run(known, TARGET, Build("off")), "y"
+    )
+    return to_stored(evidence, Signature("toy", "wrong", "", (), "t"), known, {"numpy": np.__version__}, test=test)
+
+
+def wait(desk: Desk, count: int, seconds: float = 60) -> list[Answer]:
+    answers: list[Answer] = []
+    end = time.monotonic() + seconds
+    while len(answers) < count:
+        assert time.monotonic() < end, "the desk does not answer"
+        answers += desk.collect()
+        time.sleep(0.02)
+    return answers
+
+
+def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
+    desk = Desk(Plan(TARGET, out=tmp_path, limit_seconds=5.0))
+    try:
+        found, broken = pending(0), pending(1)
+        program = Program("onnx", b"\xff\xff", broken.finding.case.program.inputs, broken.finding.case.program.outputs)
+        unreadable = Case(program, broken.finding.case.feeds)
+        desk.submit(found)
+        desk.submit(
+            Stored(type(broken.finding)("wrong-0", broken.finding.property, unreadable, "m", broken.finding.facts))
+        )
+        assert desk.open == 2
+        first, second = wait(desk, 2)
+        assert desk.open == 0
+    finally:
+        desk.close()
+    assert first.problem == ""
+    stored = first.stored
+    assert stored.status == "confirmed"
+    assert stored.finding.identifier == found.finding.identifier
+    assert stored.finding.property.signature.culprits == ("OperandOrdering",)
+    facts = stored.finding.facts
+    assert (facts["nodes"], facts["original_nodes"], facts["reproduced"], facts["test"]) == (1, 5, True, 0)
+    assert stored.original is not None
+    assert stored.original.program == found.finding.case.program
+    compile(stored.script, "repro.py", "exec")
+    assert second.stored.status != "confirmed"
+
+
+def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
+    desk = Desk(Plan("toy", out=tmp_path, limit_seconds=5.0))
+    try:
+        stored = pending(0)
+        held = type(stored.finding.property)("optimisation", "toy", stored.finding.property.signature)
+        finding = type(stored.finding)("wrong-1", held, stored.finding.case, "m", stored.finding.facts)
+        desk.submit(Stored(finding))
+        (answer,) = wait(desk, 1)
+    finally:
+        desk.close()
+    assert answer.stored.status == "unconfirmed"
+    assert answer.slips == ()
+
+
+def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:
+    desk = Desk(Plan(TARGET, out=tmp_path, limit_seconds=5.0))
+    for test in range(4):
+        desk.submit(pending(test))
+    desk.close()
+    answers = desk.collect()
+    assert len(answers) < 4
+    assert desk.open == 4 - len(answers)

@@ -1,0 +1,69 @@
+"""The same seed makes the same campaign: the same tests, the same findings, on one lane and on two."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from campaigns import counters
+from conftest import Start
+
+from miscompile.base.rng import stream
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.wiring import make_oracle, make_producer
+from miscompile.findings import folder
+from miscompile.ops.support import Support
+
+pytestmark = pytest.mark.process
+
+TARGET = "toy{bugs=sub_commutes+checked_gather+sub_self_dtype+rank0_key_error+folding_in_float32}"
+
+
+def outcome(out: Path, start: Start, workers: int) -> tuple[set[str], set[tuple[str, int]], int]:
+    """Run a campaign; return signatures, (digest of the case as found, its test) and the number of tests."""
+    words = (TARGET, "--tests", "200", "--seed", "7", "--workers", str(workers))
+    code, _, stderr = start(out, *words).end(120)
+    assert code == 1, stderr
+    stored = [folder.load(out, identifier) for identifier in folder.identifiers(out)]
+    signatures = {str(one.finding.property.signature) for one in stored}
+    cases = {((one.original or one.finding.case).program.digest, int(one.finding.facts["test"])) for one in stored}
+    return signatures, cases, counters(out)["tests"]
+
+
+def test_one_lane_repeats_itself_case_by_case(tmp_path: Path, start: Start) -> None:
+    first, second = (outcome(tmp_path / name, start, 1) for name in "ab")
+    assert first == second
+    assert first[2] == 200
+    assert len(first[0]) >= 4
+
+
+def test_two_lanes_find_the_same(tmp_path: Path, start: Start) -> None:
+    first, second = (outcome(tmp_path / name, start, 2) for name in "ab")
+    assert first[0] == second[0]
+    assert first[2] == second[2] == 200
+    assert len(first[0]) >= 4
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_a_lane_draws_the_same_cases_and_builds_again(lane: int) -> None:
+    def made() -> list[tuple[str, list[bytes], list[frozenset[str]]]]:
+        plan = Plan("toy", seed=7)
+        producer, oracle = make_producer(plan, Support(open=True)), make_oracle(plan, frozenset())
+        found = []
+        for index in range(60):
+            rng = stream(plan.seed, "lane", lane, 1, index)
+            case = producer.propose(rng)
+            feeds = [value.array.tobytes() for feed in case.feeds for value in feed]
+            found.append((case.program.digest, feeds, [run.build.disabled for run in oracle.plan(case, rng)]))
+        return found
+
+    assert made() == made()
+
+
+def test_lanes_sessions_and_seeds_draw_other_cases() -> None:
+    def first(seed: int, lane: int, session: int) -> list[str]:
+        plan = replace(Plan("toy"), seed=seed)
+        producer = make_producer(plan, Support(open=True))
+        return [producer.propose(stream(seed, "lane", lane, session, index)).program.digest for index in range(5)]
+
+    drawn = [first(7, 0, 1), first(7, 1, 1), first(7, 0, 2), first(8, 0, 1), first(0, 0, 1)]
+    assert len({digest for digests in drawn for digest in digests}) == 25

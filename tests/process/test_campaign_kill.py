@@ -1,0 +1,165 @@
+"""Whatever is killed in mid-campaign, what was found stays found, the campaign can go on, and no process is left."""
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+from campaigns import Campaign, all_gone, counters
+from conftest import Start
+
+from miscompile.findings import folder
+from miscompile.findings.store import Store
+
+pytestmark = pytest.mark.process
+
+TARGET = "toy{bugs=sub_commutes+checked_gather+sub_self_dtype+rank0_key_error}"
+"""Bugs that show within a few tests and are triaged within seconds."""
+
+
+def running(out: Path, start: Start, *words: str) -> Campaign:
+    """A campaign without end that has found something."""
+    campaign = start(out, TARGET, "--seed", "1", "--workers", "2", *(words or ("--time", "0")))
+    campaign.until(lambda: bool(folder.identifiers(out)))
+    campaign.until(lambda: campaign.tests() > 0)
+    return campaign
+
+
+def whole(out: Path) -> dict[str, str]:
+    """Load every finding; return the status of each, by identifier."""
+    with Store.open(out, create=False) as store:
+        records = {record.identifier: record.status for record in store.findings()}
+        for identifier in folder.identifiers(out):
+            assert store.load(identifier).finding.case.program.payload
+    return records
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path, start: Start) -> None:
+    campaign = running(tmp_path, start, "--tests", "500")
+    family = campaign.family
+    campaign.until(lambda: bool(campaign.workers))
+    for worker in campaign.workers[:1]:
+        worker.kill()
+    code, _, stderr = campaign.end()
+    assert code == 1, stderr
+    assert counters(tmp_path)["tests"] == 500
+    all_gone(family)
+
+
+def test_a_killed_lane_is_restarted_where_it_had_got_to(tmp_path: Path, start: Start) -> None:
+    campaign = running(tmp_path, start, "--tests", "700")
+    family = campaign.family
+    campaign.lanes[0].kill()
+    code, _, stderr = campaign.end()
+    assert code == 1, stderr
+    assert "died (status -9) and was restarted" in stderr
+    assert 650 <= counters(tmp_path)["tests"] <= 800  # what was ahead of the last report is done again
+    all_gone(family)
+
+
+def test_a_killed_lead_leaves_its_findings_and_no_processes(tmp_path: Path, start: Start) -> None:
+    campaign = running(tmp_path, start)
+    family = campaign.family
+    campaign.process.kill()
+    campaign.end()
+    all_gone(family)
+    before, tests = whole_after_recovery(tmp_path), counters(tmp_path)["tests"]
+    assert before
+    resumed = start(tmp_path, TARGET, "--resume", "--tests", "50", "--workers", "1")
+    code, _, stderr = resumed.end(150)
+    assert code == 1, stderr
+    assert counters(tmp_path)["tests"] == tests + 50
+    after = whole(tmp_path)
+    assert "pending" not in after.values()
+    with Store.open(tmp_path, create=False) as store:
+        assert [ending for _, _, _, ending in store.sessions()] == ["", "done"]
+        duplicates = sum(record.duplicates for record in store.findings())
+    assert len(before) <= len(after) + duplicates
+
+
+def whole_after_recovery(out: Path) -> dict[str, str]:
+    """What a writer finds when it opens OUT again."""
+    Store.open(out).close()
+    return whole(out)
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_ends_the_campaign_and_keeps_everything(how: str, tmp_path: Path, start: Start) -> None:
+    campaign = running(tmp_path, start)
+    family = campaign.family
+    if how == "SIGINT":
+        os.killpg(campaign.process.pid, signal.SIGINT)  # as a terminal does
+    else:
+        campaign.process.send_signal(signal.SIGTERM)
+    code, stdout, stderr = campaign.end()
+    all_gone(family)
+    assert code == 1, stderr
+    assert "continue with --resume" in stderr
+    assert "Traceback" not in stderr
+    assert "Traceback" not in (tmp_path / "lanes.log").read_text()
+    assert (tmp_path / "summary.json").exists()
+    assert stdout
+    found = whole(tmp_path)
+    assert set(folder.identifiers(tmp_path)) == set(found)
+    with Store.open(tmp_path, create=False) as store:
+        assert store.sessions()[-1][3] == "interrupted"
+
+
+def test_a_campaign_survives_what_harms_processes_and_reports_it(tmp_path: Path, start: Start) -> None:
+    names = "segfault_tile+memory_expand+garbage_arg_max+sub_commutes"
+    campaign = start(tmp_path, f"toy{{bugs={names}}}", "--tests", "120", "--seed", "3", "--workers", "1")
+    code, stdout, stderr = campaign.end(150)
+    assert code == 1, stderr
+    with Store.open(tmp_path, create=False) as store:
+        confirmed = {(record.kind, record.culprits) for record in store.findings("confirmed")}
+        counted = store.counters()
+    assert counted["tests"] == 120
+    assert counted["deaths"] > 0
+    assert {
+        ("death", ("NoOpElimination",)),
+        ("memory", ("ExpandElimination",)),
+        ("wrong", ("OperandOrdering",)),
+    } <= confirmed, stdout
+
+
+def test_a_hang_ends_a_run_and_no_more(tmp_path: Path, start: Start) -> None:
+    """The lead is killed then, because a script that hangs takes minutes to confirm."""
+    words = ("--tests", "120", "--seed", "3", "--workers", "1")
+    campaign = start(tmp_path, "toy{bugs=hang_concat_same}", *words, limit=0.4)
+    campaign.until(lambda: bool(folder.identifiers(tmp_path)) and campaign.tests() == 120)
+    family = campaign.family
+    campaign.process.kill()
+    all_gone(family)
+    with Store.open(tmp_path) as store:
+        found = [(record.kind, record.culprits, record.status) for record in store.findings()]
+    assert found == [("hang", ("SplitConcatElimination",), "pending")]
+    assert counters(tmp_path)["timeouts"] > 0
+
+
+def test_an_honest_target_ends_with_exit_code_0(tmp_path: Path, start: Start) -> None:
+    code, stdout, stderr = start(tmp_path, "toy", "--tests", "300", "--seed", "2", "--workers", "2").end()
+    assert code == 0, stderr
+    assert "Nothing found" in stdout
+    assert folder.identifiers(tmp_path) == []
+
+
+def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, stderr = start(tmp_path / "file" / "out", "toy", "--tests", "10").end()
+    assert code == 2, stderr
+    assert "Traceback" not in stderr
+    assert len(stderr.strip().splitlines()) <= 2
+
+
+def test_a_full_disk_is_a_usage_error_and_leaves_no_process(tmp_path: Path, start: Start) -> None:
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    campaign = start(tmp_path / "out", TARGET, "--tests", "300", "--workers", "1", before=small_files)
+    family = campaign.family
+    code, _, stderr = campaign.end()
+    assert code == 2, stderr
+    assert "Traceback" not in stderr
+    assert "make room" in stderr
+    all_gone(family)
