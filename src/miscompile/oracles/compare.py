@@ -111,17 +111,19 @@ def describe_difference(expected: Tensor, actual: Tensor) -> str:
     return f"{count} of {gap.size} elements differ, by up to {worst:.6g}: {got} instead of {want}"
 
 
-def within_ulps(expected: Tensor, actual: Tensor, count: float) -> bool:
-    """Tell whether floats of equal shape differ by at most `count` units in the last place, element by element.
+def within_ulps(expected: Tensor, actual: Tensor, own: float, largest: float = 0.0) -> bool:
+    """Tell whether floats of equal shape differ by little: element by element at most `own` units in the last place.
 
-    A single differently rounded last operation explains that much, so nothing dearer need be asked.
+    `largest` allows in addition so many units in the last place of the tensor's largest element.
     """
     eps = DTYPES[expected.dtype].eps
     if not eps:
         return False
     left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+    size = np.abs(left)
+    allowed = np.maximum(own * eps * size, largest * eps * np.max(size, initial=0.0, where=np.isfinite(size)))
     with np.errstate(invalid="ignore"):
-        close = np.abs(left - right) <= count * eps * np.maximum(np.abs(left), np.abs(right))
+        close = np.abs(left - right) <= allowed
     return bool((close | (np.isnan(left) & np.isnan(right))).all())
 
 

@@ -22,13 +22,14 @@ from miscompile.core.outcome import (
 from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.compare import Mismatch, contradiction, finite, largest_difference, mismatches, within_ulps
-from miscompile.oracles.montecarlo import THRESHOLD, judge_noise, noise_seed, noisy
+from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, judge_noise, noise_seed, noisy
+from miscompile.oracles.weave import ULPS
 
 Rule = Literal["strict", "fixed"]
 
 FIXED_THRESHOLD = 1e-3
-LAST_PLACES = 2.0
-"""Differences of up to so many units in the last place are rounding, and no noise is asked for."""
+SURELY = 0.85
+"""Share of the least that noise on an output allows; differences below it need not be weighed, they would pass."""
 
 
 def judge_pair(runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule) -> Verdict:
@@ -59,7 +60,7 @@ def judge_pair(runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule) -> 
         return _violated(runs, exact, "wrong", "exact")
     if rule == "fixed":
         return _fixed(runs, reference, other, found)
-    if all(_last_places_only(mismatch, reference, other) for mismatch in found):
+    if all(_surely_rounding(mismatch, reference, other) for mismatch in found):
         return Holds("within the last places")
     if len(outcomes) < 3:
         return _ask_for_noise(runs[0])
@@ -133,9 +134,12 @@ def _fixed(runs: Sequence[Run], reference: Values, other: Values, found: list[Mi
     return Holds("below the fixed threshold")
 
 
-def _last_places_only(mismatch: Mismatch, reference: Values, other: Values) -> bool:
+def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values) -> bool:
     want, got = reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
-    return want is not None and got is not None and within_ulps(want, got, LAST_PLACES)
+    if want is None or got is None:
+        return False
+    allowed = SURELY * THRESHOLD * ULPS
+    return within_ulps(want, got, allowed, FLOOR * allowed)
 
 
 def _ask_for_noise(run: Run) -> Verdict:

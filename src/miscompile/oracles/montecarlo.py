@@ -101,8 +101,9 @@ def _ratio(
 def _draw(noises: list[Noise], rng: np.random.Generator) -> Iterator[Feed]:
     for sign in (1.0, -1.0):
         yield tuple(noise.uniform(sign) for noise in noises)
-    for _ in range(ROUNDS - 2):
-        yield tuple(noise.random(rng) for noise in noises)
+    drawn = [noise.random(rng, ROUNDS - 2) for noise in noises]
+    for place in range(ROUNDS - 2):
+        yield tuple(tensors[place] for tensors in drawn)
 
 
 def noise_seed(case: Case) -> int:

@@ -42,10 +42,11 @@ class Noise:
         """Return noise that moves every element the same way."""
         return tensor(np.full(self._sizes(), self.centre + sign * self.step), self.port.dtype)
 
-    def random(self, rng: np.random.Generator) -> Tensor:
-        """Return noise that moves every element up or down by chance."""
-        signs = rng.integers(0, 2, self._sizes()) * 2.0 - 1.0
-        return tensor(signs * self.step + self.centre, self.port.dtype)
+    def random(self, rng: np.random.Generator, count: int) -> list[Tensor]:
+        """Return `count` noises that move every element up or down by chance."""
+        signs = rng.integers(0, 2, (count, *self._sizes()), np.int8) * 2.0 - 1.0
+        drawn = tensor(signs * self.step + self.centre, self.port.dtype)
+        return [Tensor(drawn.dtype, drawn.array[place]) for place in range(count)]
 
     def _sizes(self) -> tuple[int, ...]:
         return tuple(size if isinstance(size, int) else 1 for size in self.port.shape or ())

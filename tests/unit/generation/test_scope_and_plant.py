@@ -37,8 +37,8 @@ NOT_PLANTABLE = {
     "skip_layer_norm", "skip_layer_norm_bias", "skip_layer_norm_broadcast",
     # A float exponent on a base that may be negative.
     "gelu_tanh",
-    # Forms that the rules of operators forbid: an axis of rank 1, channels that do not fit, a scale of zero.
-    "transpose_cumsum", "upsample_conv", "dynamic_quantize_matmul",
+    # An input that may be constant, so that the scale becomes zero; an axis without rank, which the language lacks.
+    "dynamic_quantize_matmul", "transpose_cumsum",
 }  # fmt: skip
 """Motifs that never come off, with the reasons. Shorten this list when a spec learns more; nothing may join it."""
 

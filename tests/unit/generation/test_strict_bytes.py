@@ -35,7 +35,7 @@ def test_ports_have_the_types_that_inference_gives_the_model() -> None:
             assert types[port.name] == TensorType(port.dtype, port.shape)
 
 
-def test_fed_arrays_lie_in_their_types_and_cannot_be_written_to_by_mistake() -> None:
+def test_fed_tensors_have_the_dtypes_and_shapes_of_their_ports() -> None:
     for case in drawn(20, seed=7):
         for tensor, port in zip(case.feeds[0], case.program.inputs, strict=True):
             assert (tensor.dtype, tensor.shape) == (port.dtype, port.shape)
