@@ -14,8 +14,9 @@ class Knobs:
     `nodes` is the number of operators aimed at; `ops` and `dtypes` restrict what is generated (empty: everything the
     target takes); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one instead of
     inserting an operator; `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow
-    integers run over their whole range; `inner_outputs` the probability that an inner value becomes an output; `share`
-    is the producer's share among several.
+    integers run over their whole range; `inner_outputs` the probability that an inner value becomes an output;
+    `variants` the number of programs made of one graph, which differ in outputs, constants and inputs; `share` the
+    producer's share among several.
     """
 
     nodes: int = 10
@@ -33,4 +34,5 @@ class Knobs:
     zero_size: float = 0.004
     inner_outputs: float = 0.08
     feeds: int = 1
+    variants: int = 2
     share: float = 1.0

@@ -60,6 +60,7 @@ class Scope:
         self.inputs: dict[str, Range] = {}
         self.pinned: dict[str, Tensor] = {}
         self.initializers: dict[str, Tensor] = {}
+        self.drawn: set[str] = set()
         self._elements = elements
         self._fresh = 0
 
@@ -75,6 +76,7 @@ class Scope:
             del self.producer[name], self.uses[name]
             for table in (self.inputs, self.pinned, self.initializers):
                 table.pop(name, None)
+            self.drawn.discard(name)
         while len(self.nodes) > mark.nodes:
             for name in self.nodes.pop().inputs:
                 if name in self.uses:
@@ -108,6 +110,7 @@ class Scope:
         value = Tensor(dtype, draw(self.rng, dtype, shape, span))
         name = self._name("c")
         self.initializers[name] = value
+        self.drawn.add(name)
         facts = measure(value) if 0 < value.array.size <= _MEASURED_SIZE else span.facts()
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 

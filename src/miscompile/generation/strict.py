@@ -6,7 +6,8 @@ element defined.
 """
 
 import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +17,7 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.generation.coverage import Coverage
-from miscompile.generation.finish import finish, leaves
+from miscompile.generation.finish import draw_setting, finish, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.language import Motif
@@ -27,6 +28,9 @@ from miscompile.ops.registry import dtypes_of, specs
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
+
+_VARIANT_INNER = 0.2
+_VARIANT_FLIP = 0.3
 
 _GATE_PATIENCE = 8
 """Refusals in a row after which the gate lets a node in, so that a saturated campaign still makes graphs."""
@@ -52,6 +56,7 @@ class Strict:
         self.mutations = Mutations()
         self.spec = print_spec("strict", knobs)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
+        self._waiting: deque[Case] = deque()
         self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, knobs.zero_size)
         if not any(self._menu(opset).pairs for opset in knobs.opsets):
             raise UsageError(
@@ -60,16 +65,18 @@ class Strict:
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
-        while True:
+        while not self._waiting:
             try:
-                return self._draft(rng)
+                self._waiting.extend(self._draft(rng))
             except RejectedDraft:
                 continue
+        return self._waiting.popleft()
 
     def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
         """Take no notice: the coverages speak of graphs, not of outcomes."""
 
-    def _draft(self, rng: random.Random) -> Case:
+    def _draft(self, rng: random.Random) -> Iterator[Case]:
+        """Grow a graph and yield its programs: as built, then with other outputs, constants and inputs."""
         knobs = self.knobs
         opset = rng.choice(knobs.opsets)
         menu = self._menu(opset)
@@ -79,8 +86,12 @@ class Strict:
         inner: list[str] = []
         self._grow(scope, menu, planted, inner)
         outputs = self._outputs(scope, menu, inner)
-        recipe = {"producer": self.spec, "opset": opset, "motifs": planted}
-        return finish(scope, outputs, knobs.feeds, recipe)
+        recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
+        yield finish(scope, outputs, knobs.feeds, recipe)
+        for number in range(1, knobs.variants):
+            chosen = self._with_inner(scope, leaves(scope), _VARIANT_INNER)
+            setting = draw_setting(scope, _VARIANT_FLIP)
+            yield finish(scope, chosen, knobs.feeds, {**recipe, "variant": number}, setting)
 
     def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
         knobs, rng = self.knobs, scope.rng
@@ -150,11 +161,14 @@ class Strict:
                 outputs.append(end or name)
             else:
                 outputs.append(name)
-        for name, op in scope.producer.items():
-            if op and op != "Constant" and scope.uses[name] and rng.random() < self.knobs.inner_outputs:
-                outputs.append(name)
+        outputs = self._with_inner(scope, outputs, self.knobs.inner_outputs)
         known = set(scope.producer)
         return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
+
+    def _with_inner(self, scope: Scope, outputs: list[str], chance: float) -> list[str]:
+        """Add each inner value to `outputs` with probability `chance`."""
+        inner = [name for name, op in scope.producer.items() if op and op != "Constant" and scope.uses[name]]
+        return [*outputs, *(name for name in inner if scope.rng.random() < chance)]
 
     def _make_menu(self, opset: int) -> _Menu:
         knobs = self.knobs

@@ -21,7 +21,7 @@ class Optimisation:
 
     target: str
     passes: tuple[str, ...] = ()
-    subset_chance: float = 0.06
+    subset_chance: float = 0.15
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
 

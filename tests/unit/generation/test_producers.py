@@ -162,9 +162,9 @@ def test_the_gate_lets_only_new_coverage_in(monkeypatch: pytest.MonkeyPatch) -> 
         add(self, op, dtype, shape, parents)
 
     monkeypatch.setattr(Coverage, "add", watched)
-    made(Knobs(guidance="gate", motifs=0.0, noops=0.0), 60)
+    made(Knobs(guidance="gate", motifs=0.0, noops=0.0, variants=1), 60)
     gated, entered[:] = list(entered), []
-    made(Knobs(guidance="off", motifs=0.0, noops=0.0), 60)
+    made(Knobs(guidance="off", motifs=0.0, noops=0.0, variants=1), 60)
     assert len(gated) > 300
     assert gated.count(0) <= len(gated) * 0.02  # the gate opens only after many refusals in a row
     assert entered.count(0) > gated.count(0)
