@@ -75,14 +75,13 @@ def judged(case: Case, reference: Outcome, pair: BuildPair, runner: Runner) -> V
     return verdict
 
 
-def hunt(target: str, kind: FindingKind, runner: Runner, seed: int, limit: int) -> tuple[int, Case] | None:
-    """Return index and case of the first violation of `kind` within `limit` cases."""
+def hunt(target: str, kind: FindingKind, runner: Runner, seed: int, limit: int) -> Iterator[tuple[int, Case]]:
+    """Yield index and case of each violation of `kind` within `limit` cases."""
     pair = pair_on(target)
     for index, (case, reference) in enumerate(trail(seed).cases(limit)):
         verdict = judged(case, reference, pair, runner)
         if isinstance(verdict, Violated) and verdict.evidence.kind == kind:
-            return index, case
-    return None
+            yield index, case
 
 
 def blame(target: str, case: Case, runner: Runner) -> tuple[str, ...]:

@@ -34,5 +34,5 @@ class Knobs:
     zero_size: float = 0.004
     inner_outputs: float = 0.08
     feeds: int = 1
-    variants: int = 2
+    variants: int = 3
     share: float = 1.0

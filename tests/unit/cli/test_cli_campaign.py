@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import ExecutionError
+from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.main import program
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case
 from miscompile.core.events import Found, Notice, Progress, Quarantined
 from miscompile.core.finding import Finding, Property, Signature

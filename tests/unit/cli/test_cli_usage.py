@@ -13,7 +13,6 @@ from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.main import VERBS, program
-from miscompile.campaign.plan import Plan
 from miscompile.findings.store import Store
 
 
