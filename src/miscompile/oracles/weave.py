@@ -21,9 +21,9 @@ ULPS = 8
 
 _STRUCTURAL = {
     ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
-    ("Range", 2),
+    ("Range", 2), ("Pow", 1),
 }  # fmt: skip
-"""Float operands that decide shapes: noise there would change the program, not its rounding."""
+"""Float operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
 
 
 @dataclass(frozen=True, slots=True)

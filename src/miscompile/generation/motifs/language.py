@@ -5,7 +5,7 @@
     w = weight(N, M, lo=0.1, hi=2)      a new constant; sizes are names bound by values, or numbers
     d = Div(x, 1.4142135)               a call; numbers become scalar constants of the motif's dtype
     y = ReduceMean(d, axes=(-1,))       keywords are attributes (axes become an input where the opset says so)
-    z = Reshape(y, ints(0, -1))         int64 constants; `_` leaves an optional input out
+    z = Reshape(y, ints(0, -1))         int64 constants; `_` leaves an optional input out, `index(0)` has no rank
     o = Add(z, full(1, N))              a constant filled with one number
     dtypes("float32", "float16")        dtypes to choose from (default: all floats); `T` names the chosen one
 
@@ -58,9 +58,10 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Ints:
-    """A constant vector of int64; names are bound sizes."""
+    """A constant vector of int64, or with `scalar` a single number without rank; names are bound sizes."""
 
     values: tuple[Size, ...]
+    scalar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ def _argument(node: ast.expr) -> Argument:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "ints":
             return Ints(tuple(map(_size, node.args)))
+        if node.func.id == "index":
+            return Ints((_size(node.args[0]),), scalar=True)
         if node.func.id == "full":
             return Full(_number(node.args[0]), tuple(map(_size, node.args[1:])))
         raise ValueError(f"'{node.func.id}' cannot stand as an argument; write it on its own line")

@@ -298,8 +298,9 @@ class _Gardener:
             case Full(value, sizes):
                 shape = tuple([self._size(size) for size in sizes])
                 return self._fixed(_filled(self._mutated(value), shape, self.literal))
-            case Ints(values):
+            case Ints(values, scalar):
                 numbers = np.asarray([self._size(value) for value in values], np.int64)
+                numbers = numbers.reshape(()) if scalar else numbers
                 return self._fixed(Tensor("int64", numbers))
 
     def _mutated(self, value: float) -> float:

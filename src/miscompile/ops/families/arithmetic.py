@@ -5,13 +5,15 @@ are undefined and kept out by the range of the denominator.
 """
 
 import math
+from dataclasses import replace
 
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is_float
+from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import Span, binary, corners, hull, of_facts, pair, reach, several
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.spec import BoundsOf, Call, OpSpec, Site
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
 
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
@@ -28,6 +30,15 @@ def _subtract(a: Facts, b: Facts) -> Bounds:
 
 def _multiply(a: Facts, b: Facts) -> Bounds:
     return hull(corners(lambda x, y: x * y, a, b), integral=a.integral and b.integral)
+
+
+def _product_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
+    """Bounds of a product; a value times itself is not negative."""
+    a, b = call.facts(0), call.facts(1)
+    if call.operand(0).name != call.operand(1).name:
+        return (_multiply(a, b),)
+    least = 0.0 if a.lo <= 0 <= a.hi else min(abs(a.lo), abs(a.hi)) ** 2
+    return (Bounds(least, a.magnitude**2, a.integral),)
 
 
 def truncated(a: float, b: float) -> int:
@@ -113,13 +124,22 @@ def _sample_pow(site: Site) -> Call:
 
 
 def _pow_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Extremes stand at corners of |base| and exponent; a base below zero may give either sign."""
+    """Extremes stand at corners of |base| and exponent; a base below zero may give either sign, but no even power."""
     base, exponent = call.facts(0), call.facts(1)
+    even = _whole_exponents(call.operand(1), multiple=2)
     smallest = 0.0 if base.lo <= 0 <= base.hi else min(abs(base.lo), abs(base.hi))
     sizes = corners(math.pow, Facts(smallest, base.magnitude), exponent)
     if smallest == 0 and exponent.lo <= 0 <= exponent.hi:
         sizes.append(1.0)
-    return (hull([*sizes, *(-size for size in sizes)] if base.lo < 0 else sizes),)
+    return (hull([*sizes, *(-size for size in sizes)] if base.lo < 0 and not even else sizes),)
+
+
+def _whole_exponents(exponent: Operand, multiple: int = 1) -> bool:
+    """Tell whether all exponents are known and multiples of `multiple`, so that a base may be negative."""
+    if exponent.value is None:
+        return False
+    numbers = Tensor(exponent.dtype, exponent.value).numbers()
+    return bool((numbers % multiple == 0).all())
 
 
 def _pow_defined(call: Call) -> bool:
@@ -129,7 +149,7 @@ def _pow_defined(call: Call) -> bool:
     if base.facts.lo > 0:
         return True
     nonzero = base.facts.hi < 0 or exponent.facts.lo >= 0
-    return nonzero and not is_float(exponent.dtype)
+    return nonzero and (not is_float(exponent.dtype) or _whole_exponents(exponent))
 
 
 def _sample_prelu(site: Site) -> Call:
@@ -189,7 +209,7 @@ def _mean_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...
 SPECS = (
     binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY),
     binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY),
-    binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY),
+    replace(binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds),
     OpSpec("Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast"),
     OpSpec("Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined, shapes="broadcast"),
     OpSpec(

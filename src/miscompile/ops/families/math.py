@@ -62,7 +62,7 @@ def _cosh(x: Facts) -> Bounds:
 SPECS = (
     unary("Abs", _absolute, dtypes=NUMBERS, exactness=_MOVES),
     unary("Neg", lambda x: Bounds(-x.hi, -x.lo, x.integral), dtypes=FLOATS + SIGNED, exactness=_MOVES),
-    unary("Exp", monotone(math.exp), domain=(-16, 6)),
+    unary("Exp", monotone(math.exp), domain=(-16, 10)),
     unary("Log", monotone(math.log), domain=(1e-3, math.inf)),
     unary("Sqrt", monotone(math.sqrt), domain=(0, math.inf), exactness=Exactness.ROUNDS),
     unary("Reciprocal", lambda x: Bounds(1 / x.hi, 1 / x.lo), domain=(1e-2, math.inf), exactness=Exactness.ROUNDS),
