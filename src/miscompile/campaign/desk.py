@@ -88,7 +88,7 @@ class Desk:
         """Let the finding in hand be finished soon, leave the others, and end the thread."""
         self._closing.set()
         self._todo.put(None)
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=10)
 
     def _serve(self) -> None:
         with make_pool(self._plan) as pool:

@@ -78,7 +78,7 @@ class Store:
             raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
         lock = _take_lock(path) if create else None
         try:
-            connection = _connect(database)
+            connection = _connect(database, migrate=create)
             store = cls(path, connection, lock)
             if create:
                 folder.recover(path)
@@ -302,7 +302,7 @@ def _take_lock(path: Path) -> IO[bytes]:
     return lock
 
 
-def _connect(database: Path) -> sqlite3.Connection:
+def _connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
     with _guarded(database):
         connection = sqlite3.connect(database, timeout=30.0)
         try:
@@ -311,21 +311,28 @@ def _connect(database: Path) -> sqlite3.Connection:
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise sqlite3.DatabaseError(problem)
-            _migrate(database, connection)
+            _migrate(database, connection, wanted=migrate)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def _migrate(database: Path, connection: sqlite3.Connection) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
-    version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
+def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) -> None:
+    """Bring the schema up to date; one who only looks (not `wanted`) changes nothing and needs a finished schema."""
+    if wanted:
+        connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    version = 0
+    if "migration" in tables:
+        version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
     if version > VERSION:
         raise StoreError(
             f"{database} has schema version {version}, this miscompile knows {VERSION}; "
             "use the newer miscompile that wrote it or choose another --out"
         )
+    if version < VERSION and not wanted:
+        raise StoreError(f"{database} is being made, or is of an older version; `miscompile fuzz --resume` updates it")
     for number in range(version, VERSION):
         step = f"BEGIN; {MIGRATIONS[number]} INSERT INTO migration VALUES ({number + 1}); COMMIT;"
         connection.executescript(step)

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import ModelError
 from miscompile.core.case import Port
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
+from miscompile.graph.inline import inline
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, ValueType
 from miscompile.graph.typing import value_types
 
@@ -55,10 +57,15 @@ class Noise:
 def instrument(model: Model) -> tuple[Model, list[Noise]]:
     """Return `model` with noise on every float use and output, and the noises, which are its last inputs.
 
-    Raises ModelError when the model cannot be typed.
+    Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies (If, Loop,
+    Scan): what happens in there would go without noise, and rounding would look like a bug.
     """
+    if model.functions:
+        model = inline(model)
+    if any(True for node in model.graph.nodes for _ in node.subgraphs()):
+        raise ModelError("bodies carry no noise")
     weaver = _Weaver(value_types(model))
-    graph = weaver.graph(model.graph, {}, outermost=True)
+    graph = weaver.graph(model.graph)
     inputs = tuple(
         ValueInfo(noise.port.name, TensorType(noise.port.dtype, noise.port.shape)) for noise in weaver.noises
     )
@@ -73,52 +80,49 @@ class _Weaver:
         self._types = types
         self._fresh = 0
 
-    def graph(self, graph: Graph, outer: Mapping[str, ValueType], *, outermost: bool) -> Graph:
-        known = {**outer, **(self._types if outermost else _declared(graph))}
+    def graph(self, graph: Graph) -> Graph:
         nodes: list[Node] = []
         for node in graph.nodes:
-            nodes += self._node(node, known, noise=outermost)
-        if not outermost:
-            return replace(graph, nodes=tuple(nodes))
+            nodes += self._node(node)
         given = {info.name for info in graph.inputs} | set(graph.initializers)
         noised = {
-            info.name: self._use(info.name, known, nodes) for info in graph.outputs if info.name not in given
+            info.name: self._use(info.name, nodes) for info in graph.outputs if info.name not in given
         }  # an input or constant that is an output carries no rounding
         return _with_outputs(graph, nodes, noised)
 
-    def _node(self, node: Node, known: Mapping[str, ValueType], *, noise: bool) -> list[Node]:
+    def _node(self, node: Node) -> list[Node]:
         before: list[Node] = []
         inputs = [
-            self._use(name, known, before) if noise and (node.op, place) not in _STRUCTURAL else name
+            name if (node.op, place) in _STRUCTURAL else self._use(name, before)
             for place, name in enumerate(node.inputs)
         ]
-        if noise and node.op == "QuantizeLinear" and not node.domain:
-            inputs[0] = self._jitter(inputs[0], node, known, before)
+        if node.op == "QuantizeLinear" and not node.domain:
+            inputs[0] = self._jitter(inputs[0], node, before)
         return [*before, replace(node, inputs=tuple(inputs))]
 
-    def _jitter(self, noised: str, node: Node, known: Mapping[str, ValueType], before: list[Node]) -> str:
+    def _jitter(self, noised: str, node: Node, before: list[Node]) -> str:
         """Move what `node` quantises by up to three quarters of a step; only for one scale a tensor."""
-        data, scale = known.get(node.inputs[0]), known.get(node.inputs[1])
+        data, scale = self._types.get(node.inputs[0]), self._types.get(node.inputs[1])
         if not isinstance(data, TensorType) or not _is_static(data) or not isinstance(scale, TensorType):
             return noised
         if data.dtype != scale.dtype or data.dtype == "bfloat16" or scale.shape not in ((), (1,)):
             return noised
         self._fresh += 1
-        port = Port(f"jitter_{self._fresh}", data.dtype, data.shape)
+        port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, data.shape)
         self.noises.append(Noise(port, 0.0, 0.75))
-        part, result = f"jitter_part_{self._fresh}", f"jittered_{self._fresh}"
+        part, result = f"miscompile_part_{self._fresh}", f"miscompile_jittered_{self._fresh}"
         before += [Node("Mul", (port.name, node.inputs[1]), (part,)), Node("Add", (noised, part), (result,))]
         return result
 
-    def _use(self, name: str, known: Mapping[str, ValueType], before: list[Node]) -> str:
-        kind = known.get(name)
+    def _use(self, name: str, before: list[Node]) -> str:
+        kind = self._types.get(name)
         if not isinstance(kind, TensorType) or not is_float(kind.dtype):
             return name
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
-        port = Port(f"noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
+        port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
         self.noises.append(Noise(port, 1.0, ULPS * DTYPES[kind.dtype].eps))
-        result = f"noised_{self._fresh}"
+        result = f"miscompile_noised_{self._fresh}"
         before += _product(name, port, result, kind.dtype)
         return result
 
@@ -134,17 +138,12 @@ def _product(name: str, port: Port, result: str, dtype: str) -> list[Node]:
     ]
 
 
-def _declared(graph: Graph) -> dict[str, ValueType]:
-    found = {info.name: info.type for info in graph.inputs + graph.outputs if info.type is not None}
-    return {**found, **graph.types}
-
-
 def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) -> Graph:
     """Give the noised outputs their old names, and what bore those names before a new one."""
     rename: dict[str, str] = {}
     for name, result in noised.items():
         if result != name:
-            rename[name] = f"{name}_clean"
+            rename[name] = f"miscompile_clean_{name}"
             rename[result] = name
     return replace(graph, nodes=tuple(_rename(node, rename) for node in nodes))
 
@@ -152,19 +151,7 @@ def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) ->
 def _rename(node: Node, names: Mapping[str, str]) -> Node:
     inputs = tuple(names.get(name, name) for name in node.inputs)
     outputs = tuple(names.get(name, name) for name in node.outputs)
-    if not any(True for _ in node.subgraphs()):
-        return replace(node, inputs=inputs, outputs=outputs)
-    changed = {
-        key: replace(attribute, value=_rename_graph(attribute.value, names)) if attribute.kind == "graph" else attribute
-        for key, attribute in node.attributes.items()
-    }
-    return replace(node, inputs=inputs, outputs=outputs, attributes=changed)
-
-
-def _rename_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
-    own = {info.name for info in graph.inputs} | {name for node in graph.nodes for name in node.outputs}
-    outer = {old: new for old, new in names.items() if old not in own}
-    return replace(graph, nodes=tuple(_rename(node, outer) for node in graph.nodes))
+    return replace(node, inputs=inputs, outputs=outputs)
 
 
 def _is_static(kind: TensorType) -> bool:
