@@ -1,6 +1,7 @@
 """The tensor that crosses borders: an element type by name, and numpy storage."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def to_bfloat16(array: Array) -> Array:
     return np.where(np.isnan(np.asarray(array, np.float32)), quiet_nan, rounded).astype(np.uint16).reshape(array.shape)
 
 
+@cache
 def numpy_name(dtype: "np.dtype[Any]") -> str:
-    """Return the ONNX name of a numpy type; object and text types are `string`."""
+    """Return the ONNX name of a numpy type; object and text types are `string`. Cached: numpy makes names slowly."""
     return "string" if dtype.kind in "OUS" else dtype.name

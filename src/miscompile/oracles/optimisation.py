@@ -21,7 +21,7 @@ class Optimisation:
 
     target: str
     passes: tuple[str, ...] = ()
-    subset_chance: float = 0.15
+    subset_chance: float = 0.25
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
 

@@ -91,9 +91,12 @@ class OnnxSession:
         return tuple(None if not result.has_value() else _from_value(result) for result in results)
 
 
+_PLAIN = frozenset(name for name, info in DTYPES.items() if info.storage.name == name or name == "string")
+"""Element types that numpy itself has."""
+
+
 def _plain(dtype: str) -> bool:
-    """Tell whether numpy itself has this element type."""
-    return DTYPES[dtype].storage.name == dtype or dtype == "string"
+    return dtype in _PLAIN
 
 
 def _wrap(array: "np.ndarray[Any, Any]") -> Tensor:
