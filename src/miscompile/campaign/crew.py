@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import ExecutionError
-from miscompile.campaign.lane import Orders
+from miscompile.campaign.lane import AHEAD, Orders
 
 MOST_RESTARTS = 20
-"""Deaths of one lane after which the campaign gives it up."""
+"""Deaths of one lane in a row, without a test in between, after which the campaign gives it up."""
 
 Message = dict[str, Any]
 
@@ -65,6 +65,8 @@ class Crew:
             for line in lines:
                 message = json.loads(line)
                 if "next" in message:
+                    if message["next"] > member.orders.first:
+                        member.restarts = 0
                     member.orders = replace(member.orders, first=message["next"])
                 if "quarantine" in message:
                     disabled = sorted({*member.orders.disabled, *message["quarantine"]})
@@ -101,8 +103,12 @@ class Crew:
         member.restarts += 1
         if member.restarts > MOST_RESTARTS:
             member.done = True
-            raise ExecutionError(f"lane {member.orders.lane} keeps dying (status {code}); {self.log} says more")
+            if not self.working:
+                raise ExecutionError(f"all lanes keep dying (status {code}); {self.log} says more")
+            yield {"notice": f"lane {member.orders.lane} keeps dying (status {code}) and is given up; see {self.log}"}
+            return
         member.buffer = b""
+        member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)  # past what may have killed it
         member.process = self._spawn(member.orders)
         yield {"notice": f"lane {member.orders.lane} died (status {code}) and was restarted; see {self.log}"}
 

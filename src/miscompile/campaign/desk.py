@@ -69,6 +69,11 @@ class Desk:
         """Number of findings that were submitted and not collected."""
         return self._open
 
+    @property
+    def alive(self) -> bool:
+        """Tell whether the thread is at work."""
+        return self._thread.is_alive()
+
     def submit(self, stored: Stored) -> None:
         """Queue a finding."""
         self._open += 1
@@ -99,7 +104,10 @@ class Desk:
         try:
             deadline = time.monotonic() + REDUCTION_SECONDS
             expired = lambda: self._closing.is_set() or time.monotonic() > deadline  # noqa: E731
-            return triage(stored, self._plan, pool, Budget(expired=expired))
+            answer = triage(stored, self._plan, pool, Budget(expired=expired))
+            if self._closing.is_set() and answer.stored.status == "unconfirmed":
+                return Answer(stored)  # it was cut short, so it stays pending
+            return answer
         except Exception as error:  # noqa: BLE001 - one finding that defeats triage must not end the others
             problem = f"triage of {stored.finding.identifier} failed: {type(error).__name__}: {error}"
             return Answer(stored, problem=problem)  # it stays pending, for `reduce` or a resumed campaign

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
-from miscompile.base.errors import MiscompileError, UsageError
+from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
 from miscompile.base.rng import stream
 from miscompile.campaign.plan import Plan, plan_from
 from miscompile.campaign.suspicion import Detective, to_quarantine, to_stored
@@ -108,11 +108,23 @@ class Lane:
         while not _told_to_stop() and (quota is None or self._next < quota or self._ahead):
             while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
                 self._submit()
-            if self._ahead:
-                self._settle(self._ahead.popleft())
+            self._settle_next()
             if time.monotonic() - self._reported > _REPORT_EVERY:
                 self._report()
+        while self._ahead:
+            self._settle_next()
         self._report()
+
+    def _settle_next(self) -> None:
+        """Judge the oldest case that is out. A case that our own machinery cannot handle costs itself only."""
+        if not self._ahead:
+            return
+        ahead = self._ahead.popleft()
+        try:
+            self._settle(ahead)
+        except (ModelError, RejectedDraft) as error:
+            self.counters["failed cases"] += 1
+            print(f"case {ahead.index} cannot be handled: {error}", file=sys.stderr)
 
     def _submit(self) -> None:
         orders, index = self.orders, self._next
@@ -160,9 +172,7 @@ class Lane:
                 if note:
                     self.counters["mismatches_judged_benign"] += 1
             case Inconclusive(reason):
-                self.counters[
-                    {"unsupported": "unsupported", "rejected": "invalid"}.get(reason, f"undecided: {reason}")
-                ] += 1
+                self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
             case Violated():
                 self._pursue(ahead, verdict)
 
@@ -177,7 +187,8 @@ class Lane:
             self._say({"duplicate": asdict(charge.signature)})
             return
         stored = to_stored(charge.evidence, charge.signature, ahead.case, self.versions, test=ahead.index)
-        folder.save(self.plan.out, stored)
+        if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
+            folder.save(self.plan.out, stored)
         self._say({"finding": stored.finding.identifier})
         if self.plan.quarantine:
             self._quarantine(to_quarantine(charge.signature, self.about))

@@ -25,6 +25,9 @@ from miscompile.triage.bisect import expand
 
 _TURN = 0.1
 _SAVE_EVERY = 1.0
+_LONGEST_TRIAGE = 600.0
+"""Seconds that the examination of findings may go on after the tests have ended."""
+
 _PATIENCE = 60.0
 """Seconds that lanes get to finish what is ahead of them when the campaign ends."""
 
@@ -36,10 +39,11 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
     about = parse_target(plan.target).about
+    found = versions(about)
+    support = Support(open=True) if plan.model else probe_support(plan, listeners)
+    make_producer(plan, support)  # what cannot work is said before anything is written
     with Store.open(plan.out) as store:
-        _begin(store, plan, versions(about))
-        support = Support(open=True) if plan.model else probe_support(plan, listeners)
-        make_producer(plan, support)
+        _begin(store, plan, found)
         _Lead(plan, store, support, listeners).run()
 
 
@@ -95,6 +99,7 @@ class _Lead:
             ending = "done"
         except KeyboardInterrupt:
             ending = "interrupted"
+            _tell(self.listeners, Notice("stopping; what was found so far is kept"))
             self._drain()
             raise
         finally:
@@ -118,7 +123,8 @@ class _Lead:
     def _guilty(self) -> frozenset[str]:
         """Passes that earlier sessions of this campaign found guilty."""
         order = {name: place for place, name in enumerate(self.about.passes)}
-        last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in self.store.findings() if r.culprits]
+        found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
+        last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in found]
         return expand(last, self.about.twins)
 
     def _watch_lanes(self) -> None:
@@ -136,12 +142,17 @@ class _Lead:
                 return
 
     def _finish_triage(self) -> None:
+        """Wait for the findings that are still being examined; what takes too long stays pending."""
+        self.crew.kill()
+        until = time.monotonic() + _LONGEST_TRIAGE
         if self.desk.open:
             _tell(self.listeners, Notice(f"reducing {self.desk.open} more findings; Ctrl-C leaves them for --resume"))
-        while self.desk.open:
+        while self.desk.open and self.desk.alive and time.monotonic() < until:
             self._settle(self.desk.collect())
             self._show()
             time.sleep(_TURN)
+        if self.desk.open:
+            _tell(self.listeners, Notice(f"{self.desk.open} findings are left for --resume"))
 
     def _drain(self) -> None:
         """After an interrupt: let the lanes say what they know, for a moment."""
@@ -169,6 +180,8 @@ class _Lead:
             raise ExecutionError(message["failure"])
 
     def _new_finding(self, identifier: str) -> None:
+        if self.store.knows(identifier):
+            return  # the same case again
         stored = folder.load(self.plan.out, identifier)
         fresh = not self.store.duplicate(stored.finding.property.signature)
         if fresh and self.store.add_pending(stored):

@@ -4,6 +4,7 @@ Everything here runs synchronously in the lane, so that what a lane does next de
 timing. Reduction is left to the lead's triage desk.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,15 +27,17 @@ from miscompile.triage.bisect import culprits, expand
 from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.signature import signature_of
 
+MOST_SIGHTINGS = 3
+"""Findings of one signature that a lane hands over."""
+
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane hands over; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A violation that repeats: its signature so far, and the passes that suffice for it."""
+    """A violation that repeats, and its signature so far: the passes that suffice for it are named there."""
 
-    pair: BuildPair
     evidence: Evidence
     signature: Signature
 
@@ -47,14 +50,14 @@ class Detective:
     pool: LocalPool
     rule: Rule
     seed: int
-    known: set[Signature] = field(default_factory=set)
+    known: Counter[Signature] = field(default_factory=Counter)
     unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def investigate(self, case: Case, evidence: Evidence) -> Charge | None:
         """Return the charge, None when the violation does not repeat in fresh processes."""
         pair = pair_of(evidence, self.rule)
         first = self._again(case, pair)
-        if first is None or not isinstance(first.verdict, Violated):
+        if not isinstance(first.verdict, Violated):
             return None
         found = first.verdict.evidence
         outcome = first.faulty
@@ -65,20 +68,23 @@ class Detective:
         guilty = culprits(
             case, pair, self.pool, self.about.passes, self.about.twins, stream(self.seed, "bisect", case.program.digest)
         )
-        return Charge(pair, found, signature_of(found, outcome, guilty, model_of(case)))
+        return Charge(found, signature_of(found, outcome, guilty, model_of(case)))
 
     def is_new(self, signature: Signature) -> bool:
-        """Tell whether this lane has not handed over such a finding yet, and remember it."""
-        if signature in self.known:
+        """Tell whether this lane has not handed over such a finding often enough yet, and remember it.
+
+        The first sightings may come to nothing when they are triaged; the lead knows which of them are duplicates.
+        """
+        self.known[signature] += 1
+        if self.known[signature] > MOST_SIGHTINGS:
             return False
-        self.known.add(signature)
-        if signature.culprits or signature.kind == "exception":
+        if signature.culprits or signature.kind in ("exception", "shape", "dtype"):
             return True
         place = (signature.kind, signature.stage)
         self.unattributed[place] = self.unattributed.get(place, 0) + 1
         return self.unattributed[place] <= MOST_UNATTRIBUTED
 
-    def _again(self, case: Case, pair: BuildPair) -> Examination | None:
+    def _again(self, case: Case, pair: BuildPair) -> Examination:
         self.pool.fresh()
         return examine_fully(case, pair, self.pool, stream(self.seed, "confirm"))
 

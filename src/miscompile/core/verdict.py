@@ -22,8 +22,8 @@ class Holds:
 class Evidence:
     """Why a property is violated.
 
-    `message` is one line for people; `rule` the comparison that decided (`bits`, `exact`, `monte-carlo`,
-    `fixed`, `status`, `declared`); `build` the run that is at fault, `reference` the one it was held against (None:
+    `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
+    `fixed`, `status`, `declared`); `faulty` the run that is at fault, `reference` the one it was held against (None:
     no build is right); `output` the name of the first bad output, if there is one; `details` JSON values for the
     report.
     """

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -86,7 +87,7 @@ def save(out: Path, stored: Stored) -> Path:
     It is on disk when this returns. Raises StoreError when the place cannot be written.
     """
     final = place(out, stored.finding.identifier)
-    fresh = final.with_name(f".new-{final.name}")
+    fresh = final.with_name(f".new-{final.name}-{os.getpid()}-{threading.get_native_id()}")
     aside = final.with_name(f".old-{final.name}")
     with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)

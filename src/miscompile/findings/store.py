@@ -162,6 +162,12 @@ class Store:
         """Return the findings that nobody has examined yet, for a resumed campaign to take up."""
         return self.findings("pending")
 
+    def knows(self, identifier: str) -> bool:
+        """Tell whether a finding of that identifier is in the index."""
+        with self._change() as change:
+            found = change.execute("SELECT 1 FROM finding WHERE identifier = ?", (identifier,)).fetchone()
+        return found is not None
+
     def load(self, identifier: str) -> Stored:
         """Read one finding from its folder. Raises StoreError when it is not there or damaged."""
         return folder.load(self.path, identifier)
@@ -214,7 +220,8 @@ class Store:
             return None
         with self._change() as change:
             row = change.execute(
-                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1", (_plain(str(signature)),)
+                "SELECT identifier FROM finding WHERE signature = ? AND settled = 1 AND status != 'unconfirmed'",
+                (_plain(str(signature)),),
             ).fetchone()
         return row and str(row[0])
 

@@ -55,7 +55,7 @@ def draw_setting(scope: Scope, flip: float) -> Setting:
     frozen = {name: _tensor(scope, name) for name in scope.inputs if scope.uses[name] and rng.random() < flip}
     wanted = {name for name in sorted(scope.drawn) if rng.random() < flip}
     for node in scope.nodes if wanted else ():
-        if node.inputs and node.op not in _OPEN_TO_INPUTS and specs()[node.op].shapes is None:
+        if node.inputs and node.op not in _OPEN_TO_INPUTS and specs()[node.op].shapes == "inferred":
             wanted.difference_update(node.inputs)
     return Setting(frozen, frozenset(wanted))
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from miscompile.base.errors import SpecError
+
 Guidance = Literal["steer", "gate", "off"]
 """steer: prefer what was used least; gate: a node enters only if it adds coverage; off: uniform."""
 
@@ -36,3 +38,12 @@ class Knobs:
     feeds: int = 1
     variants: int = 3
     share: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for values that leave nothing to generate."""
+        if self.nodes < 1 or self.variants < 1 or self.feeds < 1 or self.max_dim < 1 or self.max_elements < 1:
+            raise SpecError("nodes, variants, feeds, max_dim and max_elements must be at least 1")
+        if self.max_rank < 0 or self.share <= 0:
+            raise SpecError("max_rank must not be negative, and share must be more than 0")
+        if not all(0 <= chance <= 1 for chance in (self.motifs, self.noops, self.integral, self.full, self.zero_size)):
+            raise SpecError("motifs, noops, integral, full and zero_size are probabilities: numbers from 0 to 1")

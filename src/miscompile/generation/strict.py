@@ -8,6 +8,7 @@ element defined.
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +29,9 @@ from miscompile.ops.registry import dtypes_of, specs
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
+
+_MOST_DRAFTS = 2000
+"""Drafts in a row that come to nothing, after which the options are taken to be the reason."""
 
 _VARIANT_INNER = 0.2
 _VARIANT_FLIP = 0.3
@@ -65,12 +69,12 @@ class Strict:
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
-        while not self._waiting:
-            try:
+        for _ in range(_MOST_DRAFTS):
+            if self._waiting:
+                return self._waiting.popleft()
+            with suppress(RejectedDraft):
                 self._waiting.extend(self._draft(rng))
-            except RejectedDraft:
-                continue
-        return self._waiting.popleft()
+        raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
         """Take no notice: the coverages speak of graphs, not of outcomes."""

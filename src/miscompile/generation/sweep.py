@@ -28,6 +28,7 @@ from miscompile.ops.values import Style
 
 _DRAFTS = 3
 _PATIENCE = 40
+_MOST_TURNS = 2000
 _CONSTANTS = (0.0, 0.15, 0.5, 1.0)
 _PINNED = (0.0, 0.0, 0.3, 1.0)
 
@@ -99,13 +100,14 @@ class Sweep:
 
     def propose(self, rng: random.Random) -> Case:
         """Return the next case: the operator and dtype with the fewest cases, in its newest form drawn."""
-        while True:
+        for _ in range(_MOST_TURNS):
             cases, _, op, dtype = heapq.heappop(self._queue)
             single = self._newest(rng, op, dtype)
             penalty = 1 if single is not None else _PATIENCE
             heapq.heappush(self._queue, (cases + penalty, next(self._order), op, dtype))
             if single is not None:
                 return single.case(self.spec, self.knobs.feeds)
+        raise UsageError("no operator can be drawn under these options; allow more with --ops, --dtypes, --max-rank")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
         """Take no notice: order follows from what was made."""

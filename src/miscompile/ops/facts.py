@@ -79,11 +79,11 @@ def measure(value: Array | Tensor) -> Facts:
     """Return the facts of a known constant. NaN and infinities give infinite bounds."""
     numbers = value.numbers() if isinstance(value, Tensor) else value
     if numbers.size == 0 or numbers.dtype.kind in "OUSc":
-        return _NOTHING
+        return _NOTHING if numbers.size == 0 else _ANYTHING
     if numbers.size <= _FEW:  # Python is faster than numpy on the few elements of most constants
         elements = numbers.ravel().tolist()
         lo, hi = float(min(elements)), float(max(elements))
-        finite = math.isfinite(math.fsum(elements)) if numbers.dtype.kind == "f" else True
+        finite = all(map(math.isfinite, elements)) if numbers.dtype.kind == "f" else True
         integral = numbers.dtype.kind != "f" or (finite and all(map(float.is_integer, elements)))
     else:
         lo, hi = float(numbers.min()), float(numbers.max())
@@ -94,6 +94,8 @@ def measure(value: Array | Tensor) -> Facts:
 
 _FEW = 16
 _NOTHING = Facts(0, 0, integral=True, exact=True)
+_ANYTHING = Facts(-math.inf, math.inf, integral=False, exact=True)
+"""Of strings and complex numbers nothing is claimed but that they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,6 @@ def _settle_integer(dtype: str, bounds: Bounds, *, exact: bool) -> Facts:
     if dtype in _WRAPPING:
         if lo < info.low or hi > info.high:
             lo, hi = int(info.low), int(info.high)
-    elif max(abs(lo), abs(hi), bounds.partial) > LIMITS[dtype]:
+    elif not max(abs(lo), abs(hi), bounds.partial) <= LIMITS.get(dtype, 0):
         raise RejectedDraft(f"a {dtype} value could reach {max(abs(lo), abs(hi)):g}")
     return Facts(lo, hi, integral=True, exact=exact)

@@ -9,7 +9,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.core.case import Dim, Port
 from miscompile.core.outcome import Values
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 
 MismatchKind = Literal["missing", "dtype", "shape", "wrong"]
 
@@ -91,13 +91,23 @@ def _equal_numbers(expected: Tensor, actual: Tensor) -> bool:
 
 
 def difference(expected: Tensor, actual: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
-    """Return |expected - actual| elementwise in double precision; NaN against a number counts as infinite."""
-    left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+    """Return |expected - actual| elementwise as doubles; NaN against a number counts as infinite."""
+    if expected.numbers().dtype.kind in "iu":
+        return _integer_difference(expected.numbers(), actual.numbers())
     with np.errstate(invalid="ignore", over="ignore"):
+        left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
         gap = np.asarray(np.abs(left - right))
     gap[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
     gap[np.isnan(gap)] = np.inf
     return np.asarray(gap)
+
+
+def _integer_difference(left: Array, right: Array) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+    """Large 64-bit integers lie closer together than doubles do, so they are subtracted as what they are."""
+    unsigned = np.dtype(f"u{left.dtype.itemsize}")
+    with np.errstate(over="ignore"):
+        gap = np.where(left > right, left - right, right - left)
+    return np.asarray(gap.astype(unsigned).astype(np.float64))
 
 
 def describe_difference(expected: Tensor, actual: Tensor) -> str:
@@ -119,7 +129,8 @@ def within_ulps(expected: Tensor, actual: Tensor, own: float, largest: float = 0
     eps = DTYPES[expected.dtype].eps
     if not eps:
         return False
-    left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
     size = np.abs(left)
     allowed = np.maximum(own * eps * size, largest * eps * np.max(size, initial=0.0, where=np.isfinite(size)))
     with np.errstate(invalid="ignore"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 
 
@@ -42,9 +42,10 @@ class Optimisation:
                 continue
             chosen = [0, place, *noise[:1]]
             verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule)
-            if isinstance(verdict, Violated | Needs | Inconclusive):
+            if isinstance(verdict, Violated | Needs):
                 return verdict
-            last = verdict if not isinstance(last, Holds) or verdict != Holds() else last
+            if last == Holds():
+                last = verdict
         return last
 
 

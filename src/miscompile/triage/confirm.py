@@ -43,6 +43,7 @@ def run_script(path: Path, python: str = sys.executable, seconds: float = 60) ->
             timeout=seconds,
             check=False,
             stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired as stopped:
         out, err = _text(stopped.stdout), _text(stopped.stderr)

@@ -42,7 +42,13 @@ def accepts(case: Case, seconds: float = 30.0, memory: int = 2 << 30, child: str
         command = [sys.executable, "-m", child, place, str(memory)]
         try:
             done = subprocess.run(
-                command, capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL, cwd=place
+                command,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd=place,
             )
         except subprocess.TimeoutExpired:
             return Referee("silent", f"onnx's reference evaluator takes more than {seconds:g} s")

@@ -134,6 +134,8 @@ def signature_of(
     target = re.split(r"[{=]", evidence.faulty.target, maxsplit=1)[0].strip()
     guilty = tuple(sorted(culprits))
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
+    if evidence.kind == "death" and not guilty and model is not None:
+        text = f"{text} of {_chain(model)}"  # a signal alone says nothing of which kernel died
     return Signature(target, evidence.kind, symptom.stage, guilty, text)
 
 
@@ -146,9 +148,12 @@ def same_bug(a: Signature, b: Signature) -> bool:
 
 def form_of(model: Model) -> str:
     """Return `Op>Op>Op:fingerprint`, the canonical form of a graph without values and sizes."""
+    return f"{_chain(model)}:{fingerprint(model, values=False, shapes=False)}"
+
+
+def _chain(model: Model) -> str:
     operators = [node.op for node in model.graph.nodes]
-    chain = ">".join(operators[:_CHAIN]) + (">.." if len(operators) > _CHAIN else "")
-    return f"{chain}:{fingerprint(model, values=False, shapes=False)}"
+    return ">".join(operators[:_CHAIN]) + (">.." if len(operators) > _CHAIN else "")
 
 
 def _form(evidence: Evidence, model: Model) -> str:
