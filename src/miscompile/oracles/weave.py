@@ -1,8 +1,10 @@
 """Weaving noise into a program: every float use, and every float output, is multiplied by an input of its own.
 
 Noise is per use, not per value (`Equal(x, x)` and `Floor(x / x)` must be free to flip), and per element (so that a
-cancelling sum shows how ill-conditioned it is). What is quantised moves by up to three quarters of a step as well,
-because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring step by design.
+cancelling sum shows how ill-conditioned it is). Functions that libraries approximate get absolute noise as well: a
+sigmoid of -20 may be 2e-9 or nothing at all, and a Ceil behind it 1 or 0. What is quantised moves by up to three
+quarters of a step, because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring
+step by design.
 """
 
 from collections.abc import Mapping
@@ -26,6 +28,13 @@ _STRUCTURAL = {
     ("Range", 2), ("Pow", 1),
 }  # fmt: skip
 """Float operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
+
+
+_APPROXIMATED = frozenset({
+    "Sigmoid", "Tanh", "Erf", "Softmax", "Sin", "Cos", "Gelu", "Elu", "Selu", "Celu", "Softplus", "Mish", "Swish",
+    "HardSigmoid", "HardSwish", "LogSoftmax", "LSTM", "GRU", "RNN",
+})  # fmt: skip
+"""Functions that libraries approximate to an absolute error: near zero their results have no correct digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,27 @@ class _Weaver:
         ]
         if node.op == "QuantizeLinear" and not node.domain:
             inputs[0] = self._jitter(inputs[0], node, before)
-        return [*before, replace(node, inputs=tuple(inputs))]
+        noised = replace(node, inputs=tuple(inputs))
+        if node.op not in _APPROXIMATED or node.domain:
+            return [*before, noised]
+        return [*before, *self._approximated(noised)]
+
+    def _approximated(self, node: Node) -> list[Node]:
+        """Move the results of `node` by a few units in the last place of one, whatever their size."""
+        after: list[Node] = []
+        raw = list(node.outputs)
+        for place, name in enumerate(node.outputs):
+            kind = self._types.get(name)
+            if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype == "bfloat16":
+                continue
+            if not _is_static(kind):
+                continue
+            self._fresh += 1
+            port = Port(f"miscompile_error_{self._fresh}", kind.dtype, kind.shape)
+            self.noises.append(Noise(port, 0.0, ULPS * DTYPES[kind.dtype].eps))
+            raw[place] = f"miscompile_raw_{self._fresh}"
+            after.append(Node("Add", (raw[place], port.name), (name,)))
+        return [replace(node, outputs=tuple(raw)), *after]
 
     def _jitter(self, noised: str, node: Node, before: list[Node]) -> str:
         """Move what `node` quantises by up to three quarters of a step; only for one scale a tensor."""

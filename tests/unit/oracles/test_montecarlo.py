@@ -172,6 +172,14 @@ def test_integers_and_structural_operands_get_none() -> None:
     assert sorted(set(noised_operands(twin))) == [("Dropout", 0), ("Resize", 0)]
 
 
+def test_an_approximated_function_may_vanish_before_a_ceil() -> None:
+    item = build([node("Sigmoid", "x", "s"), node("Ceil", "s", "y")], {"x": full([-20.0, 1.0, 2.0])}, {"y": F32})
+    here, gone = Values(((full([1.0, 1.0, 1.0]),),)), Values(((full([0.0, 1.0, 1.0]),),))
+    weighed = judge_noise(here, gone, evaluate(noisy(item, 0)))
+    assert weighed is not None
+    assert weighed.ratio <= THRESHOLD
+
+
 def test_an_input_that_is_an_output_stays_what_it_is() -> None:
     item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32, "x": F32})
     twin = noisy(item, 0)
