@@ -8,7 +8,7 @@ from pathlib import Path
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
-from miscompile.campaign.desk import triage
+from miscompile.campaign.clerk import triage
 from miscompile.campaign.lead import probe_support
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.suspicion import stored_pair

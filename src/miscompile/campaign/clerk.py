@@ -1,0 +1,186 @@
+"""The clerk: a child process of the lead that turns a pending finding into a reduced, attributed, confirmed one.
+
+Run as `python -m miscompile.campaign.clerk`. Reduction puts thousands of odd programs through onnx's checker and
+inference, which are C++ and may abort, so it must not happen in the lead. The first line on standard input is the
+plan, every further one the identifier of a finding in OUT/desk; for each, one JSON line comes back, and the
+finding's new state lies in OUT/desk.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from miscompile.base.rng import stream
+from miscompile.campaign.desk import Answer, desk_folder
+from miscompile.campaign.plan import Plan, plan_from
+from miscompile.campaign.suspicion import model_of, node_count, stored_pair, to_stored
+from miscompile.campaign.wiring import make_pool, reprogram
+from miscompile.core.case import Case
+from miscompile.core.finding import Finding, Property
+from miscompile.core.run import Build
+from miscompile.core.verdict import Evidence, Violated
+from miscompile.execution.limits import die_with_parent
+from miscompile.execution.pool import LocalPool
+from miscompile.findings import folder
+from miscompile.findings.encode import evidence_facts
+from miscompile.findings.folder import Status, Stored
+from miscompile.graph.read import read
+from miscompile.oracles.pair import BuildPair
+from miscompile.targets.about import About
+from miscompile.targets.known import known
+from miscompile.targets.registry import parse_target
+from miscompile.triage.bisect import culprits, expand, only
+from miscompile.triage.confirm import confirm, confirmed
+from miscompile.triage.examine import examine_fully
+from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
+from miscompile.triage.referee import accepts
+from miscompile.triage.script import write_script
+from miscompile.triage.signature import signature_of
+
+REDUCTION_SECONDS = 20.0
+"""What the reduction of one finding may take, unless the user asks for more."""
+
+
+def triage(stored: Stored, plan: Plan, pool: LocalPool, budget: Budget) -> Answer:
+    """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again."""
+    work = _Triage(stored, plan, pool)
+    return Answer(work.conclude(budget), work.slips)
+
+
+def _asks_referee(evidence: Evidence) -> bool:
+    """An error or a type that no build of the target is better at may be the fault of the model."""
+    return evidence.reference is None and evidence.kind in ("exception", "shape", "dtype")
+
+
+class _Triage:
+    """One finding on the desk."""
+
+    def __init__(self, stored: Stored, plan: Plan, pool: LocalPool) -> None:
+        self.stored, self.plan, self.pool = stored, plan, pool
+        self.about: About = parse_target(plan.target).about
+        self.seed = plan.seed
+        self.slips: tuple[Stored, ...] = ()
+
+    def conclude(self, budget: Budget) -> Stored:
+        case = self.stored.original or self.stored.finding.case
+        found = stored_pair(self.stored, self.plan.compare)
+        guilty = self._culprits(case, found)
+        for pair in self._pairs(found, guilty):
+            reduced = reduce_case(
+                case, pair, self.pool, stream(self.seed, "reduce"), reprogram=reprogram, budget=budget
+            )
+            if reduced is not None:
+                self.slips = self._findings_of(reduced.slips)
+                return self._report(case, replace(pair, healed=None), reduced)
+        return replace(self.stored, status="unconfirmed")
+
+    def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:
+        """The plainest pair of builds first: as shipped, as found, with nothing on but the culprits."""
+        plain = replace(found, reference=Build("off"), faulty=Build("full"))
+        if not guilty:
+            return [plain, found]
+        off = expand(guilty, self.about.twins)
+        pairs = [pair.healed_without(off) for pair in (plain, found)]
+        return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
+
+    def _report(self, original: Case, pair: BuildPair, reduced: Reduced) -> Stored:
+        guilty = self._culprits(reduced.case, pair)
+        self.pool.fresh()
+        final = examine_fully(reduced.case, pair, self.pool, stream(self.seed, "final"))
+        if not isinstance(final.verdict, Violated):
+            return replace(self.stored, status="unconfirmed")
+        evidence = final.verdict.evidence
+        signature = signature_of(evidence, final.faulty, guilty, read(reduced.case.program.payload))
+        script = write_script(
+            reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions)
+        )
+        shows = self._script_shows(script)
+        nodes, before = node_count(reduced.case), node_count(original)
+        facts = {
+            **{key: value for key, value in self.stored.finding.facts.items() if key in ("test", "slip_of")},
+            **evidence_facts(evidence),
+            "nodes": nodes,
+            "original_nodes": before,
+            "reproduced": shows,
+            "reduction": {"tries": reduced.tries, "complete": reduced.complete, "steps": list(reduced.steps)},
+        }
+        vote = accepts(reduced.case) if _asks_referee(evidence) else None
+        if vote is not None:
+            facts["referee"] = {"vote": vote.vote, "message": vote.message}
+        bug = known(self.about.name).bug(str(signature))
+        if bug is not None:
+            facts["known"] = {"link": bug.link, "note": bug.note}
+        sound = shows and reduced.defined and (vote is None or vote.vote == "accepted")
+        status: Status = "unconfirmed" if not sound else "known" if bug else "confirmed"
+        finding = Finding(
+            self.stored.finding.identifier,
+            Property("optimisation", self.plan.target, signature),
+            reduced.case,
+            evidence.message,
+            facts,
+        )
+        return Stored(finding, status, original, self.stored.versions, script)
+
+    def _findings_of(self, slips: Sequence[Slip]) -> tuple[Stored, ...]:
+        """Make findings of the slips; a slip's own slips are let go, so that one finding cannot breed for ever."""
+        origin = self.stored.finding
+        if "slip_of" in origin.facts:
+            return ()
+        return tuple(
+            to_stored(
+                slip.verdict.evidence,
+                signature_of(slip.verdict.evidence, slip.outcome, (), model_of(slip.case)),
+                slip.case,
+                self.stored.versions,
+                test=int(origin.facts.get("test", -1)),
+                slip_of=origin.identifier,
+            )
+            for slip in slips
+        )
+
+    def _culprits(self, case: Case, pair: BuildPair) -> tuple[str, ...]:
+        rng = stream(self.seed, "bisect", case.program.digest)
+        return culprits(case, pair, self.pool, self.about.passes, self.about.twins, rng)
+
+    def _script_shows(self, script: str) -> bool:
+        with TemporaryDirectory(prefix="miscompile-") as place:
+            path = Path(place) / "repro.py"
+            path.write_text(script, "utf-8")
+            return confirmed(confirm(path, seconds=max(60.0, 4 * self.plan.limit_seconds)))
+
+
+def _serve(plan: Plan, pool: LocalPool, identifier: str) -> dict[str, Any]:
+    place = desk_folder(plan.out)
+    deadline = time.monotonic() + REDUCTION_SECONDS
+    try:
+        answer = triage(folder.load(place, identifier), plan, pool, Budget(expired=lambda: time.monotonic() > deadline))
+        for stored in (answer.stored, *answer.slips):
+            folder.save(place, stored)
+    except Exception as error:  # noqa: BLE001 - one finding that defeats triage must not end the others
+        return {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
+    return {"slips": [slip.finding.identifier for slip in answer.slips]}
+
+
+def main() -> int:
+    """Serve one lead until it closes our standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(os.getppid())
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints must not break the answers
+    plan = plan_from(sys.stdin.readline())
+    with make_pool(plan) as pool:
+        for line in sys.stdin:
+            out.write(json.dumps(_serve(plan, pool, line.strip())) + "\n")
+            out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
