@@ -39,11 +39,14 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
     about = parse_target(plan.target).about
-    found = versions(about)
-    support = Support(open=True) if plan.model else probe_support(plan, listeners)
-    make_producer(plan, support)  # what cannot work is said before anything is written
+    found, support = versions(about), Support(open=True)
+    if plan.model:
+        make_producer(plan, support)  # a broken model is said before anything is written
     with Store.open(plan.out) as store:
         _begin(store, plan, found)
+        if not plan.model:
+            support = probe_support(plan, listeners)
+            make_producer(plan, support)
         _Lead(plan, store, support, listeners).run()
 
 
@@ -106,6 +109,7 @@ class _Lead:
             self.crew.kill()
             self.desk.close()
             self._settle(self.desk.collect())
+            self.store.reindex()  # a lane may have saved a finding after we stopped listening
             self._save()
             self.store.note_session(self.session, self._elapsed(), ending)
 

@@ -9,7 +9,7 @@ import selectors
 import time
 from dataclasses import dataclass, replace
 
-from miscompile.base.errors import ExecutionError
+from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.core.outcome import TimedOut
 from miscompile.execution.attribution import busy_with, obituary
 from miscompile.execution.limits import Limits
@@ -195,7 +195,13 @@ class Crew:
         self._fruitless = 0
 
     def _open_nursery(self) -> Nursery:
-        nursery = Nursery(self._origin, self._limits)
+        try:
+            nursery = Nursery(self._origin, self._limits)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageError(
+                f"workers for {self._origin.target} cannot be started: {reason}; make room for them"
+            ) from None
         self._selector.register(nursery.control, selectors.EVENT_READ)
         return nursery
 

@@ -82,7 +82,7 @@ class Store:
             store = cls(path, connection, lock)
             if create:
                 folder.recover(path)
-                store._reindex()
+                store.reindex()
         except BaseException:
             if lock:
                 lock.close()
@@ -243,7 +243,7 @@ class Store:
                 values,
             )
 
-    def _reindex(self) -> None:
+    def reindex(self) -> None:
         """Bring rows in line with the folders, which are the truth: a kill can come between the two writes."""
         rows = {record.identifier: record for record in self.findings()}
         names = folder.identifiers(self.path)
