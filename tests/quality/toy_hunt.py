@@ -30,6 +30,10 @@ from miscompile.triage.reduce.engine import Budget, Reduced, reduce_case
 OFF, FULL = Build("off"), Build("full")
 
 
+PRODUCERS = ("strict{variants=1}", "sweep{share=0.15, variants=1}")
+"""Every test has a graph of its own, so that the stated numbers of tests count graphs."""
+
+
 @cache
 def support() -> Support:
     """What the toy takes, asked of it as a campaign does."""
@@ -57,7 +61,7 @@ class Trail:
 @cache
 def trail(seed: int) -> Trail:
     """Return the trail of `seed`: the same object for every test in this process."""
-    return Trail(seed, make_producer(Plan("toy", seed=seed), support()), [])
+    return Trail(seed, make_producer(Plan("toy", seed=seed, producers=PRODUCERS), support()), [])
 
 
 def pair_on(target: str) -> BuildPair:
