@@ -120,6 +120,7 @@ class Crew:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # a terminal's Ctrl-C is the lead's to hear, even while this one starts
             )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -136,6 +136,7 @@ class Desk:
                 stderr=log,
                 text=True,
                 env=dict(os.environ),
+                start_new_session=True,  # a terminal's Ctrl-C is the lead's to hear, even while this one starts
             )
         assert clerk.stdin is not None
         clerk.stdin.write(self._plan.as_json() + "\n")
