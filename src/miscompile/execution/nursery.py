@@ -66,7 +66,13 @@ class Origin:
             return base | {"adapter": self.adapter, "options": {}, "known": False}
         spec = parse_target(self.target)
         face = spec.about
-        return base | {"target": face.name, "adapter": face.adapter, "options": spec.options, "known": True}
+        return base | {
+            "target": face.name,
+            "adapter": face.adapter,
+            "prepare": face.prepare,
+            "options": spec.options,
+            "known": True,
+        }
 
 
 class Nursery:

@@ -3,7 +3,7 @@
 Most compilers hang when they are forked after a compilation, and importing one takes up to seconds; a fork takes
 milliseconds. Run as `python -m miscompile.execution.zygote DESCRIPTOR PARENT`. Messages are JSON, one a packet:
 
-    first packet    {"target", "adapter", "options", "limits", "known"}
+    first packet    {"target", "adapter", "prepare", "options", "limits", "known"}
     answer          {"ready": true} or {"error": text}
     {"fork": key}   with three descriptors: channel, recorder, printed text
     answer          {"forked": key, "pid": n} or {"failed": key, "error": text}
@@ -121,6 +121,17 @@ class Zygote:
             self._control.send(json.dumps(message).encode("ascii"))
 
 
+def start_anew(settings: dict[str, Any]) -> None:
+    """Run the target's `prepare`; replace this process by one with the variables it asks for, unless they are set."""
+    if not settings.get("prepare"):
+        return
+    wanted: dict[str, str] = load_attribute(settings["prepare"])()
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.environ.update(wanted)
+        ctypes.CDLL(None).fflush(None)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
     """Load the adapter that `settings` name and construct it. Raises whatever the compiler's import raises."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
@@ -134,9 +145,11 @@ def main(descriptor: int, parent: int) -> int:
     die_with_parent(parent)
     warnings.simplefilter("ignore")
     control = socket.socket(fileno=descriptor)
-    control.set_inheritable(False)
-    settings = json.loads(control.recv(PACKET))
+    settings = json.loads(control.recv(PACKET, socket.MSG_PEEK))  # to be read again if this process starts anew
     try:
+        start_anew(settings)
+        control.set_inheritable(False)
+        control.recv(PACKET)
         adapter, expected, limits = prepare(settings)
     except BaseException as error:  # noqa: BLE001 - importing a compiler may fail in every way
         text = " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,5 +1,6 @@
 """What is known of a target without importing its compiler, and what its adapter must do in the worker."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,13 +10,48 @@ from miscompile.core.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptLines:
+    """What a target adds to a standalone reproducer; the rest of the script is the same for all.
+
+    `imports` are the import lines of the compiler; `levels` gives for each build level a Python expression;
+    `run` is a Jinja template of the function `run(level, off=())`, which builds `model` (an onnx.ModelProto) at
+    `level`, the value of one of these expressions, without the passes `off`, and returns a list with, for each feed
+    in `feeds` (dicts from input name to numpy array), the list of outputs as numpy arrays. Helper functions may
+    follow it. `versions` is a Python expression list for `print`. `setup` are lines that must stand before all
+    imports, such as those that set environment variables; `exotic_imports` those of modules that are needed when an
+    input or output has an element type that numpy lacks; `prelude` is a template of what must be defined before the
+    model. The templates' variables are described in the script writer.
+
+    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model to a
+    `Lowered` program: the script then has its source in place of `model`, and defines each of its constants as
+    `tensor(array, "dtype")`, a function that `prelude` must define.
+    """
+
+    imports: tuple[str, ...]
+    levels: Mapping[str, str]
+    run: str
+    versions: str
+    setup: tuple[str, ...] = ()
+    exotic_imports: tuple[str, ...] = ()
+    prelude: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """A target's face. It never imports the compiler.
 
     `levels` are the build levels from `off` to `full`. `adapter` and `script` are import paths `module:name`:
-    the adapter class, loaded in the worker alone, and the template of a reproducer (a string constant with
-    Jinja markup). `distributions` are the PyPI names whose versions identify the target. `twins` are groups of
-    pass names that stand in for each other, so that bisection must switch them together.
+    the adapter class, loaded in the worker alone, and the `ScriptLines` of a reproducer. `distributions` are the
+    PyPI names whose versions identify the target, the compiler's own first; `extra` is the name of this package's
+    optional dependency that installs them. `twins` are groups of pass names that stand in for each other, so that
+    bisection must switch them together.
+
+    `prepare` (`module:function`) names a function without arguments that returns the environment variables which
+    the compiler's process must be started with; it runs in that process before the adapter is imported, and the
+    process starts itself anew when a variable differs. `narrowed` says which element types the compiler computes in
+    a narrower one by design, such as `{"float64": "float32"}`. `switches` says in a line how passes are observed and
+    switched, or why they cannot be.
     """
 
     name: str
@@ -31,6 +67,10 @@ class About:
     twins: tuple[tuple[str, ...], ...] = ()
     options: dict[str, str] = field(default_factory=dict)
     """Names of the options a spec of this target may carry (`toy{bugs=...}`), each with a line of help."""
+    extra: str = ""
+    prepare: str = ""
+    narrowed: Mapping[str, str] = field(default_factory=dict)
+    switches: str = ""
 
 
 class Session(Protocol):

@@ -1,15 +1,17 @@
 """The standalone script writer: a finding as a Python file that imports numpy, onnx and the compiler only.
 
-What is the same for all targets (model, feeds, decision) is prepared here; the target's template (`About.script`)
-lays it out with the compiler's own calls. A template gets these variables:
+What is the same for all targets is laid out by the skeleton; a target's `ScriptLines` add the compiler's own
+calls. Their templates get these variables:
 
-- `title`, `message`, `versions` ({distribution: version}), `kind`, `rule`, `stage`;
-- `model`, `feeds`: statements that define `model`, and `feeds`, a list of dicts; `types`: {input: name in
-  TensorProto} of the inputs that numpy has no type for; `exotic`: True when an input or output has no numpy type;
-- `imports`: what the statements want from onnx; `base64`: True when they need that module;
+- `title`, `message`, `versions` ({distribution: version}), `kind`, `rule`, `stage`, `options` (of the target spec);
+- `model`, `feeds`: statements that define `model` (or the function `program` and its constants), and `feeds`, a
+  list of dicts; `onnx`: True when `model` is an ONNX model;
+- `types`: {input: element type} of the inputs that numpy has no type for, as an expression (`TensorProto.BFLOAT16`, or
+  `"bfloat16"` without ONNX); `exotic`: True when an input or output has no numpy type;
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
+- `expected`: a statement that defines `expected`, the right value, when another compiler (`voter`) gave it;
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
-- `shows`, `dies`: the words that announce a bug (see `confirm`);
+- `shows`, `dies`: the words that announce a bug (see `confirm`); `patience`: seconds that a hang is waited for;
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
   must have, or an empty text when its shape is not declared; held against an output where no build works;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
@@ -20,26 +22,37 @@ The filter `literal` writes a string or a sequence of strings as Python source.
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from miscompile.base.errors import UsageError
+from miscompile.base.errors import ModelError, UsageError
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Crashed, Outcome
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
+from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.lowering.program import Lowered, UnloweredError
+from miscompile.targets.about import ScriptLines
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.bisect import expand
-from miscompile.triage.layout import array, assign, quoted
+from miscompile.triage.layout import array, assign, call, quoted
 from miscompile.triage.signature import symptom_of
-from miscompile.triage.spelling import native, onnx_name, spell_feeds, spell_model
+from miscompile.triage.skeleton import TEMPLATE
+from miscompile.triage.spelling import native, onnx_name, spell_array, spell_feeds, spell_model
 
 SHOWS = "BUG:"
 """A script prints a line that begins with this before it exits with 1."""
 DIES = "DIES:"
 """A script prints a line that begins with this before the step that is going to kill it."""
+
+PATIENCE = 30
+"""Seconds after which a script holds that a step does not end."""
 
 _SPREAD = 10.0
 _TEXT_WIDTH = 110
@@ -63,55 +76,144 @@ def write_script(
     culprits: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
     title: str = "",
+    expected: Tensor | None = None,
 ) -> str:
     """Return the script that shows the violation `evidence` of `case`; `outcome` is what came of the faulty run.
 
-    Exit code 1 means that the bug shows, 0 that it does not; for deaths the script dies. Raises ModelError when
-    the program is no ONNX model, UsageError when the target has no template.
+    `expected` is the right value of the bad output, needed when the reference run was another target's. Exit code 1
+    means that the bug shows, 0 that it does not; for deaths the script dies. Raises ModelError when the program is
+    no ONNX model or has no lowering, UsageError when the target has no script lines.
     """
     spec = parse_target(evidence.faulty.target)
     if not spec.about.script:
-        raise UsageError(f"target {spec.about.name} has no script template; name one in its about.py")
+        raise UsageError(f"target {spec.about.name} has no script lines; name them in its about.py")
+    lines: ScriptLines = load_attribute(spec.about.script)
+    faulty, reference = evidence.faulty, evidence.reference
+    values = {
+        **_described(evidence, outcome, title or _title(spec.about.title, evidence, culprits), versions),
+        **_stated(case, lines),
+        "options": spec.options,
+        "faulty": faulty.build,
+        "reference": reference.build if reference and reference.target == faulty.target else None,
+        **_guilt(faulty.build, sorted(expand(culprits, spec.about.twins))),
+        **_decision(case, evidence, expected),
+        "voter": _voter(reference),
+        "levels": lines.levels,
+        "versions_shown": lines.versions,
+    }
+    environment = Environment(
+        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["literal"] = _literal
+    for name in ("prelude", "run"):
+        values[name] = environment.from_string(getattr(lines, name)).render(values).strip("\n")
+    values |= _imports(lines, values)
+    return str(environment.from_string(TEMPLATE).render(values))
+
+
+def _described(
+    evidence: Evidence, outcome: Outcome | None, title: str, versions: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return what the script says about the finding."""
+    return {
+        "title": title,
+        "message": "\n".join(textwrap.wrap(_one_line(evidence.message), _TEXT_WIDTH)),
+        "versions": dict(versions or {}),
+        "kind": evidence.kind,
+        "rule": evidence.rule,
+        "stage": symptom_of(evidence, outcome).stage,
+        "signal": outcome.signal if isinstance(outcome, Crashed) else 0,
+        "shows": SHOWS,
+        "dies": DIES,
+        "patience": PATIENCE,
+    }
+
+
+def _stated(case: Case, lines: ScriptLines) -> dict[str, Any]:
+    """Return the statements that define the model and the feeds."""
     model = read(case.program.payload)
     names = [port.name for port in case.program.inputs]
-    ports = (*case.program.inputs, *case.program.outputs)
-    source = spell_model(model)
     feeds = spell_feeds([dict(zip(names, feed, strict=True)) for feed in case.feeds])
-    exotic = any(not native(port.dtype) for port in ports)
-    tolerance = tolerance_of(evidence)
-    faulty = evidence.faulty.build
-    signature = symptom_of(evidence, outcome)
-    guilty = sorted(expand(culprits, spec.about.twins))
-    template = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True)
-    template.filters["literal"] = _literal
-    text = template.from_string(load_attribute(spec.about.script)).render(
-        title=title or _title(spec.about.title, evidence, culprits),
-        message="\n".join(textwrap.wrap(_one_line(evidence.message), _TEXT_WIDTH)),
-        versions=dict(versions or {}),
-        kind=evidence.kind,
-        options=spec.options,
-        rule=evidence.rule,
-        stage=signature.stage,
-        model=source,
-        feeds=feeds,
-        types={port.name: onnx_name(port.dtype) for port in case.program.inputs if not native(port.dtype)},
-        exotic=exotic,
-        imports=[name for name in _IMPORTS if f"{name}." in source + feeds or (exotic and name == "TensorProto")],
-        base64="base64." in source + feeds,
-        faulty=faulty,
-        reference=evidence.reference.build if evidence.reference else None,
-        culprits=[name for name in guilty if name not in faulty.disabled],
-        off=_off(sorted(faulty.disabled)),
-        feed=int(evidence.details.get("feed", 0)),
-        output=_output(case, evidence),
-        declared=_declared(case.program.outputs[_output(case, evidence)]),
-        tolerance=repr(float(f"{tolerance.value:.6g}")),
-        reason=tolerance.reason,
-        signal=outcome.signal if isinstance(outcome, Crashed) else 0,
-        shows=SHOWS,
-        dies=DIES,
-    )
-    return str(text)
+    foreign = [port for port in case.program.inputs if not native(port.dtype)]
+    if lines.program:
+        source = _spell_program(load_attribute(lines.program), model)
+        types = {port.name: quoted(port.dtype) for port in foreign}
+    else:
+        source = spell_model(model)
+        types = {port.name: f"TensorProto.{onnx_name(port.dtype)}" for port in foreign}
+    exotic = any(not native(port.dtype) for port in (*case.program.inputs, *case.program.outputs))
+    return {"model": source, "onnx": not lines.program, "feeds": feeds, "types": types, "exotic": exotic}
+
+
+def _spell_program(lower: Callable[[Model], Lowered], model: Model) -> str:
+    try:
+        lowered = lower(model)
+    except UnloweredError as error:
+        raise ModelError(f"the model has no lowering for its script: {error}") from None
+    constants = [
+        assign(name, call("tensor", spell_array(value), quoted(value.dtype)))
+        for name, value in lowered.constants.items()
+    ]
+    return "\n\n".join(["\n".join(constants), "", lowered.source.strip("\n"), ""]).strip("\n") + "\n"
+
+
+def _guilt(faulty: Build, guilty: Sequence[str]) -> dict[str, Any]:
+    return {
+        "culprits": [name for name in guilty if name not in faulty.disabled],
+        "off": _off(sorted(faulty.disabled)),
+    }
+
+
+def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[str, Any]:
+    """Return what the script holds the outputs against."""
+    tolerance, output = tolerance_of(evidence), _output(case, evidence)
+    return {
+        "feed": int(evidence.details.get("feed", 0)),
+        "output": output,
+        "declared": _declared(case.program.outputs[output]),
+        "expected": "" if expected is None else assign("expected", spell_array(_seen(expected))),
+        "tolerance": repr(float(f"{tolerance.value:.6g}")),
+        "reason": tolerance.reason,
+    }
+
+
+def _seen(value: Tensor) -> Tensor:
+    """Return `value` as scripts see outputs: brain floats are widened, other foreign types are bits."""
+    if value.dtype == "bfloat16":
+        return Tensor("float32", (value.array.astype(np.uint32) << 16).view(np.float32))
+    return value if native(value.dtype) else Tensor("uint8", value.array.view(np.uint8))
+
+
+def _voter(reference: Run | None) -> str:
+    if reference is None:
+        return "no compiler"
+    return f"{parse_target(reference.target).about.title} (level {reference.build.level})"
+
+
+def _imports(lines: ScriptLines, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the import lines that the rest of the script needs: of the standard library, of others, and our own."""
+    text = values["model"] + values["feeds"] + values["expected"]
+    standard = {"memory": ["resource"], "hang": ["signal"]}.get(values["kind"], [])
+    standard = [*standard, *(["base64"] if "base64." in text else [])]
+    standard += ["sys"] if values["kind"] not in ("death", "hang") else []
+    exotic = lines.exotic_imports if values["exotic"] else ()
+    from_onnx = [name for name in _IMPORTS if f"{name}." in text]
+    if values["exotic"] and values["onnx"] and "TensorProto" not in from_onnx:
+        from_onnx.insert(0, "TensorProto")
+    third = ["import numpy as np", *(["import onnx"] if values["onnx"] else []), *lines.imports]
+    third += [f"from onnx import {', '.join(from_onnx)}"] if values["onnx"] and from_onnx else []
+    own = sorted(line for line in third if line.startswith("from miscompile"))
+    return {
+        "setup": lines.setup,
+        "standard": sorted({*(f"import {name}" for name in standard), *exotic}, key=_order),
+        "third_party": sorted((line for line in third if line not in own), key=_order),
+        "own": own,
+    }
+
+
+def _order(line: str) -> tuple[bool, str]:
+    """Sort import lines as formatters do: whole modules first."""
+    return line.startswith("from "), line
 
 
 def tolerance_of(evidence: Evidence) -> Tolerance:

@@ -50,6 +50,6 @@ print("onnx's checker accepts the model")
 try:
     run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF)
 except Exception as error:
-    print("BUG: ORT_ENABLE_ALL raises", f"{type(error).__name__}: {error}")
+    print("BUG: level full raises", f"{type(error).__name__}: {error}")
     sys.exit(1)
 print("the bug does not show")

@@ -48,12 +48,12 @@ def run(level, off=()):
 
 
 print("onnxruntime", ort.__version__, "onnx", onnx.__version__, "numpy", np.__version__)
-expected = run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
-print("ORT_DISABLE_ALL works")
+run(ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+print("level off works")
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes
 try:
     run(ort.GraphOptimizationLevel.ORT_ENABLE_ALL, OFF)
 except Exception as error:
-    print("BUG: ORT_ENABLE_ALL raises", f"{type(error).__name__}: {error}")
+    print("BUG: level full raises", f"{type(error).__name__}: {error}")
     sys.exit(1)
 print("the bug does not show")

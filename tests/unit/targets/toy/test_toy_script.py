@@ -1,42 +1,36 @@
 """The reproducer of a toy finding is a Python file that shows the bug."""
 
+import numpy as np
 import pytest
-from jinja2 import Environment, StrictUndefined
 
-from miscompile.core.run import Build
-from miscompile.targets.toy.script import TEMPLATE
+from miscompile.core.case import Case
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import tensor
+from miscompile.core.verdict import Evidence
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
+from miscompile.triage.script import write_script
 
-MODEL = """from onnx import parser
-model = parser.parse_model('<ir_version: 9, opset_import: ["" : 20]> g (int32[2] x) => (int32[2] y) {y = Sub(x, x)}')"""
+KIND = TensorType("int32", (2,))
+GRAPH = Graph("g", (ValueInfo("x", KIND),), (ValueInfo("y", KIND),), (Node("Sub", ("x", "x"), ("y",)),))
+CASE = Case(to_program(Model(GRAPH, {"": 20})), ((tensor(np.array([1, 2], np.int32)),),))
 
 
-def script(kind: str, **more: object) -> str:
-    environment = Environment(
-        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["literal"] = repr
-    values = {
-        "title": "t", "message": "m", "versions": {}, "kind": kind, "rule": "bits", "stage": "", "model": MODEL,
-        "feeds": 'feeds = [{"x": np.array([1, 2], np.int32)}]', "types": {}, "exotic": False, "imports": [],
-        "base64": False, "faulty": Build(), "reference": Build(level="off"), "culprits": ["SelfCancellation"],
-        "off": "OFF = []", "tolerance": "0.0", "reason": "r", "signal": 0, "shows": "BUG:", "dies": "DIES:",
-    }  # fmt: skip
-    return environment.from_string(TEMPLATE).render({**values, **more})
+def script(target: str) -> str:
+    faulty, reference = Run(CASE, target, Build()), Run(CASE, target, Build("off"))
+    evidence = Evidence("dtype", "structure", "int64 instead of int32", faulty, reference, "y")
+    return write_script(CASE, evidence, culprits=["SelfCancellation"])
 
 
 def test_script_shows_the_bug_and_the_culprit(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        exec(compile(script("dtype", options={"bugs": "sub_self_dtype"}), "repro.py", "exec"), {})
+        exec(compile(script("toy{bugs=sub_self_dtype}"), "repro.py", "exec"), {})
     assert caught.value.code == 1
     printed = capsys.readouterr().out
-    assert "BUG:\nint64 of shape (2,) instead of int32" in printed
+    assert "BUG: output 0 on feed 0: int64 of shape (2,) instead of int32" in printed
     assert "without SelfCancellation the results are right" in printed
 
 
 def test_script_of_a_healthy_toy_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(script("dtype", options={}), "repro.py", "exec"), {})
+    exec(compile(script("toy"), "repro.py", "exec"), {})
     assert "the bug does not show" in capsys.readouterr().out
-
-
-def test_without_options_every_bug_is_on() -> None:
-    assert "BUGS = 'all'" in script("exception")

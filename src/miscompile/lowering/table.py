@@ -1,0 +1,139 @@
+"""Tables of lowerings: for each ONNX operator a short function on a framework's tensors, read as source text.
+
+A lowering module is ordinary Python, but only its text is read here: so a process that must not import the framework
+can write a script with the same functions that the worker executes. All modules of a package share one name space.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from miscompile.base.errors import SpecError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_Definition = ast.FunctionDef | ast.Assign | ast.AnnAssign
+
+
+def lowers(*ops: str, static: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+    """Mark a function as the lowering of ONNX operators `ops`, all of them with the same meaning of the operands.
+
+    Operands come by position, None for one that is left out; those whose places are in `static` must be constants
+    and come as Python numbers, or tuples of them, nested as their dimensions are. Attributes come by keyword, with
+    the defaults that the function gives; attributes that name an element type come as its name, such as "float16".
+    A function that has these keywords is also told: `opset`, the version of the operator set; `outputs`, the number
+    of results that are asked for; `op`, the operator's name. It returns one result, or a tuple of several. It raises
+    NotImplementedError for a form that it has no lowering for.
+    """
+    del ops, static  # read from the source text
+
+    def mark(function: Function) -> Function:
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A function of a lowering package. `keywords` are those it takes, `uses` the other definitions it needs."""
+
+    name: str
+    source: str
+    static: tuple[int, ...]
+    keywords: frozenset[str]
+    uses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The lowerings of one framework: by operator, and all definitions by name."""
+
+    operators: Mapping[str, Lowering]
+    definitions: Mapping[str, Lowering]
+
+    def needed(self, names: set[str]) -> list[Lowering]:
+        """Return the definitions called `names` and all that they use, in the order of the package's text."""
+        wanted, pending = set[str](), sorted(names)
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted.add(name)
+                pending.extend(self.definitions[name].uses)
+        return [definition for name, definition in self.definitions.items() if name in wanted]
+
+
+@cache
+def load(package: str) -> Table:
+    """Read the lowering modules of `package`. Raises SpecError when two definitions have the same name."""
+    nodes: dict[str, _Definition] = {}
+    for path in sorted(files(package).iterdir(), key=lambda entry: entry.name):
+        if path.name.endswith(".py"):
+            for name, node in _definitions(ast.parse(path.read_text("utf-8"))):
+                if name in nodes:
+                    raise SpecError(f"{package} defines {name} twice")
+                nodes[name] = node
+    marks = {name: _mark(node) for name, node in nodes.items()}
+    definitions = {name: _lowering(name, node, frozenset(nodes), marks[name][1]) for name, node in nodes.items()}
+    operators: dict[str, Lowering] = {}
+    for name, (ops, _) in marks.items():
+        for op in ops:
+            if op in operators:
+                raise SpecError(f"{package} lowers {op} twice")
+            operators[op] = definitions[name]
+    return Table(operators, definitions)
+
+
+def _definitions(module: ast.Module) -> Iterator[tuple[str, _Definition]]:
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node
+
+
+def _mark(node: _Definition) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the operators that a definition lowers, and its static operands."""
+    for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "lowers":
+            static = [ast.literal_eval(word.value) for word in call.keywords if word.arg == "static"]
+            return tuple(ast.literal_eval(op) for op in call.args), tuple(static[0]) if static else ()
+    return (), ()
+
+
+def _lowering(name: str, node: _Definition, names: frozenset[str], static: tuple[int, ...]) -> Lowering:
+    plain = _plain(node)
+    loaded = {part.id for part in ast.walk(plain) if isinstance(part, ast.Name)}
+    keywords = frozenset(arg.arg for arg in node.args.kwonlyargs) if isinstance(node, ast.FunctionDef) else frozenset()
+    return Lowering(name, ast.unparse(plain), static, keywords, tuple(sorted((loaded & names) - {name})))
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes away what a script does not need: docstrings, annotations, decorators."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        first = node.body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            node.body = node.body[1:] or [ast.Pass()]
+        node.decorator_list, node.returns = [], None
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.Pass()
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+
+def _plain(node: _Definition) -> ast.AST:
+    bare: ast.AST = _Bare().visit(ast.parse(ast.unparse(node)).body[0])
+    return ast.fix_missing_locations(bare)

@@ -1,0 +1,185 @@
+"""The template of every standalone script; what is the target's own comes from its `ScriptLines`.
+
+Its variables are described in the script writer (`miscompile.triage.script`).
+"""
+
+TEMPLATE = '''\
+"""{{ title }}
+
+{{ message }}
+{% if versions %}
+
+Seen with {% for name, version in versions.items() %}{{ name }} {{ version }}{{ ", " if not loop.last }}{% endfor %}.
+{% endif %}
+
+{% if kind in ("death", "hang") %}
+This script dies when the bug shows{{ " (of signal %d)" % signal if signal > 0 }}. Exit code 0: it does not show.
+{% else %}
+Exit code 1: the bug shows. Exit code 0: it does not.
+{% endif %}
+"""
+
+{% set declares = reference is none and expected == "" and kind in ("shape", "dtype") %}
+{% set compares = kind in ("wrong", "missing", "shape", "dtype") and not declares %}
+{% for line in setup %}
+{{ line }}
+{% endfor %}
+{% for line in standard %}
+{{ line }}
+{% endfor %}
+{% if setup or standard %}
+
+{% endif %}
+{% for line in third_party %}
+{{ line }}
+{% endfor %}
+{% if own %}
+
+{% for line in own %}
+{{ line }}
+{% endfor %}
+{% endif %}
+{% if prelude %}
+
+
+{{ prelude }}
+
+
+{% else %}
+
+{% endif %}
+{{ model }}
+
+{{ feeds }}
+{% if types %}
+
+# Inputs that numpy has no type for: their bits, and the type that they stand for.
+types = {
+{% for name, type in types.items() %}
+    {{ name | literal }}: {{ type }},
+{% endfor %}
+}
+{% endif %}
+
+{% if culprits %}
+# To blame: {{ culprits | join(", ") }}.{{ " All other optional passes are off." if faulty.disabled }}
+{% if compares %}
+CULPRITS = {{ culprits | literal }}
+{% endif %}
+{% endif %}
+{{ off }}
+
+
+{{ run }}
+
+
+{% if compares %}
+{% if kind == "wrong" %}
+# {{ reason }}
+TOLERANCE = {{ tolerance }}
+
+
+{% endif %}
+def problem(want, got):
+    """Say what is wrong with `got`, output {{ output }} on feed {{ feed }}; None if nothing is."""
+    if want is None or got is None:
+        return None if want is got else "the output is missing" if got is None else "an output appears"
+    want, got = np.asarray(want), np.asarray(got)
+    if (want.dtype, want.shape) != (got.dtype, got.shape):
+        return f"{got.dtype} of shape {got.shape} instead of {want.dtype} of shape {want.shape}"
+{% if kind == "wrong" %}
+    if want.dtype == object:
+        return None if (want == got).all() else f"{got.tolist()} instead of {want.tolist()}"
+    wide = np.result_type(want.dtype, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.atleast_1d(np.abs(want.astype(wide) - got.astype(wide))).ravel()
+    left, right = want.ravel(), got.ravel()
+    gap[(left == right) | ((left != left) & (right != right))] = 0  # equal, or both not a number
+    gap[np.isnan(gap)] = np.inf
+    wrong = gap > TOLERANCE if TOLERANCE or want.dtype.kind in "fc" else left != right
+    if not wrong.any():
+        return None
+    worst = int(np.argmax(np.where(wrong, gap, -1)))
+    return (
+        f"{np.count_nonzero(wrong)} of {gap.size} elements are wrong by more than {TOLERANCE:g}\\n"
+        f"  largest difference {gap[worst]:.6g} at flat index {worst}: {right[worst]} instead of {left[worst]}\\n"
+        f"  expected from there {left[worst : worst + 4].tolist()}\\n"
+        f"  actual              {right[worst : worst + 4].tolist()}"
+    )
+{% else %}
+    return None
+{% endif %}
+
+
+{% endif %}
+{% if declares %}
+def problem(got):
+    """Say how the type of an output differs from the one that ONNX infers; None if it does not."""
+    got, (dtype, shape) = np.asarray(got), DECLARED
+    same = len(shape) == got.ndim and all(want in (None, have) for want, have in zip(shape, got.shape))
+    return None if same and got.dtype == dtype else f"{got.dtype} of shape {got.shape} instead of {dtype} of {shape}"
+
+
+# The output's type by ONNX's own inference{{ ", which the check below repeats" if onnx }}.
+DECLARED = {{ declared }}
+{% endif %}
+print({{ versions_shown }}{{ ', "onnx", onnx.__version__' if onnx }}, "numpy", np.__version__)
+{% if onnx and (reference is none or kind == "exception") %}
+onnx.checker.check_model(model, full_check=True)
+print("onnx's checker accepts the model")
+{% endif %}
+{% if expected %}
+# What {{ voter }} gives for output {{ output }} on feed {{ feed }}.
+{{ expected }}
+{% elif reference is not none %}
+{% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}
+{% set working = levels[reference.level] ~ without %}
+{% if compares %}
+expected = run({{ working }})[{{ feed }}][{{ output }}]
+{% else %}
+run({{ working }})
+print("level {{ reference.level }} works")
+{% endif %}
+{% endif %}
+{% if declares %}
+found = problem(run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+if found:
+    print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
+    sys.exit(1)
+{% elif compares %}
+{% if kind == "missing" %}
+try:
+    found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+except Exception as error:
+    print("{{ shows }} level {{ faulty.level }} raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+{% else %}
+found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+{% endif %}
+{% if culprits %}
+healed = not problem(expected, run({{ levels[faulty.level] }}, [*OFF, *CULPRITS])[{{ feed }}][{{ output }}])
+print("without", *CULPRITS, "the results are", "right" if healed else "wrong as well")
+{% endif %}
+if found:
+    print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
+    sys.exit(1)
+{% elif kind in ("exception", "memory") %}
+{% if kind == "memory" %}
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes
+{% endif %}
+try:
+    run({{ levels[faulty.level] }}, OFF)
+except Exception as error:
+    print("{{ shows }} level {{ faulty.level }} raises", f"{type(error).__name__}: {error}")
+    sys.exit(1)
+{% else %}
+{% if kind == "hang" %}
+signal.alarm({{ patience }})  # seconds; the default action of this signal ends the process even inside the compiler
+print("{{ dies }} level {{ faulty.level }} does not end; the alarm kills this process", flush=True)
+{% else %}
+print("{{ dies }} level {{ faulty.level }} kills this process{{ " at " + stage if stage }}", flush=True)
+{% endif %}
+run({{ levels[faulty.level] }}, OFF)
+{% endif %}
+print("the bug does not show")
+'''
