@@ -16,6 +16,7 @@ from miscompile.campaign.probe import support_of
 from miscompile.campaign.wiring import make_pool, make_producer
 from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
 from miscompile.core.ports import Listener
+from miscompile.execution.spread import Spread
 from miscompile.findings import folder
 from miscompile.findings.encode import signature_from
 from miscompile.findings.store import Campaign, Store
@@ -62,8 +63,8 @@ def probe_support(plan: Plan, listeners: Sequence[Listener] = ()) -> Support:
             _tell(listeners, Notice(f"asking {plan.target} which operators and types it takes (once per version)"))
 
     about = parse_target(plan.target).about
-    with make_pool(plan) as pool:
-        return support_of(plan.target, versions(about), plan.opsets, pool, watch)
+    with make_pool(plan, workers=plan.workers) as pool:
+        return support_of(plan.target, versions(about), plan.opsets, Spread(pool), watch, plan.probe_seconds)
 
 
 def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:

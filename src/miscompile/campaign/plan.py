@@ -12,7 +12,7 @@ from miscompile.execution.limits import Limits
 from miscompile.generation.knobs import Knobs
 from miscompile.targets.registry import parse_target
 
-SESSION_ONLY = frozenset({"target", "seconds", "tests", "seed", "out", "workers", "resume"})
+SESSION_ONLY = frozenset({"target", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
 """Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
 
 PRODUCERS = ("strict", "sweep{share=0.15}")
@@ -25,7 +25,8 @@ class Plan:
 
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
-    test around, instead of generating programs.
+    test around, instead of generating programs. `probe_seconds` limits how long a session asks a compiler what it
+    takes before it begins.
     """
 
     target: str
@@ -49,6 +50,7 @@ class Plan:
     limit_seconds: float = 30.0
     limit_memory: int | None = None
     model: str | None = None
+    probe_seconds: float | None = 120.0
 
     @property
     def opsets(self) -> tuple[int, ...]:

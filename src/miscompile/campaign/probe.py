@@ -1,14 +1,20 @@
 """The capability probe: which operator, version and dtype combinations a target takes, found by asking it.
 
 Single-operator programs are built without optimisation; the answers make the support table, which is cached for
-each version of target and tool. A program that kills the worker counts as taken: the campaign shall find it.
+each version of target and tool. A program that kills the worker counts as taken: the campaign shall find it. The
+questions come in rounds, each asking once about every operator in every form, the commonest dtypes first; a slow
+compiler is asked for a limited time, and the next session goes on where this one stopped. What was not asked is not
+generated.
 """
 
 import json
+import math
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -40,44 +46,115 @@ from miscompile.targets.registry import parse_target
 _SAMPLES = 10
 _FEWEST = 80
 """Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
-_BATCH = 64
-_FORMAT = 9
-
+_DRAFTS = 3
+"""Drafts for each sample that is wanted: some come to nothing."""
+_BATCH = 48
+_COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
+"""Element types in the order in which they are asked about; others follow."""
+_FORMAT = 10
 
 Watcher = Callable[[int, int], None]
-"""Told how many of how many (operator, dtype, version) triples are done."""
+"""Told how many of how many questions are done."""
+
+Triple = tuple[str, str, int]
+"""Operator, element type, opset."""
 
 
 def support_of(
-    target: str, versions: dict[str, str], opsets: Sequence[int], runner: Runner, watch: Watcher | None = None
+    target: str,
+    versions: dict[str, str],
+    opsets: Sequence[int],
+    runner: Runner,
+    watch: Watcher | None = None,
+    seconds: float | None = None,
 ) -> Support:
-    """Return the support table of `target`, from the cache or by probing through `runner`."""
+    """Return the support table of `target`, from the cache or by probing through `runner`.
+
+    Probing stops after `seconds` (None: no limit), with a table of what is known by then.
+    """
     path = _cache_path(target, versions, opsets)
-    cached = _load(path)
-    if cached is not None:
-        return cached
-    table = probe(target, opsets, runner, watch)
-    _save(path, table)
+    inquiry = Inquiry(opsets)
+    state = _load(path)
+    if state is not None:
+        if "table" in state:
+            return support_from(state["table"])
+        inquiry.resume(state)
+    table = inquiry.go_on(target, runner, watch, seconds)
+    _save(path, {"table": {name: sorted(getattr(table, name)) for name in TABLES}} if inquiry.done else inquiry.state())
     return table
 
 
 def probe(target: str, opsets: Sequence[int], runner: Runner, watch: Watcher | None = None) -> Support:
     """Ask `target` about every operator, dtype and schema version within `opsets`."""
-    triples = list(_triples(opsets))
-    share = Counter(op for op, _, _ in triples)
-    answers: list[Answer] = []
-    pending: list[Single] = []
-    for done, (op, dtype, opset) in enumerate(triples):
-        pending += _samples(op, dtype, opset, max(_SAMPLES, -(-_FEWEST // share[op])))
-        if len(pending) >= _BATCH or done == len(triples) - 1:
-            answers += _ask(target, pending, runner)
-            pending = []
+    return Inquiry(opsets).go_on(target, runner, watch, None)
+
+
+class Inquiry:
+    """All questions in their order, how far they have been asked, and the answers so far."""
+
+    def __init__(self, opsets: Sequence[int]) -> None:
+        self._triples = sorted(_triples(opsets), key=_rank)
+        share = Counter(op for op, _, _ in self._triples)
+        self._wanted = [max(_SAMPLES, -(-_FEWEST // share[op])) for op, _, _ in self._triples]
+        self._found = [0] * len(self._triples)
+        self._answers: list[Answer] = []
+        self._next = (0, 0)
+
+    @property
+    def done(self) -> bool:
+        """Tell whether every question was asked."""
+        return self._next[0] >= self._rounds
+
+    @property
+    def _rounds(self) -> int:
+        return _DRAFTS * max(self._wanted, default=0)
+
+    def state(self) -> dict[str, Any]:
+        """Return answers and place as JSON values."""
+        told = [[a.key, a.detail, a.family, sorted(a.traits), a.taken] for a in self._answers]
+        return {"next": list(self._next), "found": self._found, "answers": told}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where the inquiry stood whose `state` this is. Raises ValueError when it is another inquiry's."""
+        if len(state["found"]) != len(self._triples):
+            raise ValueError("the state belongs to other questions")
+        self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
+        self._answers = [
+            Answer(key, detail, family, frozenset(traits), taken)
+            for key, detail, family, traits, taken in state["answers"]
+        ]
+
+    def go_on(self, target: str, runner: Runner, watch: Watcher | None, seconds: float | None) -> Support:
+        """Ask what is left, for at most `seconds`; return the table of all answers."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        total = sum(self._wanted)
+        size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
+        while not self.done and (now := time.monotonic()) < end:
+            self._answers += _ask(target, self._questions(size), runner)
+            taken = time.monotonic() - now
+            size = _BATCH if taken < 1.0 else max(4, min(_BATCH, int(size * 4.0 / taken)))
             if watch:
-                watch(done + 1, len(triples))
-    return gather(answers)
+                watch(min(sum(self._found), total), total)
+        if watch and self.done:
+            watch(total, total)
+        return gather(self._answers)
+
+    def _questions(self, size: int) -> list[Single]:
+        """Draw the next `size` questions."""
+        found: list[Single] = []
+        number, place = self._next
+        while number < self._rounds and len(found) < size:
+            if self._found[place] < self._wanted[place] and number < _DRAFTS * self._wanted[place]:
+                single = _draft(self._triples[place], number)
+                if single is not None:
+                    found.append(single)
+                    self._found[place] += 1
+            number, place = (number, place + 1) if place + 1 < len(self._triples) else (number + 1, 0)
+        self._next = (number, place)
+        return found
 
 
-def _triples(opsets: Sequence[int]) -> Iterator[tuple[str, str, int]]:
+def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
     for op in specs():
         asked = set()
         for opset in sorted(opsets, reverse=True):
@@ -89,19 +166,18 @@ def _triples(opsets: Sequence[int]) -> Iterator[tuple[str, str, int]]:
                     yield op, dtype, opset
 
 
-def _samples(op: str, dtype: str, opset: int, wanted: int) -> list[Single]:
-    everything = Support(open=True)
-    found: list[Single] = []
-    for number in range(3 * wanted):
-        rng = stream(0, "probe", op, dtype, opset, number)
-        style = Style(integral=number % 2 == 0, full=number % 4 < 2)
-        try:
-            found.append(draft_single(rng, op, dtype, opset, Limits(max_dim=5, max_elements=256), style, everything))
-        except RejectedDraft:
-            continue
-        if len(found) == wanted:
-            break
-    return found
+def _rank(triple: Triple) -> int:
+    return _COMMON.index(triple[1]) if triple[1] in _COMMON else len(_COMMON)
+
+
+def _draft(triple: Triple, number: int) -> Single | None:
+    op, dtype, opset = triple
+    rng = stream(0, "probe", op, dtype, opset, number)
+    style = Style(integral=number % 2 == 0, full=number % 4 < 2)
+    try:
+        return draft_single(rng, op, dtype, opset, Limits(max_dim=5, max_elements=256), style, Support(open=True))
+    except RejectedDraft:
+        return None
 
 
 def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer]:
@@ -126,22 +202,25 @@ def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) ->
     return user_cache_path("miscompile") / "support" / f"{digest_words(*words, *names):016x}.json"
 
 
-def _load(path: Path) -> Support | None:
-    """Read a cached table; an absent or damaged file means probing again."""
+def _load(path: Path) -> dict[str, Any] | None:
+    """Read a cached state; an absent or damaged file means probing again."""
     try:
-        data = json.loads(path.read_text("utf-8"))
-        return support_from(data)
-    except (OSError, ValueError, KeyError, TypeError):
+        state: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if "table" in state:
+            support_from(state["table"])
+        else:
+            Inquiry(()).resume({**state, "found": []})
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+    return state
 
 
-def _save(path: Path, table: Support) -> None:
-    """Write the table; a cache that cannot be written only costs the next start a probe."""
-    data = {name: sorted(getattr(table, name)) for name in TABLES}
+def _save(path: Path, state: dict[str, Any]) -> None:
+    """Write the state; a cache that cannot be written only costs the next start a probe."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(data), "utf-8")
+        temporary.write_text(json.dumps(state), "utf-8")
         temporary.replace(path)
     except OSError:
         return

@@ -40,9 +40,9 @@ def make_oracle(plan: Plan, disabled: frozenset[str]) -> Optimisation:
     return Optimisation(plan.target, about.passes, rule=plan.compare, disabled=disabled)
 
 
-def make_pool(plan: Plan, window: int = 3) -> LocalPool:
-    """Return a pool of one worker for the plan's target; open it with `with`."""
-    return LocalPool(plan.target, 1, plan.limits, window)
+def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> LocalPool:
+    """Return a pool for the plan's target; open it with `with`."""
+    return LocalPool(plan.target, workers, plan.limits, window)
 
 
 def reprogram(model: Model, feed: Feed) -> Program:
