@@ -21,7 +21,11 @@ from miscompile.generation.knobs import Knobs
 from miscompile.generation.strict import Strict
 from miscompile.ops.support import Support
 
-PARTS = {"infer": [(scope, "infer_call")], "emit": [(finish, "emit")], "draw": [(scope, "draw"), (finish, "draw")]}
+PARTS = {
+    "infer": [(scope, "infer_call")],
+    "emit": [(finish, name) for name in ("node_field", "tensor_field", "info_body", "assembled")],
+    "draw": [(scope, "draw"), (finish, "draw")],
+}
 """The functions that make up a part, by the modules that call them."""
 
 _WARM = 300
@@ -96,7 +100,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    support = Support(open=True) if options.target == "open" else probe_support(Plan(options.target))
+    support = Support(open=True) if options.target == "open" else probe_support(Plan(options.target), options.target)
     knobs = Knobs(nodes=options.nodes)
     rounds = [measure(support, knobs, options.graphs, options.seed) for _ in range(max(1, options.rounds))]
     best = min(rounds, key=lambda found: found["total"])

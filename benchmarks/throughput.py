@@ -95,7 +95,7 @@ class Stopwatch:
 def campaign(plan: Plan, seconds: float) -> Figures:
     """Run `plan` until `seconds` have been measured."""
     started = time.monotonic()
-    probe_support(plan)
+    probe_support(plan, plan.target)
     probed = time.monotonic() - started
     before, started = _cpu_of_ended(), time.monotonic()
     watch = Stopwatch(seconds)
@@ -153,7 +153,7 @@ def _split(counted: Mapping[str, int], spent: Mapping[str, float], emission: flo
 
 def emission_share(plan: Plan) -> float:
     """Make the campaign's first cases again and emit their models once more; return emission's share of the time."""
-    producer, oracle = make_producer(plan, probe_support(plan)), make_oracle(plan, frozenset())
+    producer, oracle = make_producer(plan, probe_support(plan, plan.target)), make_oracle(plan, {})
     making = emitting = 0.0
     for index in range(REPLAYED):
         begin = time.thread_time()

@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="folder for one model of each cause")
     options = parser.parse_args()
     plan = Plan(options.target, seed=options.seed)
-    support = probe_support(plan)
+    support = probe_support(plan, plan.target)
     producers: list[tuple[str, Producer, int]] = [
         ("strict", Strict(Knobs(opsets=plan.opsets), support), options.graphs),
         ("sweep", Sweep(Knobs(opsets=plan.opsets), support), options.graphs // 4),

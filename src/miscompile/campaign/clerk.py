@@ -21,13 +21,16 @@ from miscompile.base.rng import stream
 from miscompile.campaign.desk import Answer, desk_folder
 from miscompile.campaign.plan import Plan, plan_from
 from miscompile.campaign.suspicion import model_of, node_count, stored_pair, to_stored
-from miscompile.campaign.wiring import make_pool, reprogram
+from miscompile.campaign.wiring import differential, make_pool, reprogram
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property
+from miscompile.core.outcome import Values
 from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, Violated
+from miscompile.environments.resolve import python_of
+from miscompile.execution.fleet import Pool
 from miscompile.execution.limits import die_with_parent
-from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Status, Stored
@@ -38,7 +41,7 @@ from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand, only
 from miscompile.triage.confirm import confirm, confirmed
-from miscompile.triage.examine import examine_fully
+from miscompile.triage.examine import Examination, examine, examine_fully
 from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
 from miscompile.triage.referee import accepts
 from miscompile.triage.script import write_script
@@ -48,7 +51,7 @@ REDUCTION_SECONDS = 20.0
 """What the reduction of one finding may take, unless the user asks for more."""
 
 
-def triage(stored: Stored, plan: Plan, pool: LocalPool, budget: Budget) -> Answer:
+def triage(stored: Stored, plan: Plan, pool: Pool, budget: Budget) -> Answer:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again."""
     work = _Triage(stored, plan, pool)
     return Answer(work.conclude(budget), work.slips)
@@ -62,9 +65,10 @@ def _asks_referee(evidence: Evidence) -> bool:
 class _Triage:
     """One finding on the desk."""
 
-    def __init__(self, stored: Stored, plan: Plan, pool: LocalPool) -> None:
+    def __init__(self, stored: Stored, plan: Plan, pool: Pool) -> None:
         self.stored, self.plan, self.pool = stored, plan, pool
-        self.about: About = parse_target(plan.target).about
+        self.target = stored.finding.property.target
+        self.about: About = parse_target(self.target).about
         self.seed = plan.seed
         self.slips: tuple[Stored, ...] = ()
 
@@ -99,8 +103,9 @@ class _Triage:
         evidence = final.verdict.evidence
         signature = signature_of(evidence, final.faulty, guilty, read(reduced.case.program.payload))
         script = write_script(
-            reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions)
-        )
+            reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
+            expected=_expected(final),
+        )  # fmt: skip
         shows = self._script_shows(script)
         nodes, before = node_count(reduced.case), node_count(original)
         facts = {
@@ -117,16 +122,26 @@ class _Triage:
         bug = known(self.about.name).bug(str(signature))
         if bug is not None:
             facts["known"] = {"link": bug.link, "note": bug.note}
-        sound = shows and reduced.defined and (vote is None or vote.vote == "accepted")
+        alone = self._stands_alone(reduced.case, pair) if pair.against else True
+        sound = shows and alone and reduced.defined and (vote is None or vote.vote == "accepted")
         status: Status = "unconfirmed" if not sound else "known" if bug else "confirmed"
         finding = Finding(
             self.stored.finding.identifier,
-            Property("optimisation", self.plan.target, signature),
+            Property(self.stored.finding.property.oracle, self.target, signature),
             reduced.case,
             evidence.message,
             facts,
         )
         return Stored(finding, status, original, self.stored.versions, script)
+
+    def _stands_alone(self, case: Case, pair: BuildPair) -> bool:
+        """Ask every compiler once more: a reduced case must still have a majority against the faulty one."""
+        oracle = differential(self.plan, {})
+        seen = examine(case, replace(oracle, targets=self._electorate(pair)), self.pool, stream(self.seed, "vote"))
+        return isinstance(seen, Violated) and seen.evidence.faulty.target == pair.target
+
+    def _electorate(self, pair: BuildPair) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((pair.target, pair.against, *self.plan.targets)))
 
     def _findings_of(self, slips: Sequence[Slip]) -> tuple[Stored, ...]:
         """Make findings of the slips; a slip's own slips are let go, so that one finding cannot breed for ever."""
@@ -153,10 +168,22 @@ class _Triage:
         with TemporaryDirectory(prefix="miscompile-") as place:
             path = Path(place) / "repro.py"
             path.write_text(script, "utf-8")
-            return confirmed(confirm(path, seconds=max(60.0, 4 * self.plan.limit_seconds)))
+            python = python_of(self.target)
+            return confirmed(confirm(path, python, seconds=max(60.0, 4 * self.plan.limit_seconds)))
 
 
-def _serve(plan: Plan, pool: LocalPool, identifier: str) -> dict[str, Any]:
+def _expected(seen: Examination) -> Tensor | None:
+    """Return the right value of the bad output, where another target's run gave it."""
+    assert isinstance(seen.verdict, Violated)
+    evidence, outcome = seen.verdict.evidence, seen.reference
+    if evidence.reference is None or evidence.reference.target == evidence.faulty.target:
+        return None
+    if not isinstance(outcome, Values) or "output" not in evidence.details:
+        return None
+    return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]
+
+
+def _serve(plan: Plan, pool: Pool, identifier: str) -> dict[str, Any]:
     place = desk_folder(plan.out)
     deadline = time.monotonic() + REDUCTION_SECONDS
     try:

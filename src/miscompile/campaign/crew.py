@@ -69,8 +69,9 @@ class Crew:
                         member.restarts = 0
                     member.orders = replace(member.orders, first=message["next"])
                 if "quarantine" in message:
-                    disabled = sorted({*member.orders.disabled, *message["quarantine"]})
-                    member.orders = replace(member.orders, disabled=tuple(disabled))
+                    known, target = member.orders.disabled, message["target"]
+                    names = tuple(sorted({*known.get(target, ()), *message["quarantine"]}))
+                    member.orders = replace(member.orders, disabled={**known, target: names})
                 yield message
 
     def stop(self) -> None:

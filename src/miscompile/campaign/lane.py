@@ -14,23 +14,25 @@ import signal
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
 from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
 from miscompile.base.rng import stream
 from miscompile.campaign.plan import Plan, plan_from
-from miscompile.campaign.suspicion import Detective, to_quarantine, to_stored
+from miscompile.campaign.suspicion import Charge, Detective, to_quarantine, to_stored
 from miscompile.campaign.wiring import make_oracle, make_pool, make_producer
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.fleet import Pool
 from miscompile.execution.limits import die_with_parent
-from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
 from miscompile.ops.support import TABLES, Support, support_from
-from miscompile.targets.registry import parse_target, versions
+from miscompile.targets.registry import parse_target
 
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
@@ -41,36 +43,38 @@ _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the lead tells a lane: the plan, the support table, its number, and where it takes up work.
+    """What the lead tells a lane: the plan, the support tables of its targets, its number, and where it takes up work.
 
-    `quota` is the number of cases to make in all (None: no limit), `first` the index of the first one.
+    `disabled` are the passes that are off from the start, by target; `quota` is the number of cases to make in all
+    (None: no limit), `first` the index of the first one.
     """
 
     plan: Plan
-    support: Support
+    supports: tuple[Support, ...]
     lane: int
     session: int
     first: int
     quota: int | None
-    disabled: tuple[str, ...]
+    disabled: Mapping[str, tuple[str, ...]]
 
     def as_json(self) -> str:
         """Print the orders in one line."""
-        table: dict[str, Any] = {name: sorted(getattr(self.support, name)) for name in TABLES}
-        table["open"] = self.support.open
+        tables = [
+            {**{name: sorted(getattr(support, name)) for name in TABLES}, "open": support.open}
+            for support in self.supports
+        ]
         rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota", "disabled")}
-        return json.dumps({"plan": self.plan.as_json(), "support": table, **rest})
+        return json.dumps({"plan": self.plan.as_json(), "supports": tables, **rest})
 
 
 def orders_from(text: str) -> Orders:
     """Read back what `Orders.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
-    table = data.pop("support")
-    support = replace(support_from(table), open=table["open"])
+    supports = tuple(replace(support_from(table), open=table["open"]) for table in data["supports"])
+    disabled = {target: tuple(names) for target, names in data["disabled"].items()}
     return Orders(
-        plan_from(data["plan"]), support, data["lane"], data["session"], data["first"], data["quota"],
-        tuple(data["disabled"]),
-    )  # fmt: skip
+        plan_from(data["plan"]), supports, data["lane"], data["session"], data["first"], data["quota"], disabled
+    )
 
 
 @dataclass(slots=True)
@@ -86,13 +90,12 @@ class _Ahead:
 class Lane:
     """The loop. `out` gets the messages."""
 
-    def __init__(self, orders: Orders, pool: LocalPool, detective: Detective, out: TextIO) -> None:
+    def __init__(self, orders: Orders, pool: Pool, detective: Detective, out: TextIO) -> None:
         self.orders, self.pool, self.detective, self.out = orders, pool, detective, out
         self.plan = orders.plan
-        self.about = parse_target(self.plan.target).about
-        self.versions = versions(self.about)
-        self.producer = make_producer(self.plan, orders.support)
-        self.disabled = frozenset(orders.disabled)
+        self.versions = {target: versions_of(target) for target in self.plan.targets}
+        self.producer = make_producer(self.plan, *orders.supports)
+        self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
         self.oracle = make_oracle(self.plan, self.disabled)
         self.counters: Counter[str] = Counter()
         self._next = orders.first
@@ -186,19 +189,27 @@ class Lane:
             self.counters["duplicates"] += 1
             self._say({"duplicate": asdict(charge.signature)})
             return
-        stored = to_stored(charge.evidence, charge.signature, ahead.case, self.versions, test=ahead.index)
+        stored = to_stored(charge.evidence, charge.signature, ahead.case, self._versions(charge), test=ahead.index)
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
             folder.save(self.plan.out, stored)
         self._say({"finding": stored.finding.identifier})
         if self.plan.quarantine:
-            self._quarantine(to_quarantine(charge.signature, self.about))
+            target = charge.evidence.faulty.target
+            self._quarantine(target, to_quarantine(charge.signature, parse_target(target).about))
 
-    def _quarantine(self, passes: frozenset[str]) -> None:
-        fresh = passes - self.disabled
+    def _versions(self, charge: Charge) -> dict[str, str]:
+        """Return the versions of the compilers that a violation is about, those of the faulty one last."""
+        reference, faulty = charge.evidence.reference, charge.evidence.faulty.target
+        other = {} if reference is None else self.versions.get(reference.target, {})
+        return {**other, **self.versions[faulty]}
+
+    def _quarantine(self, target: str, passes: frozenset[str]) -> None:
+        known = self.disabled.get(target, frozenset())
+        fresh = passes - known
         if fresh:
-            self.disabled |= fresh
+            self.disabled[target] = known | fresh
             self.oracle = make_oracle(self.plan, self.disabled)
-            self._say({"quarantine": sorted(fresh)})
+            self._say({"quarantine": sorted(fresh), "target": target})
 
     def _report(self) -> None:
         deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
@@ -233,7 +244,7 @@ def main() -> int:
     try:
         orders = orders_from(sys.stdin.readline())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
-            detective = Detective(parse_target(orders.plan.target).about, second, orders.plan.compare, orders.plan.seed)
+            detective = Detective(second, orders.plan.compare, orders.plan.seed)
             lane = Lane(orders, pool, detective, out)
             gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
             lane.run()

@@ -13,15 +13,17 @@ from miscompile.campaign.desk import Answer, Desk
 from miscompile.campaign.lane import Orders
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.probe import support_of
-from miscompile.campaign.wiring import make_pool, make_producer
+from miscompile.campaign.wiring import make_producer
 from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
 from miscompile.core.ports import Listener
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.pool import LocalPool
 from miscompile.execution.spread import Spread
 from miscompile.findings import folder
 from miscompile.findings.encode import signature_from
 from miscompile.findings.store import Campaign, Store
 from miscompile.ops.support import Support
-from miscompile.targets.registry import parse_target, versions
+from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import expand
 
 _TURN = 0.1
@@ -39,20 +41,20 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
-    about = parse_target(plan.target).about
-    found, support = versions(about), Support(open=True)
+    found = {name: version for target in plan.targets for name, version in versions_of(target).items()}
+    supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        make_producer(plan, support)  # a broken model is said before anything is written
+        make_producer(plan, *supports)  # a broken model is said before anything is written
     with Store.open(plan.out) as store:
         _begin(store, plan, found)
         if not plan.model:
-            support = probe_support(plan, listeners)
-            make_producer(plan, support)
-        _Lead(plan, store, support, listeners).run()
+            supports = [probe_support(plan, target, listeners) for target in plan.targets]
+            make_producer(plan, *supports)
+        _Lead(plan, store, supports, listeners).run()
 
 
-def probe_support(plan: Plan, listeners: Sequence[Listener] = ()) -> Support:
-    """Return the support table of the plan's target, probing (with a notice) if it is not cached."""
+def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -> Support:
+    """Return the support table of one of the plan's targets, probing (with a notice) if it is not cached."""
     started = time.monotonic()
     told = False
 
@@ -60,16 +62,15 @@ def probe_support(plan: Plan, listeners: Sequence[Listener] = ()) -> Support:
         nonlocal told
         if not told and time.monotonic() - started > 1.0:
             told = True
-            _tell(listeners, Notice(f"asking {plan.target} which operators and types it takes (once per version)"))
+            _tell(listeners, Notice(f"asking {target} which operators and types it takes (once per version)"))
 
-    about = parse_target(plan.target).about
-    with make_pool(plan, workers=plan.workers) as pool:
-        return support_of(plan.target, versions(about), plan.opsets, Spread(pool), watch, plan.probe_seconds)
+    with LocalPool(target, plan.workers, plan.limits) as pool:
+        return support_of(target, versions_of(target), plan.opsets, Spread(pool), watch, plan.probe_seconds)
 
 
 def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:
     if store.campaign() is None:
-        store.begin(Campaign(plan.target, plan.seed, plan.remembered(), found, time.time()))
+        store.begin(Campaign(plan.title, plan.seed, plan.remembered(), found, time.time()))
 
 
 def _tell(listeners: Sequence[Listener], event: Event) -> None:
@@ -80,9 +81,8 @@ def _tell(listeners: Sequence[Listener], event: Event) -> None:
 class _Lead:
     """One session of a campaign."""
 
-    def __init__(self, plan: Plan, store: Store, support: Support, listeners: Sequence[Listener]) -> None:
-        self.plan, self.store, self.support, self.listeners = plan, store, support, listeners
-        self.about = parse_target(plan.target).about
+    def __init__(self, plan: Plan, store: Store, supports: Sequence[Support], listeners: Sequence[Listener]) -> None:
+        self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
         self.crew = Crew(plan.out / "lanes.log")
         self.desk = Desk(plan)
         self.counters: Counter[str] = Counter()
@@ -115,7 +115,9 @@ class _Lead:
             self.store.note_session(self.session, self._elapsed(), ending)
 
     def _start_lanes(self) -> None:
-        disabled = tuple(sorted(self._guilty())) if self.plan.quarantine else ()
+        disabled = {target: tuple(sorted(self._guilty(target))) for target in self.plan.targets}
+        if not self.plan.quarantine:
+            disabled = {}
         lanes = self.plan.workers
         for lane in range(lanes):
             quota = None
@@ -123,14 +125,16 @@ class _Lead:
                 quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
                 if not quota:
                     continue
-            self.crew.start(Orders(self.plan, self.support, lane, self.session, 0, quota, disabled))
+            self.crew.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
 
-    def _guilty(self) -> frozenset[str]:
-        """Passes that earlier sessions of this campaign found guilty."""
-        order = {name: place for place, name in enumerate(self.about.passes)}
+    def _guilty(self, target: str) -> frozenset[str]:
+        """Passes of a target that earlier sessions of this campaign found guilty."""
+        about = parse_target(target).about
+        order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
+        found = [record for record in found if record.signature.startswith(f"{about.name}:")]
         last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in found]
-        return expand(last, self.about.twins)
+        return expand(last, about.twins)
 
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds

@@ -1,18 +1,19 @@
 """The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import parse_options, split_spec
 from miscompile.execution.limits import Limits
 from miscompile.generation.knobs import Knobs
 from miscompile.targets.registry import parse_target
 
-SESSION_ONLY = frozenset({"target", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
+SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
 """Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
 
 PRODUCERS = ("strict", "sweep{share=0.15}")
@@ -23,6 +24,8 @@ PRODUCERS = ("strict", "sweep{share=0.15}")
 class Plan:
     """What a campaign is to do. None and `()` leave a choice to the defaults.
 
+    With `others`, several targets are held against each other instead of one against itself.
+
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
     test around, instead of generating programs. `probe_seconds` limits how long a session asks a compiler what it
@@ -30,6 +33,7 @@ class Plan:
     """
 
     target: str
+    others: tuple[str, ...] = ()
     seconds: float | None = 300.0
     tests: int | None = None
     seed: int = 0
@@ -53,9 +57,24 @@ class Plan:
     probe_seconds: float | None = 120.0
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """All targets."""
+        return (self.target, *self.others)
+
+    @property
+    def title(self) -> str:
+        """The targets in one line; what a store remembers a campaign by."""
+        return " ".join(self.targets)
+
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """Types that some target computes in a narrower one by design."""
+        return narrowing(self.targets)
+
+    @property
     def opsets(self) -> tuple[int, ...]:
-        """Opsets to draw from: the one asked for, else the usual ones that the target reads."""
-        newest = parse_target(self.target).about.max_opset
+        """Opsets to draw from: the one asked for, else the usual ones that all targets read."""
+        newest = min(parse_target(target).about.max_opset for target in self.targets)
         if self.opset is not None:
             return (self.opset,)
         return tuple(opset for opset in Knobs().opsets if opset <= newest) or (newest,)
@@ -98,6 +117,16 @@ class Plan:
     def as_json(self) -> str:
         """Print the plan for a lane."""
         return json.dumps({**asdict(self), "out": str(self.out)})
+
+
+def narrowing(targets: Iterable[str]) -> dict[str, str]:
+    """Return which types some of `targets` compute in a narrower one by design; the narrowest counts."""
+    found: dict[str, str] = {}
+    for target in targets:
+        for wide, narrow in parse_target(target).about.narrowed.items():
+            if wide not in found or DTYPES[narrow].storage.itemsize < DTYPES[found[wide]].storage.itemsize:
+                found[wide] = narrow
+    return found
 
 
 def plan_from(text: str) -> Plan:

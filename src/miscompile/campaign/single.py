@@ -6,18 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import UsageError
+from miscompile.base.errors import StoreError, UsageError
 from miscompile.base.rng import stream
 from miscompile.campaign.clerk import triage
 from miscompile.campaign.lead import probe_support
 from miscompile.campaign.plan import Plan
+from miscompile.campaign.releases import History, first_release
 from miscompile.campaign.suspicion import stored_pair
 from miscompile.campaign.wiring import make_pool
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.environments.shelf import Say
+from miscompile.findings.encode import against_of
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
 from miscompile.ops.registry import specs
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.bisect import culprits
 from miscompile.triage.examine import examine_fully
 from miscompile.triage.reduce.engine import Budget
@@ -44,7 +47,7 @@ def bisect(out: Path, identifier: str) -> None:
     with Store.open(out) as store:
         stored = store.load(identifier)
         plan = plan_of(store, stored)
-        about = parse_target(plan.target).about
+        about = parse_target(stored.finding.property.target).about
         case = stored.finding.case
         with make_pool(plan) as pool:
             rng = stream(plan.seed, "bisect", case.program.digest)
@@ -52,6 +55,25 @@ def bisect(out: Path, identifier: str) -> None:
         held = stored.finding.property
         signature = replace(held.signature, culprits=guilty, text="" if guilty else held.signature.text)
         store.update(replace(stored, finding=replace(stored.finding, property=replace(held, signature=signature))))
+
+
+def releases(out: Path, identifier: str, keep: bool, say: Say) -> History:
+    """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
+
+    Environments that are made for it are removed again unless `keep`. Raises StoreError when there is no such finding
+    or it has no script, UsageError when the releases cannot be listed or the bug no longer shows where it was found.
+    """
+    with Store.open(out, create=False) as store:
+        stored = store.load(identifier)
+    if not stored.script:
+        raise StoreError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
+    held = stored.finding.property
+    version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
+    history = first_release(held.target, version, held.signature.kind, stored.script, keep=keep, say=say)
+    facts = {**stored.finding.facts, "releases": history.as_json()}
+    with Store.open(out) as store:
+        store.update(replace(stored, finding=replace(stored.finding, facts=facts)))
+    return history
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
@@ -74,18 +96,21 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
 
 def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     """Return operator -> dtype -> whether `target` takes it in some form, by probing (cached)."""
-    pairs = probe_support(Plan(target)).pairs
+    pairs = probe_support(Plan(target), target).pairs
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
 
 def plan_of(store: Store, stored: Stored) -> Plan:
     """Return the plan of the finding's campaign. Raises UsageError when the finding names another target."""
     campaign = store.campaign()
-    plan = Plan(stored.finding.property.target, out=store.path)
+    target = stored.finding.property.target
     if campaign is None:
-        return plan
-    if campaign.target != plan.target:
-        raise UsageError(f"finding {stored.finding.identifier} is of {plan.target}, its campaign of {campaign.target}")
+        other = against_of(stored.finding.facts)
+        return Plan(target, (other,) if other else (), out=store.path)
+    targets = campaign.target.split(" ")
+    if target not in targets:
+        raise UsageError(f"finding {stored.finding.identifier} is of {target}, its campaign of {campaign.target}")
+    plan = Plan(targets[0], tuple(targets[1:]), out=store.path)
     return replace(plan.resumed(campaign.options, ()), seed=campaign.seed)
 
 

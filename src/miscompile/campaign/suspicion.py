@@ -10,19 +10,21 @@ from dataclasses import dataclass, field
 
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
+from miscompile.campaign.plan import narrowing
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.outcome import is_death
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Violated
-from miscompile.execution.pool import LocalPool
-from miscompile.findings.encode import builds_of, evidence_facts
+from miscompile.execution.fleet import Pool
+from miscompile.findings.encode import against_of, builds_of, evidence_facts
 from miscompile.findings.folder import Stored, identify
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.oracles.judge import Rule
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
+from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand
 from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.signature import signature_of
@@ -46,8 +48,7 @@ class Charge:
 class Detective:
     """Confirms violations and finds their culprits, in a worker of its own."""
 
-    about: About
-    pool: LocalPool
+    pool: Pool
     rule: Rule
     seed: int
     known: Counter[Signature] = field(default_factory=Counter)
@@ -65,8 +66,9 @@ class Detective:
             repeated = self.pool.confirm(found.faulty, 2)
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
+        about = parse_target(pair.target).about
         guilty = culprits(
-            case, pair, self.pool, self.about.passes, self.about.twins, stream(self.seed, "bisect", case.program.digest)
+            case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", case.program.digest)
         )
         return Charge(found, signature_of(found, outcome, guilty, model_of(case)))
 
@@ -91,18 +93,20 @@ class Detective:
 
 def pair_of(evidence: Evidence, rule: Rule) -> BuildPair:
     """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
-    reference = evidence.reference.build if evidence.reference else Build("off")
-    faulty = evidence.faulty.build
-    if faulty == reference:
+    target, reference = evidence.faulty.target, evidence.reference
+    against = "" if reference is None or reference.target == target else reference.target
+    held, faulty = reference.build if reference else Build("off"), evidence.faulty.build
+    if faulty == held and not against:
         faulty = Build("full")
-    return BuildPair(evidence.faulty.target, reference, faulty, rule, "confirm")
+    narrowed = narrowing([target, against] if against else [target])
+    return BuildPair(target, held, faulty, rule, "confirm", against=against, narrowed=narrowed)
 
 
 def stored_pair(stored: Stored, rule: Rule) -> BuildPair:
     """Return the pair of builds under which a stored finding was seen."""
     faulty, reference = builds_of(stored.finding.facts)
     held, case = stored.finding.property, stored.finding.case
-    other = None if reference is None else Run(case, held.target, reference)
+    other = None if reference is None else Run(case, against_of(stored.finding.facts) or held.target, reference)
     return pair_of(Evidence(held.signature.kind, "", "", Run(case, held.target, faulty), other), rule)
 
 
@@ -110,7 +114,8 @@ def to_stored(
     evidence: Evidence, signature: Signature, case: Case, versions: Mapping[str, str], **facts: int | str
 ) -> Stored:
     """Return the pending finding that a violation makes, ready to be saved; `facts` are kept with it."""
-    held = Property("optimisation", evidence.faulty.target, signature)
+    crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
+    held = Property("differential" if crossed else "optimisation", evidence.faulty.target, signature)
     known = {**evidence_facts(evidence), **facts, "nodes": node_count(case)}
     finding = Finding(identify(evidence.kind, signature.target, case), held, case, evidence.message, known)
     return Stored(finding, "pending", None, versions)

@@ -1,13 +1,16 @@
 """Wiring: the one module that knows all the parts."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from miscompile.campaign.plan import Plan
 from miscompile.core.case import Feed, Port, Program
-from miscompile.core.ports import Producer
+from miscompile.core.ports import Oracle, Producer
+from miscompile.execution.fleet import Fleet, Pool
 from miscompile.execution.pool import LocalPool
 from miscompile.generation.around import Around
+from miscompile.generation.choosing import Choosing
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.mixture import Mixture
 from miscompile.generation.strict import Strict
@@ -15,17 +18,31 @@ from miscompile.generation.sweep import Sweep
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.ops.analysis import analyse, require_well_formed
+from miscompile.ops.joint import joint
 from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support
+from miscompile.oracles.differential import Differential
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.targets.registry import parse_target
 
+VOTERS = ("reference",)
+"""Targets that are asked in the second round of a differential judgement only."""
 
-def make_producer(plan: Plan, support: Support) -> Producer:
-    """Return the plan's producers as one. Raises UsageError when nothing is left to generate, or the
-    user's model is broken."""
+
+def make_producer(plan: Plan, *supports: Support) -> Producer:
+    """Return the plan's producers as one; `supports` are the support tables of the plan's targets.
+
+    Raises UsageError when nothing is left to generate, or the user's model is broken.
+    """
     if plan.model is not None:
         return Around(Path(plan.model))
+    tables = dict(zip(plan.targets, supports, strict=True))
+    if not plan.others:
+        return _mixture(plan, supports[0])
+    return Choosing(plan.targets, lambda chosen: _mixture(plan, joint([tables[target] for target in chosen])))
+
+
+def _mixture(plan: Plan, support: Support) -> Producer:
     parts = [(_producer(name, knobs, support), knobs.share) for name, knobs in plan.producer_specs()]
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
 
@@ -34,14 +51,24 @@ def _producer(name: str, knobs: Knobs, support: Support) -> Producer:
     return Strict(knobs, support) if name == "strict" else Sweep(knobs, support)
 
 
-def make_oracle(plan: Plan, disabled: frozenset[str]) -> Optimisation:
-    """Return the plan's oracle, with the passes in `disabled` off."""
+def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
+    """Return the plan's oracle, with the passes in `disabled`, by target, off."""
+    if plan.others:
+        return differential(plan, disabled)
     about = parse_target(plan.target).about
-    return Optimisation(plan.target, about.passes, rule=plan.compare, disabled=disabled)
+    off = disabled.get(plan.target, frozenset())
+    return Optimisation(plan.target, about.passes, rule=plan.compare, disabled=off, narrowed=about.narrowed)
 
 
-def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> LocalPool:
-    """Return a pool for the plan's target; open it with `with`."""
+def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:
+    """Return the oracle that holds the plan's targets against each other."""
+    return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
+
+
+def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
+    """Return a pool for the plan's targets; open it with `with`."""
+    if plan.others:
+        return Fleet(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
     return LocalPool(plan.target, workers, plan.limits, window)
 
 

@@ -3,12 +3,14 @@
 Everything a verb does with a compiler goes through here; verbs themselves only parse and print.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from miscompile.campaign.plan import Plan
 from miscompile.core.ports import Listener
+from miscompile.corpus.table import SupportTable
 from miscompile.targets.registry import load_attribute
 
 _LEAD = "miscompile.campaign.lead"
@@ -40,6 +42,12 @@ def bisect(out: Path, identifier: str) -> None:
     load_attribute(f"{_SINGLE}:bisect")(out, identifier)
 
 
+def releases(out: Path, identifier: str, *, keep: bool, say: Callable[[str], None]) -> Mapping[str, Any]:
+    """Find the first release of the compiler that shows a stored finding; return the search as JSON values."""
+    found: Mapping[str, Any] = load_attribute(f"{_SINGLE}:releases")(out, identifier, keep, say).as_json()
+    return found
+
+
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
     """Run a stored finding's case through the tool again; return whether it shows, and what was seen in a line."""
     shows, message = load_attribute(f"{_SINGLE}:replay")(out, identifier)
@@ -50,3 +58,13 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     """Probe which operator takes which dtype on `target`; operator to dtype to answer."""
     found: Mapping[str, Mapping[str, bool]] = load_attribute(f"{_SINGLE}:matrix")(target)
     return found
+
+
+def survey(
+    target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
+) -> SupportTable:
+    """Run onnx's node cases (of `ops`, if there are any) on `target`; `say` is told how many of how many are done."""
+    table: SupportTable = load_attribute("miscompile.campaign.survey:table_of")(
+        target, level, ops, workers, seconds, say
+    )
+    return table

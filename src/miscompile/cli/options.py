@@ -44,9 +44,9 @@ def check_generation(options: Plan) -> None:
 
     _known("operator", options.ops, specs(), "`miscompile targets --matrix` lists them")
     _known("dtype", options.dtypes, PLAIN, f"there are: {', '.join(PLAIN)}")
-    highest = parse_target(options.target).about.max_opset
+    highest = min(parse_target(target).about.max_opset for target in options.targets)
     if options.opset is not None and not MIN_OPSET <= options.opset <= highest:
-        raise UsageError(f"--opset {options.opset}: {options.target} is tested with opsets {MIN_OPSET} to {highest}")
+        raise UsageError(f"--opset {options.opset}: {options.title} is tested with opsets {MIN_OPSET} to {highest}")
 
 
 def check_out(out: Path, *, resume: bool) -> None:

@@ -1,7 +1,7 @@
-"""What survives a worker: its flight recorder and the text it printed.
+"""What survives a worker: its flight recorder, the replies it has not sent yet, and the text it printed.
 
-Both lie in memory files that the parent holds as well, so that a death or a hang is attributed to the exact run and
-stage, and the last words can be read, whatever state the worker is in.
+All lie in memory files that the parent holds as well, so that a death or a hang is attributed to the exact run and
+stage, nothing that was finished before is lost, and the last words can be read, whatever state the worker is in.
 """
 
 import fcntl
@@ -23,6 +23,10 @@ _STAGES: dict[int, Stage] = {LOAD: "load", COMPILE: "compile", RUN: "run", COLLE
 _RECORD = struct.Struct("<dQII")
 _STEP = struct.Struct("<I")
 _STEP_AT = 20
+_HELD = struct.Struct("<I")
+_HELD_AT = 24
+_HELD_FROM = 32
+_SIZE = 1 << 20
 
 
 class Position(NamedTuple):
@@ -45,16 +49,20 @@ class Position(NamedTuple):
 
 
 class Recorder:
-    """A flight recorder: the worker writes its position at every step, the parent reads it at any time."""
+    """A flight recorder: the worker writes its position at every step, the parent reads it at any time.
+
+    Behind the position there is room for replies that are finished and not yet sent: a death must not take them along.
+    """
 
     def __init__(self, fd: int) -> None:
-        self._memory = mmap.mmap(fd, mmap.PAGESIZE)
+        self._memory = mmap.mmap(fd, _SIZE)
+        self._end = _HELD_FROM
 
     @staticmethod
     def create() -> int:
         """Return the descriptor of a new, idle recorder."""
         fd = os.memfd_create("miscompile-recorder")
-        os.ftruncate(fd, mmap.PAGESIZE)
+        os.ftruncate(fd, _SIZE)
         return fd
 
     def begin(self, sequence: int, index: int) -> None:
@@ -66,6 +74,25 @@ class Recorder:
     def step(self, step: int) -> None:
         """Note the next step of the run in progress, or `IDLE`."""
         _STEP.pack_into(self._memory, _STEP_AT, step)
+
+    def hold(self, reply: bytes) -> bool:
+        """Keep `reply` behind those that are held already; False when there is no room for it."""
+        end = self._end + len(reply)
+        if end > _SIZE:
+            return False
+        self._memory[self._end : end] = reply
+        self._end = end
+        _HELD.pack_into(self._memory, _HELD_AT, end - _HELD_FROM)
+        return True
+
+    def release(self) -> None:
+        """Forget the replies that are held, because they were sent."""
+        self._end = _HELD_FROM
+        _HELD.pack_into(self._memory, _HELD_AT, 0)
+
+    def held(self) -> bytes:
+        """Return the replies that a dead worker held; it may have sent some of them."""
+        return self._memory[_HELD_FROM : _HELD_FROM + _HELD.unpack_from(self._memory, _HELD_AT)[0]]
 
     def read(self) -> Position:
         """Return what was noted last; a reader must read twice to be sure of it while the worker lives."""
@@ -106,9 +133,9 @@ class Printed:
 
     def tail(self, characters: int = TAIL) -> str:
         """Return the last `characters` characters."""
-        length = self._length()
-        if not length:
+        if not os.lseek(self.fd, 0, os.SEEK_CUR):  # most runs print nothing
             return ""
+        length = self._length()
         wanted = min(length, 4 * characters)
         return os.pread(self.fd, wanted, length - wanted).decode("utf-8", "replace")[-characters:]
 

@@ -145,8 +145,8 @@ def exhibits() -> tuple[Exhibit, ...]:
         exhibit(
             "three outputs: two inner values and a copy of the input",
             [(a,)],
-            [(np.maximum(a, 0), a, -np.maximum(a, 0))],
-            [Step("Relu", ("x0",), ("y0",)), Step("Identity", ("x0",), ("y1",)), Step("Neg", ("y0",), ("y2",))],
+            [(np.maximum(a, 0), a, np.maximum(a, 0) ** 2)],
+            [Step("Relu", ("x0",), ("y0",)), Step("Identity", ("x0",), ("y1",)), Step("Mul", ("y0", "y0"), ("y2",))],
         ),
         exhibit("rank 0", [(scalar, scalar)], [(scalar * 2,)], [Step("Add", ("x0", "x1"), ("y0",))]),
         exhibit("no elements", [(empty,)], [(empty.T,)], [Step("Transpose", ("x0",), ("y0",), {"perm": (1, 0)})]),

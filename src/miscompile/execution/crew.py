@@ -5,6 +5,7 @@ Which batch goes to which worker is decided elsewhere.
 """
 
 import itertools
+import math
 import selectors
 import time
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ class Crew:
         self._limits = limits
         self._keys = itertools.count()
         self._fruitless = 0
+        self._next_check = 0.0
         self._selector = selectors.DefaultSelector()
         self._nursery = self._open_nursery()
         for _ in range(size):
@@ -99,14 +101,18 @@ class Crew:
 
         Raises ExecutionError when workers can no longer be started.
         """
-        now = time.monotonic()
-        patience = min((proxy.patience(now) for proxy in self.proxies.values() if proxy.inflight), default=timeout)
+        patience = self._next_check - time.monotonic()
         for key, events in self._selector.select(max(0.0, min(timeout, patience))):
             if key.data is None:
                 self._hear()
             elif key.data.key in self.proxies:
                 self._serve(key.data, events)
-        self._check_clocks(time.monotonic())
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._check_clocks(now)
+            # Runs that begin later are due later, so that nothing is missed until then, whatever is given meanwhile.
+            patience = min((proxy.patience(now) for proxy in self.proxies.values() if proxy.inflight), default=math.inf)
+            self._next_check = now + min(patience, self._limits.seconds)
 
     def _serve(self, proxy: WorkerProxy, events: int) -> None:
         if events & selectors.EVENT_WRITE:

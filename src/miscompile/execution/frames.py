@@ -1,11 +1,12 @@
 """Frames on a stream socket: a prefix, a JSON header, raw buffers. Never pickle.
 
-    "MCF1"  header length (u32)  body length (u64)  header (ASCII JSON)  body
+    "MCF1"  header length (u32)  body length (u64)  header (ASCII JSON, or nothing)  body
 
 Buffers lie in the body at multiples of 16 bytes, so that arrays over a received body are aligned.
 """
 
 import json
+import socket
 import struct
 from collections.abc import Callable
 from functools import wraps
@@ -17,21 +18,35 @@ Json: TypeAlias = Any
 """What `json` reads and writes."""
 
 MAGIC = b"MCF1"
+CHUNK = 1 << 18
+"""Bytes that are received at once."""
+
 LARGEST_HEADER = 1 << 28
 LARGEST_BODY = 1 << 34
 
 _PREFIX = struct.Struct("<4sIQ")
 _ALIGNMENT = 16
 _PADDING = tuple(bytes(-length % _ALIGNMENT) for length in range(_ALIGNMENT))
-_MALFORMED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError)
+_MALFORMED = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+    struct.error,
+)
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_parse = json.JSONDecoder().raw_decode  # `loads` would look for an encoding and for white space around the value
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Frame(NamedTuple):
-    """A received frame: the parsed header and the body's bytes."""
+    """A received frame: the parsed header (None when it has none) and the body's bytes."""
 
     header: Json
     body: bytes
@@ -55,6 +70,17 @@ class FrameBuffer:
 
     def __init__(self) -> None:
         self._bytes = bytearray()
+        # Lasting, because `recv` allocates what it is asked for: at this size that is a system mapping each time.
+        self._landing = memoryview(bytearray(CHUNK))
+
+    def receive(self, channel: socket.socket) -> int:
+        """Append what `channel` has, at most `CHUNK` bytes; return how many that was, 0 at its end.
+
+        Raises what `recv` raises, BlockingIOError among it.
+        """
+        count = channel.recv_into(self._landing)
+        self._bytes += self._landing[:count]
+        return count
 
     def feed(self, data: bytes) -> None:
         """Append bytes that were received."""
@@ -63,21 +89,28 @@ class FrameBuffer:
     @strict
     def take(self) -> Frame | None:
         """Remove and return the first frame, None while it is incomplete. Raises ExecutionError for a malformed one."""
-        if len(self._bytes) < _PREFIX.size:
-            if not MAGIC.startswith(self._bytes[: len(MAGIC)]):
+        stream = self._bytes
+        if len(stream) < _PREFIX.size:
+            if not MAGIC.startswith(stream[: len(MAGIC)]):
                 raise ValueError("bad magic")
             return None
-        magic, header_length, body_length = _PREFIX.unpack_from(self._bytes)
+        magic, header_length, body_length = _PREFIX.unpack_from(stream)
         if magic != MAGIC or header_length > LARGEST_HEADER or body_length > LARGEST_BODY:
             raise ValueError("bad prefix")
         start = _PREFIX.size + header_length
         end = start + body_length
-        if len(self._bytes) < end:
+        if len(stream) < end:
             return None
-        with memoryview(self._bytes) as view:
-            header, body = bytes(view[_PREFIX.size : start]), bytes(view[start:end])
-        del self._bytes[:end]
-        return Frame(json.loads(header), body)
+        text = stream[_PREFIX.size : start].decode("ascii")
+        with memoryview(stream) as view:
+            body = bytes(view[start:end])
+        del stream[:end]
+        if not text:
+            return Frame(None, body)
+        header, length = _parse(text)
+        if length != len(text):
+            raise ValueError("more than one value in the header")
+        return Frame(header, body)
 
 
 class Body:
@@ -89,13 +122,12 @@ class Body:
 
     def add(self, data: bytes) -> int:
         """Append `data` and return its offset."""
-        offset = self._length
-        padding = _PADDING[len(data) % _ALIGNMENT]
-        self._pieces += (data, padding)
-        self._length = offset + len(data) + len(padding)
+        offset, size = self._length, len(data)
+        self._pieces += (data, _PADDING[size % _ALIGNMENT])
+        self._length = offset + size + -size % _ALIGNMENT
         return offset
 
     def frame(self, header: Json) -> bytes:
-        """Return the finished frame."""
-        text = _dumps(header).encode("ascii")
+        """Return the finished frame; None makes an empty header."""
+        text = b"" if header is None else _dumps(header).encode("ascii")
         return b"".join((_PREFIX.pack(MAGIC, len(text), self._length), text, *self._pieces))

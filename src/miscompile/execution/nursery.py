@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import miscompile
 from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.environments.pip import clean
+from miscompile.environments.resolve import python_of
 from miscompile.execution.blackbox import Printed
 from miscompile.execution.limits import Limits
 from miscompile.execution.zygote import PACKET
@@ -52,12 +54,32 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where workers come from: target spec, adapter path (None: the target's own), Python, extra environment."""
+    """Where workers come from: target spec, adapter path (None: the target's own), Python, extra environment.
+
+    Without `python`, workers run in the virtual environment that the target spec names, else under our own Python.
+    """
 
     target: str
     adapter: str | None = None
     python: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    isolated: bool = False
+
+    def resolved(self) -> "Origin":
+        """Return this origin with the Python of the environment that its spec names, if it names one.
+
+        Nothing of our own packages may reach that Python through variables. Raises SpecError for an unknown target,
+        UsageError when the environment has not been made.
+        """
+        if self.python is not None or self.adapter is not None:
+            return self
+        python = python_of(self.target)
+        return self if python is None else replace(self, python=str(python), isolated=True)
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables of the workers."""
+        inherited = clean(os.environ) if self.isolated else os.environ
+        return {"PYTHONHASHSEED": "0", **inherited, **self.environment}
 
     def settings(self, limits: Limits) -> dict[str, Any]:
         """Return the zygote's first packet. Raises SpecError for an unknown target or option."""
@@ -80,6 +102,7 @@ class Nursery:
 
     def __init__(self, origin: Origin, limits: Limits) -> None:
         self._target = origin.target
+        origin = origin.resolved()
         settings = origin.settings(limits)
         self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._printed = Printed(Printed.create(limits.output))
@@ -174,7 +197,7 @@ def _start(origin: Origin, descriptor: int, printed: int) -> "subprocess.Popen[b
         stdout=printed,
         stderr=printed,
         pass_fds=[descriptor],
-        env={"PYTHONHASHSEED": "0", **os.environ, **origin.environment},
+        env=origin.variables(),
         start_new_session=True,
     )
 

@@ -113,7 +113,7 @@ class LocalPool:
         Raises ExecutionError when workers can no longer be started.
         """
         deadline = time.monotonic() + timeout
-        self._turn(0.0)
+        self._turn(0.0 if self._done or not self._open else timeout)
         while not self._done and self._open and (rest := deadline - time.monotonic()) > 0:
             self._turn(rest)
         return [(ticket, self._hand_out(ticket)) for ticket in list(self._done)]

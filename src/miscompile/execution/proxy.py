@@ -14,17 +14,15 @@ from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
 from miscompile.execution.blackbox import Position, Printed, Recorder
-from miscompile.execution.frames import FrameBuffer
+from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
 from miscompile.execution.limits import Limits
-from miscompile.execution.wire import ReplyDecoder, encode_batch
+from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
 HISTORY = 50
 """Batches of a worker that are remembered."""
 
 STALL_SECONDS = 30.0
 """How long beyond the time limit of a run a worker may be silent altogether."""
-
-_CHUNK = 1 << 18
 
 Runs = tuple[Run, ...]
 
@@ -54,6 +52,11 @@ class Batch:
     def complete(self) -> bool:
         """Whether every run has its outcome."""
         return len(self.outcomes) == len(self.runs)
+
+    @property
+    def awaited(self) -> tuple[int, int]:
+        """The number of the giving and the place in it of the next run to be answered."""
+        return self.sequence, len(self.outcomes) - self.offset
 
     @property
     def todo(self) -> Runs:
@@ -161,12 +164,11 @@ class WorkerProxy:
         """
         finished: list[Batch] = []
         try:
-            while data := self.channel.recv(_CHUNK):
+            while count := self._buffer.receive(self.channel):
                 self._active = time.monotonic()
                 if not self.garbage:
-                    self._buffer.feed(data)
                     self._take_replies(finished)
-                if len(data) < _CHUNK:
+                if count < CHUNK:
                     return finished
             self._ended()
         except BlockingIOError:
@@ -185,15 +187,18 @@ class WorkerProxy:
         while (frame := self._buffer.take()) is not None:
             if not self.inflight:
                 raise ExecutionError("a reply to no request")
-            batch = self.inflight[0]
-            reply = batch.decoder.decode(frame)
-            if (reply.sequence, reply.run) != (batch.sequence, len(batch.outcomes) - batch.offset):
-                raise ExecutionError("a reply out of order")
-            batch.outcomes.append(reply.outcome)
-            batch.strikes = 0
-            self.leaving = self.leaving or reply.leaving
-            if batch.complete:
-                finished.append(self.inflight.popleft())
+            self._take_reply(frame, finished)
+
+    def _take_reply(self, frame: Frame, finished: list[Batch]) -> None:
+        batch = self.inflight[0]
+        reply = batch.decoder.decode(frame)
+        if (reply.sequence, reply.run) != batch.awaited:
+            raise ExecutionError("a reply out of order")
+        batch.outcomes.append(reply.outcome)
+        batch.strikes = 0
+        self.leaving = self.leaving or reply.leaving
+        if batch.complete:
+            finished.append(self.inflight.popleft())
 
     def overdue(self, now: float) -> Position | None:
         """Return the run that has taken too long at monotonic time `now`, None when all is well."""
@@ -221,11 +226,22 @@ class WorkerProxy:
                     kill(self.pid, signal.SIGKILL)
 
     def drain(self) -> list[Batch]:
-        """Take in what a dying worker sent before its end; return the batches completed by it."""
+        """Take in what a dying worker sent before its end or had ready; return the batches completed by it."""
         finished: list[Batch] = []
         while self.alive and select.select([self.channel], [], [], 0.5)[0]:
             finished += self.receive()
+        self._salvage(finished)
         return finished
+
+    def _salvage(self, finished: list[Batch]) -> None:
+        held = FrameBuffer()
+        held.feed(self.recorder.held())
+        try:
+            while self.inflight and (frame := held.take()) is not None:
+                if answered_by(frame) == self.inflight[0].awaited:  # else it was sent as well
+                    self._take_reply(frame, finished)
+        except ExecutionError as error:
+            self.garbage = self.garbage or str(error)
 
     def close(self) -> None:
         """Release the channel and the memory files."""

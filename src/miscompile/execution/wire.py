@@ -6,8 +6,9 @@ that those that came before a death are not lost.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, get_args
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -32,15 +33,23 @@ from miscompile.execution.frames import Body, Frame, Json, strict
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
+_STORAGE = {name: info.storage for name, info in DTYPES.items()}
+
 # Tensors -------------------------------------------------------------------------------------------------------------
 
+Bits: TypeAlias = tuple[str, tuple[int, ...], bytes | list[str]]
+"""A tensor as its element type, its shape and its elements in C order; equal when all bits are."""
 
-def _raw(tensor: Tensor) -> bytes | list[str]:
-    """Return the elements in C order. Raises ExecutionError when the storage is not that of the element type."""
-    array = tensor.array
-    if tensor.dtype not in DTYPES or (array.dtype != DTYPES[tensor.dtype].storage and array.dtype.kind != "U"):
-        raise ExecutionError(f"a tensor of element type {tensor.dtype} cannot lie in a numpy array of {array.dtype}")
-    return array.tobytes() if tensor.dtype != "string" else [_text(element) for element in array.ravel().tolist()]
+
+def _bits(tensor: Tensor) -> Bits:
+    """Raises ExecutionError when the storage is not that of the element type."""
+    dtype, array = tensor.dtype, tensor.array
+    if array.dtype is _STORAGE.get(dtype) and dtype != "string":
+        return dtype, array.shape, array.tobytes()
+    if dtype not in _STORAGE or (array.dtype != _STORAGE[dtype] and array.dtype.kind != "U"):
+        raise ExecutionError(f"a tensor of element type {dtype} cannot lie in a numpy array of {array.dtype}")
+    raw = array.tobytes() if dtype != "string" else [_text(element) for element in array.ravel().tolist()]
+    return dtype, array.shape, raw
 
 
 def _text(element: object) -> str:
@@ -49,8 +58,9 @@ def _text(element: object) -> str:
     return element if isinstance(element, str) else str(element)
 
 
-def _put_tensor(tensor: Tensor, raw: bytes | list[str], body: Body) -> Json:
-    return [tensor.dtype, tensor.array.shape, body.add(raw) if isinstance(raw, bytes) else raw]
+def _put_tensor(bits: Bits, body: Body) -> Json:
+    dtype, shape, raw = bits
+    return dtype, shape, body.add(raw) if isinstance(raw, bytes) else raw
 
 
 def _get_tensor(entry: Json, body: bytes) -> Tensor:
@@ -58,7 +68,7 @@ def _get_tensor(entry: Json, body: bytes) -> Tensor:
     if dtype != "string":
         if content < 0 or (shape and min(shape) < 0):  # numpy would take these, and read what is not ours
             raise ValueError("a tensor lies outside the frame")
-        return Tensor(dtype, np.ndarray(tuple(shape), DTYPES[dtype].storage, body, content))
+        return Tensor(dtype, np.ndarray(tuple(shape), _STORAGE[dtype], body, content))
     if len(content) != math.prod(shape) or not all(isinstance(element, str) for element in content):
         raise ValueError("a string tensor has too few or too many elements, or some that are no strings")
     array = np.empty(len(content), object)
@@ -90,13 +100,13 @@ class _Numbered:
 def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
     """Return the request frame of batch number `sequence`. Raises ExecutionError for a tensor stored wrongly."""
     body = Body()
-    tensors = _Numbered(lambda tensor: _put_tensor(tensor, _raw(tensor), body))
+    tensors = _Numbered(lambda tensor: _put_tensor(_bits(tensor), body))
     programs = _Numbered(lambda program: _put_program(program, body))
     cases = _Numbered(
         lambda case: [programs.number(case.program), [[tensors.number(t) for t in feed] for feed in case.feeds]]
     )
     entries = [
-        [cases.number(r.case), r.target, b.level, sorted(b.disabled), b.threads, b.device, b.observe, r.purpose]
+        (cases.number(r.case), r.target, b.level, sorted(b.disabled), b.threads, b.device, b.observe, r.purpose)
         for r in runs
         for b in (r.build,)
     ]
@@ -125,7 +135,7 @@ def decode_batch(frame: Frame) -> tuple[int, tuple[Run, ...]]:
 
 
 def _put_program(program: Program, body: Body) -> Json:
-    ports = [[[p.name, p.dtype, p.shape, p.exact] for p in side] for side in (program.inputs, program.outputs)]
+    ports = [[(p.name, p.dtype, p.shape, p.exact) for p in side] for side in (program.inputs, program.outputs)]
     return [program.kind, body.add(program.payload), len(program.payload), *ports]
 
 
@@ -138,11 +148,20 @@ def _get_program(entry: Json, body: bytes) -> Program:
 
 def _get_ports(entries: Json) -> tuple[Port, ...]:
     return tuple(
-        Port(name, dtype, None if shape is None else tuple(shape), exact) for name, dtype, shape, exact in entries
+        [Port(name, dtype, None if shape is None else tuple(shape), exact) for name, dtype, shape, exact in entries]
     )
 
 
-# Replies -------------------------------------------------------------------------------------------------------------
+# Replies ------------------------------------------------------------------------------------------------------------
+
+_KINDS = get_args(Outcome)
+_HEAD = struct.Struct("<QIBBidddQ")
+"""What every reply has, at the beginning of its body: sequence, run, leaving, kind of outcome, number of the earlier
+values that these are the same as, compile, run and CPU seconds, memory. The JSON header is empty when that is all.
+"""
+_NEW = -1
+
+Results = tuple[tuple[Tensor | None, ...], ...]
 
 
 class Reply(NamedTuple):
@@ -154,78 +173,104 @@ class Reply(NamedTuple):
     leaving: bool
 
 
+@strict
+def answered_by(frame: Frame) -> tuple[int, int]:
+    """Return the batch and the run that the reply in `frame` belongs to. Raises ExecutionError if it is malformed."""
+    sequence, index, *_ = _HEAD.unpack_from(frame.body)
+    return sequence, index
+
+
 class ReplyEncoder:
     """Encodes the outcomes of one batch, in order.
 
-    A result with the bits of an earlier one for the same feed and output is sent as a reference to it.
+    Values with the bits of an earlier run's are sent as a reference to them, because mostly nothing differs between
+    builds; and so is a single result with the bits of an earlier one for the same feed and output.
     """
 
     def __init__(self, sequence: int) -> None:
         self._sequence = sequence
-        self._sent: dict[tuple[int, int], list[tuple[Tensor, bytes | list[str], int]]] = {}
+        self._runs: list[list[list[Bits | None]]] = []
+        self._sent: dict[tuple[int, int], list[tuple[Bits, int]]] = {}
         self._count = 0
 
     def encode(self, index: int, outcome: Outcome, leaving: bool = False) -> bytes:
         """Return the reply frame of run `index`. Raises ExecutionError for a tensor stored wrongly."""
-        body = Body()
+        rows, same = [], _NEW
+        if isinstance(outcome, Values):
+            rows = [[None if tensor is None else _bits(tensor) for tensor in outputs] for outputs in outcome.results]
+            same = self._runs.index(rows) if rows in self._runs else _NEW
         seen = outcome.observations
-        match outcome:
-            case Values(results):
-                content: Json = [
-                    [None if t is None else self._result(t, (row, column), body) for column, t in enumerate(outputs)]
-                    for row, outputs in enumerate(results)
-                ]
-            case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
-                content = [stage, message]
-            case Raised(stage, kind, message, frames):
-                content = [stage, kind, message, frames]
-            case Crashed(stage, number) | TimedOut(stage, number):
-                content = [stage, number]
-        notes = [seen.compile_seconds, seen.run_seconds, seen.memory, seen.passes, seen.stderr, seen.cpu_seconds]
-        return body.frame([self._sequence, index, leaving, type(outcome).__name__, notes, content])
+        times = seen.compile_seconds, seen.run_seconds, seen.cpu_seconds
+        body = Body()
+        body.add(_HEAD.pack(self._sequence, index, leaving, _KINDS.index(type(outcome)), same, *times, seen.memory))
+        if same != _NEW:
+            return body.frame([seen.passes, seen.stderr, None] if seen.passes or seen.stderr else None)
+        content = self._put_results(rows, body) if isinstance(outcome, Values) else _put_failure(outcome)
+        return body.frame([seen.passes, seen.stderr, content])
 
-    def _result(self, tensor: Tensor, place: tuple[int, int], body: Body) -> Json:
-        raw = _raw(tensor)
+    def _put_results(self, rows: list[list[Bits | None]], body: Body) -> Json:
+        self._runs.append(rows)
+        return [
+            [None if bits is None else self._put(bits, (row, column), body) for column, bits in enumerate(outputs)]
+            for row, outputs in enumerate(rows)
+        ]
+
+    def _put(self, bits: Bits, place: tuple[int, int], body: Body) -> Json:
         sent = self._sent.setdefault(place, [])
-        for earlier, bits, number in sent:
-            if bits == raw and earlier.dtype == tensor.dtype and earlier.array.shape == tensor.array.shape:
+        for earlier, number in sent:
+            if bits == earlier:
                 return number
-        entry = _put_tensor(tensor, raw, body)
-        sent.append((tensor, raw, self._count))
+        sent.append((bits, self._count))
         self._count += 1
-        return entry
+        return _put_tensor(bits, body)
 
 
 class ReplyDecoder:
     """Decodes the replies of one batch; a reference becomes the very Tensor object it refers to."""
 
     def __init__(self) -> None:
+        self._runs: list[Results] = []
         self._tensors: list[Tensor] = []
 
     @strict
     def decode(self, frame: Frame) -> Reply:
         """Return the reply that `frame` holds. Raises ExecutionError if it is malformed."""
-        sequence, index, leaving, kind, notes, content = frame.header
-        compile_seconds, run_seconds, memory, passes, stderr, cpu = notes
-        times = float(compile_seconds), float(run_seconds)
-        seen = Observations(*times, int(memory), tuple(passes), _string(stderr), float(cpu))
-        if kind == "Values":
-            outcome: Outcome = Values(tuple(tuple(self._results(row, frame.body)) for row in content), seen)
+        header, body = frame
+        sequence, index, leaving, kind, same, compiling, running, cpu, memory = _HEAD.unpack_from(body)
+        passes, stderr, content = ((), "", None) if header is None else header
+        seen = Observations(compiling, running, memory, tuple(passes), _string(stderr), cpu)
+        if _KINDS[kind] is not Values:
+            outcome: Outcome = _get_failure(_KINDS[kind].__name__, content, seen)
         else:
-            outcome = _get_failure(kind, content, seen)
-        return Reply(int(sequence), int(index), outcome, bool(leaving))
+            outcome = Values(self._runs[same] if same >= 0 else self._get_results(content, body), seen)
+        return Reply(sequence, index, outcome, bool(leaving))
 
-    def _results(self, row: Json, body: bytes) -> Iterator[Tensor | None]:
-        for entry in row:
-            if entry is None:
-                yield None
-            elif isinstance(entry, int):
-                if entry < 0:
-                    raise ValueError("a reference to nothing")
-                yield self._tensors[entry]
-            else:
-                self._tensors.append(_get_tensor(entry, body))
-                yield self._tensors[-1]
+    def _get_results(self, content: Json, body: bytes) -> Results:
+        results = tuple([tuple([self._get(entry, body) for entry in row]) for row in content])
+        self._runs.append(results)
+        return results
+
+    def _get(self, entry: Json, body: bytes) -> Tensor | None:
+        if entry is None:
+            return None
+        if isinstance(entry, int):
+            if entry < 0:
+                raise ValueError("a reference to nothing")
+            return self._tensors[entry]
+        tensor = _get_tensor(entry, body)
+        self._tensors.append(tensor)
+        return tensor
+
+
+def _put_failure(outcome: Outcome) -> Json:
+    match outcome:
+        case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
+            return stage, message
+        case Raised(stage, kind, message, frames):
+            return stage, kind, message, frames
+        case Crashed(stage, number) | TimedOut(stage, number):
+            return stage, number
+    raise AssertionError(outcome)
 
 
 def _get_failure(kind: str, content: Json, seen: Observations) -> Outcome:

@@ -1,7 +1,7 @@
 """The worker: a process that builds and runs programs, and may die of it.
 
-It reads batches from a stream socket, executes run after run, and sends each outcome as it arises. Every step is noted
-in the flight recorder before it is taken.
+It reads batches from a stream socket, executes run after run, and sends the outcomes together, because every message
+wakes the parent. Every step is noted in the flight recorder before it is taken, and outcomes wait for the others there.
 """
 
 import ctypes
@@ -39,7 +39,9 @@ OUT_OF_MEMORY = re.compile(
 )
 """How compilers say that an allocation failed."""
 
-_CHUNK = 1 << 18
+_HOLD_SECONDS = 0.05
+"""How long outcomes are held back; a slow compiler's are sent one by one."""
+
 _LINE_BUFFERED = 1
 
 
@@ -106,27 +108,40 @@ def main(place: Workplace, channel: socket.socket, limits: Limits, parent: int) 
 def serve(place: Workplace, channel: socket.socket) -> None:
     """Answer batches until the channel closes, or until a run has exhausted the memory and the heap is suspect."""
     buffer = FrameBuffer()
-    while (frame := _receive(channel, buffer)) is not None:
-        place.recorder.begin(int(frame.header["s"]), 0)
-        sequence, runs = decode_batch(frame)
-        encoder = ReplyEncoder(sequence)
-        for index, run in enumerate(runs):
-            place.recorder.begin(sequence, index)
-            reply, leaving = answer(place, encoder, index, run)
-            place.recorder.step(blackbox.REPLY)
-            channel.sendall(reply)
-            if leaving:
-                return
+    while (frame := _receive(channel, buffer)) is not None and _serve_batch(place, channel, frame):
         place.recorder.step(blackbox.IDLE)
 
 
 def _receive(channel: socket.socket, buffer: FrameBuffer) -> Frame | None:
     while (frame := buffer.take()) is None:
-        data = channel.recv(_CHUNK)
-        if not data:
+        if not buffer.receive(channel):
             return None
-        buffer.feed(data)
     return frame
+
+
+def _serve_batch(place: Workplace, channel: socket.socket, frame: Frame) -> bool:
+    """Answer the batch in `frame`; return whether the worker can go on."""
+    recorder = place.recorder
+    recorder.begin(int(frame.header["s"]), 0)
+    sequence, runs = decode_batch(frame)
+    encoder = ReplyEncoder(sequence)
+    unsent: list[bytes] = []
+    due = time.monotonic() + _HOLD_SECONDS
+    for index, run in enumerate(runs):
+        recorder.begin(sequence, index)
+        reply, leaving = answer(place, encoder, index, run)
+        unsent.append(reply)
+        may_wait = index + 1 < len(runs) and not leaving and time.monotonic() < due
+        if may_wait and recorder.hold(reply):
+            continue
+        recorder.step(blackbox.REPLY)
+        channel.sendall(b"".join(unsent))
+        recorder.release()
+        if leaving:
+            return False
+        unsent.clear()
+        due = time.monotonic() + _HOLD_SECONDS
+    return True
 
 
 def answer(place: Workplace, encoder: ReplyEncoder, index: int, run: Run) -> tuple[bytes, bool]:
@@ -151,49 +166,58 @@ def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
         results = _attempt(place, run, attempt)
     except BaseException as error:  # noqa: BLE001 - compilers raise whatever they like, SystemExit among it
         outcome = outcome_of(error, attempt.stage, place.known)
-    else:
-        outcome = Values(results)
+        return replace(outcome, observations=_observed(place, attempt))
+    return Values(results, _observed(place, attempt))
+
+
+def _observed(place: Workplace, attempt: Attempt) -> Observations:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     printed = place.printed.tail()
     times = attempt.compile_seconds, attempt.run_seconds
-    seen = Observations(*times, memory, attempt.passes, printed, attempt.cpu_seconds)
-    return replace(outcome, observations=seen)
+    return Observations(*times, memory, attempt.passes, printed, attempt.cpu_seconds)
 
 
 def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
-    recorder, adapter = place.recorder, place.adapter
     # Copies, because the runs of a batch share feeds and a compiled program may write where it should not.
     feeds = [_copy(feed) for feed in run.case.feeds]
     attempt.stage = "compile"
-    recorder.step(blackbox.COMPILE)
-    begin, cpu = time.perf_counter(), time.process_time()
+    place.recorder.step(blackbox.COMPILE)
+    cpu = time.process_time()  # read once for all stages: this clock is a system call
     try:
-        session = attempt.session = adapter.build(run.case.program, run.build)
+        results, log = _compute(place, run, feeds, attempt)
+    finally:
+        attempt.cpu_seconds = time.process_time() - cpu
+    if run.build.observe:
+        attempt.passes = tuple(place.adapter.fired(log))
+    return tuple([_checked(outputs) for outputs in results])
+
+
+def _compute(
+    place: Workplace, run: Run, feeds: list[Feed], attempt: Attempt
+) -> tuple[list[tuple[Tensor | None, ...]], str]:
+    """Take the three stages inside the compiler; return the results, and the log of the compilation if it is wanted."""
+    begin = time.perf_counter()
+    try:
+        session = attempt.session = place.adapter.build(run.case.program, run.build)
     finally:
         attempt.compile_seconds = time.perf_counter() - begin
-        attempt.cpu_seconds = time.process_time() - cpu
     log = place.printed.text() if run.build.observe else ""
     attempt.stage = "run"
-    recorder.step(blackbox.RUN)
-    begin, cpu = time.perf_counter(), time.process_time()
+    place.recorder.step(blackbox.RUN)
+    begin = time.perf_counter()
     try:
         results = [session.run(feed) for feed in feeds]
     finally:
         attempt.run_seconds = time.perf_counter() - begin
-        attempt.cpu_seconds += time.process_time() - cpu
     attempt.stage = "collect"
-    recorder.step(blackbox.COLLECT)
-    cpu = time.process_time()
+    place.recorder.step(blackbox.COLLECT)
     attempt.session = None
     del session  # runs destructors, which belong to this run and to the compiler's time
-    attempt.cpu_seconds += time.process_time() - cpu
-    if run.build.observe:
-        attempt.passes = tuple(adapter.fired(log))
-    return tuple(_checked(outputs) for outputs in results)
+    return results, log
 
 
 def _copy(feed: Feed) -> Feed:
-    return tuple(Tensor(tensor.dtype, tensor.array.copy()) for tensor in feed)
+    return tuple([Tensor(tensor.dtype, tensor.array.copy()) for tensor in feed])
 
 
 def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:

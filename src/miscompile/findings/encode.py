@@ -56,9 +56,14 @@ def build_from(data: Mapping[str, Any]) -> Build:
 
 
 def evidence_facts(evidence: Evidence) -> Json:
-    """Return what a finding's facts keep of the evidence: rule, output, both builds, details."""
+    """Return what a finding's facts keep of the evidence: rule, output, both builds, details.
+
+    `against` is the target of the reference build, when that is another one.
+    """
     reference = evidence.reference
+    crossed = reference is not None and reference.target != evidence.faulty.target
     return {
+        **({"against": reference.target} if reference is not None and crossed else {}),
         "rule": evidence.rule,
         "output": evidence.output,
         "faulty": build_json(evidence.faulty.build),
@@ -71,6 +76,11 @@ def builds_of(facts: Mapping[str, Any]) -> tuple[Build, Build | None]:
     """Return the faulty and the reference build that `evidence_facts` wrote; KeyError when they are not there."""
     reference = facts["reference"]
     return build_from(facts["faulty"]), None if reference is None else build_from(reference)
+
+
+def against_of(facts: Mapping[str, Any]) -> str:
+    """Return the other target that the reference build is of; an empty text when it is of the faulty one."""
+    return str(facts.get("against", ""))
 
 
 def signature_json(signature: Signature) -> Json:

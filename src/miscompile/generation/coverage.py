@@ -21,6 +21,9 @@ class Coverage:
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often nothing came of an operator and dtype: what is mostly refused must not look neglected for ever."""
 
+    turns: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Nodes and refusals together."""
+
     @property
     def score(self) -> int:
         """Diversity score: the number of covered items."""
@@ -36,22 +39,25 @@ class Coverage:
 
     def add(self, op: str, dtype: str, shape: Shape, parents: Iterable[str]) -> None:
         """Take a node into account."""
-        self.dtypes[op, dtype] = self.dtypes.get((op, dtype), 0) + 1
+        pair = (op, dtype)
+        self.dtypes[pair] = self.dtypes.get(pair, 0) + 1
+        self.turns[pair] = self.turns.get(pair, 0) + 1
         self.shapes.add((op, shape))
-        self.edges.update((parent, op) for parent in parents if parent)
+        for parent in parents:
+            if parent:
+                self.edges.add((parent, op))
 
     def refuse(self, op: str, dtype: str) -> None:
         """Take into account that nothing came of an operator; no coverage, but it had its turn."""
-        self.refused[op, dtype] = self.refused.get((op, dtype), 0) + 1
+        pair = (op, dtype)
+        self.refused[pair] = self.refused.get(pair, 0) + 1
+        self.turns[pair] = self.turns.get(pair, 0) + 1
 
     def choose(self, rng: random.Random, pairs: Sequence[tuple[str, str]], looks: int = 2) -> tuple[str, str]:
         """Draw `looks` of the (operator, dtype) pairs and return the one that had the fewest turns so far."""
         best = pairs[int(rng.random() * len(pairs))]
         for _ in range(looks - 1):
             pair = pairs[int(rng.random() * len(pairs))]
-            if self._turns(pair) < self._turns(best):
+            if self.turns.get(pair, 0) < self.turns.get(best, 0):
                 best = pair
         return best
-
-    def _turns(self, pair: tuple[str, str]) -> int:
-        return self.dtypes.get(pair, 0) + self.refused.get(pair, 0)

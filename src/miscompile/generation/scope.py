@@ -5,9 +5,9 @@ Nodes are typed by onnx's own inference as they are added, so the graph is valid
 
 import math
 import random
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ModelError, RejectedDraft
@@ -15,10 +15,10 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure, settle
-from miscompile.ops.registry import schema, specs
-from miscompile.ops.shapes import promised_shape
-from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape
-from miscompile.ops.support import Support
+from miscompile.ops.registry import schema, specs, written
+from miscompile.ops.shapes import promised_shapes
+from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape, always
+from miscompile.ops.support import Form, Support, form_key
 from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
@@ -28,9 +28,14 @@ _STRUCTURAL_SIZE = 64
 _MEASURED_SIZE = 16
 """Drawn constants up to this many elements are measured; larger ones come near the ends of their range anyway."""
 
-_DTYPES: dict[Hashable, tuple[str, ...]] = {}
-_MOST_DTYPES = 1 << 16
-"""Output dtypes of operators whose shapes need no inference, as inference gave them; a pure function's memory."""
+_MOST_FORMS = 1 << 16
+"""Forms of calls that are remembered for a support table."""
+
+_UNMET = Form((), mixed=False, barred=frozenset())
+
+
+class FormRefused(RejectedDraft):
+    """The target takes no call of this operator with these dtypes and modes, whatever shapes and elements."""
 
 
 class Mark(NamedTuple):
@@ -114,8 +119,8 @@ class Scope:
         facts = measure(value) if 0 < value.array.size <= _MEASURED_SIZE else span.facts()
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 
-    def apply(self, call: Call) -> tuple[Operand, ...]:
-        """Add a call and return its outputs.
+    def apply(self, call: Call, *, drawn: bool = False) -> tuple[Operand, ...]:
+        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so that it is well formed.
 
         Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or
         not taken by the target; the scope is then as it was.
@@ -123,57 +128,79 @@ class Scope:
         spec = specs().get(call.op)
         if spec is None:
             raise RejectedDraft(f"{call.op} has no spec")
-        types = self._infer(call, spec)
-        if not self.support.admits(call, types, self.opset):
-            raise RejectedDraft(f"{call.op} is not taken by the target")
-        facts = self._facts(call, types, spec)
-        names = tuple(["" if operand is None else operand.name for operand in call.inputs])
-        outputs = tuple([f"v{self._fresh + place}" for place in range(call.outputs)])
-        self._fresh += call.outputs
-        self.nodes.append(Node(call.op, names, outputs, call.attributes, call.domain))
-        for name in names:
-            if name:
-                self.uses[name] += 1
-        return tuple(
-            [
-                self._register(Operand(name, kind.dtype, kind.shape, fact), call.op)  # type: ignore[arg-type]
-                for name, kind, fact in zip(outputs, types, facts, strict=True)
-            ]
-        )
+        types = self._types(call, spec)
+        for kind in types:
+            if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
+                raise RejectedDraft(f"{call.op}: the output is too large")
+        facts = self._facts(call, types, spec, written()[call.op].defined if drawn else spec.defined)
+        return self._add(call, types, facts)
 
     def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
         """Add a call with one output and return that."""
         return self.apply(Call(op, inputs, attributes))[0]
 
-    def _infer(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
-        """Return the output types: worked out where the spec says how, else by inference."""
-        types = self._ask(call) if spec.shapes == "inferred" or call.domain else self._work_out(call, spec)
-        for kind in types:
-            if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
-                raise RejectedDraft(f"{call.op}: the output is too large")
-        return types
+    def _add(self, call: Call, types: tuple[TensorType, ...], facts: tuple[Facts, ...]) -> tuple[Operand, ...]:
+        """Add the node of a call, and register its outputs."""
+        op, uses = call.op, self.uses
+        names = []
+        for operand in call.inputs:
+            if operand is None:
+                names.append("")
+            else:
+                names.append(operand.name)
+                uses[operand.name] += 1
+        results = []
+        for kind, fact in zip(types, facts, strict=True):
+            result = Operand(f"v{self._fresh}", kind.dtype, kind.shape, fact)  # type: ignore[arg-type]
+            self._fresh += 1
+            results.append(self._register(result, op))
+        outputs = tuple([result.name for result in results])
+        self.nodes.append(Node(op, tuple(names), outputs, call.attributes, call.domain))
+        return tuple(results)
 
-    def _work_out(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
-        """Return the output types of a call whose shape rule is known; its dtypes are inferred once and kept."""
-        dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
-        key = (call.op, self.opset, call.outputs, dtypes, tuple(call.attributes.items()))
-        found = _DTYPES.get(key)
-        if found is None:
+    def _types(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
+        """Return the output types of a call that the target takes: worked out where the spec says how, else inferred.
+
+        The dtypes of a form, and what the target says to it, are asked for once.
+        """
+        if spec.shapes == "inferred" or call.domain:
             types = self._ask(call)
-            if len(_DTYPES) < _MOST_DTYPES:
-                _DTYPES[key] = tuple(kind.dtype for kind in types)
-            return types
+            return types if self.support.admits(call, types, self.opset) else _refuse(call)
+        key = form_key(call, self.opset)
+        form = self.support.forms.get(key, _UNMET)
+        if form is _UNMET:
+            return self._meet(call, key)
+        if form is None:
+            raise FormRefused(f"{call.op} is not taken by the target")
         try:
-            shape = promised_shape(spec.shapes, [operand.shape for operand in call.inputs if operand is not None])
+            shapes = promised_shapes(spec, call)
         except ValueError as error:
             raise RejectedDraft(f"{call.op}: {error}") from None
-        assert shape is not None, "a rule other than inference gives a shape"
-        return tuple([tensor_type(dtype, shape) for dtype in found])
+        if shapes is None:
+            types = self._ask(call)
+        else:
+            types = tuple([tensor_type(dtype, shape) for dtype, shape in zip(form.dtypes, shapes, strict=True)])
+        if (form.mixed or form.barred) and not self.support.suits(form, call, types, self.opset):
+            _refuse(call)
+        return types
+
+    def _meet(self, call: Call, key: Hashable) -> tuple[TensorType, ...]:
+        """Return the output types of a call whose form is new, and remember the form."""
+        support = self.support
+        forms = support.forms if len(support.forms) < _MOST_FORMS else {}
+        if not support.may_admit(call, self.opset):
+            forms[key] = None
+            raise FormRefused(f"{call.op} is not taken by the target")
+        types = self._ask(call)
+        form = forms[key] = support.form_of(call, types, self.opset)
+        if form is None:
+            raise FormRefused(f"{call.op} is not taken by the target")
+        return types if support.suits(form, call, types, self.opset) else _refuse(call)
 
     def _ask(self, call: Call) -> tuple[TensorType, ...]:
         """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
         if not self.support.may_admit(call, self.opset):  # cheaper to ask than inference
-            raise RejectedDraft(f"{call.op} is not taken by the target")
+            _refuse(call)
         least = _least(call.op, self.opset, call.domain)
         if least is None or len(call.inputs) < least or None in call.inputs[:least]:
             raise RejectedDraft(f"{call.op} has no such form in opset {self.opset}")
@@ -195,11 +222,13 @@ class Scope:
                     raise RejectedDraft(f"{call.op}: the output shape is not known")
         return types  # type: ignore[return-value]
 
-    def _facts(self, call: Call, types: tuple[TensorType, ...], spec: OpSpec) -> tuple[Facts, ...]:
-        if not spec.defined(call):
+    def _facts(
+        self, call: Call, types: tuple[TensorType, ...], spec: OpSpec, defined: Callable[[Call], bool]
+    ) -> tuple[Facts, ...]:
+        if defined is not always and not defined(call):
             raise RejectedDraft(f"{call.op} may be undefined on these operands")
         inputs = tuple([operand.facts for operand in call.inputs if operand is not None])
-        exactness = spec.exactness_of(call)
+        exactness = spec.exactness if spec.exact_when is always else spec.exactness_of(call)
         try:
             bounds = spec.bounds(call, types)
         except (OverflowError, ZeroDivisionError, ValueError):
@@ -221,6 +250,10 @@ class Scope:
         name = f"{letter}{self._fresh}"
         self._fresh += 1
         return name
+
+
+def _refuse(call: Call) -> NoReturn:
+    raise RejectedDraft(f"{call.op} is not taken by the target")
 
 
 @lru_cache(1 << 14)

@@ -35,7 +35,7 @@ def insert(scope: Scope, op: str, site: "ScopeSite") -> tuple[Call, tuple[Operan
         call = specs()[op].sample(site)
     except (ArithmeticError, ValueError) as error:  # bounds worked out by a sampler may leave a function's domain
         raise RejectedDraft(f"{op}: {error}") from None
-    return call, scope.apply(call)
+    return call, scope.apply(call, drawn=True)
 
 
 class ScopeSite:

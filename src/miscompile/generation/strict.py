@@ -18,14 +18,14 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.generation.coverage import Coverage
-from miscompile.generation.finish import draw_setting, finish, leaves
+from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.language import Motif
 from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
 from miscompile.generation.scope import Mark, Scope
 from miscompile.generation.sites import ScopeSite, insert
-from miscompile.ops.registry import dtypes_of, specs
+from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
@@ -91,11 +91,13 @@ class Strict:
         self._grow(scope, menu, planted, inner)
         outputs = self._outputs(scope, menu, inner)
         recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
-        yield finish(scope, outputs, knobs.feeds, recipe)
+        finisher = Finisher(scope)
+        yield finisher.case(outputs, knobs.feeds, recipe)
+        ends, others = leaves(scope), inner_results(scope)
         for number in range(1, knobs.variants):
-            chosen = self._with_inner(scope, leaves(scope), _VARIANT_INNER)
-            setting = draw_setting(scope, _VARIANT_FLIP)
-            yield finish(scope, chosen, knobs.feeds, {**recipe, "variant": number}, setting)
+            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
+            setting = finisher.draw_setting(_VARIANT_FLIP)
+            yield finisher.case(chosen, knobs.feeds, {**recipe, "variant": number}, setting)
 
     def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
         knobs, rng = self.knobs, scope.rng
@@ -165,24 +167,20 @@ class Strict:
                 outputs.append(end or name)
             else:
                 outputs.append(name)
-        outputs = self._with_inner(scope, outputs, self.knobs.inner_outputs)
+        outputs += [name for name in inner_results(scope) if rng.random() < self.knobs.inner_outputs]
         known = set(scope.producer)
         return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
-
-    def _with_inner(self, scope: Scope, outputs: list[str], chance: float) -> list[str]:
-        """Add each inner value to `outputs` with probability `chance`."""
-        inner = [name for name, op in scope.producer.items() if op and op != "Constant" and scope.uses[name]]
-        return [*outputs, *(name for name in inner if scope.rng.random() < chance)]
 
     def _make_menu(self, opset: int) -> _Menu:
         knobs = self.knobs
         dtypes = tuple(dtype for dtype in knobs.dtypes or PLAIN)
-        taken = self.support.pairs
         pairs = tuple(
             (op, dtype)
-            for op in specs()
+            for op, spec in specs().items()
             for dtype in dtypes_of(op, opset)
-            if dtype in dtypes and (not knobs.ops or op in knobs.ops) and (self.support.open or (op, dtype) in taken)
+            if dtype in dtypes
+            and (not knobs.ops or op in knobs.ops)
+            and self.support.offers(op, dtype, version_of(op, opset), spec.main)
         )
         ops = {op for op, _ in pairs}
 

@@ -21,7 +21,7 @@ from miscompile.generation.knobs import Knobs
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite, insert
 from miscompile.graph.model import TensorType
-from miscompile.ops.registry import dtypes_of, schema, specs
+from miscompile.ops.registry import dtypes_of, schema, specs, version_of
 from miscompile.ops.spec import Call, Limits, Operand
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
@@ -91,7 +91,8 @@ class Sweep:
         self.support = support
         self.spec = print_spec("sweep", self.knobs)
         self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, zero_size=0.03)
-        self._seen: set[tuple[str, str, str]] = set()
+        self._seen: dict[str, set[int]] = {}
+        self._numbers: dict[str, int] = {}
         self._order = count()
         self._queue = [(0, next(self._order), op, dtype) for op, dtype in self._pairs()]
         if not self._queue:
@@ -113,7 +114,8 @@ class Sweep:
         """Take no notice: order follows from what was made."""
 
     def _newest(self, rng: random.Random, op: str, dtype: str) -> Single | None:
-        best: tuple[int, Single, set[tuple[str, str, str]]] | None = None
+        best: tuple[int, Single, set[int]] | None = None
+        seen = self._seen.setdefault(op, set())
         drafts = 0
         for _ in range(_PATIENCE):
             style = Style(rng.random() < self.knobs.integral, rng.random() < self.knobs.full)
@@ -122,8 +124,8 @@ class Sweep:
                 single = draft_single(rng, op, dtype, opset, self._limits, style, self.support)
             except RejectedDraft:
                 continue
-            pairs = {(op, *pair) for pair in combinations(sorted(features(single)), 2)}
-            fresh = len(pairs - self._seen)
+            pairs = self._pairs_in(single)
+            fresh = len(pairs - seen)
             if best is None or fresh > best[0]:
                 best = (fresh, single, pairs)
             drafts += 1
@@ -131,15 +133,24 @@ class Sweep:
                 break
         if best is None:
             return None
-        self._seen |= best[2]
+        seen |= best[2]
         return best[1]
 
+    def _pairs_in(self, single: Single) -> set[int]:
+        """Return the pairs of features of a program, as numbers: one hashes and compares them far faster than words."""
+        known = self._numbers
+        numbers = sorted([known.setdefault(feature, len(known)) for feature in features(single)])
+        return {one << 24 | other for one, other in combinations(numbers, 2)}
+
     def _pairs(self) -> Iterator[tuple[str, str]]:
-        knobs, taken = self.knobs, self.support.pairs
-        for op in specs():
+        knobs, offers = self.knobs, self.support.offers
+        for op, spec in specs().items():
             if knobs.ops and op not in knobs.ops:
                 continue
-            dtypes = {dtype for opset in knobs.opsets for dtype in dtypes_of(op, opset)}
-            for dtype in knobs.dtypes or PLAIN:
-                if dtype in dtypes and (self.support.open or (op, dtype) in taken):
-                    yield op, dtype
+            dtypes = {
+                dtype
+                for opset in knobs.opsets
+                for dtype in dtypes_of(op, opset)
+                if offers(op, dtype, version_of(op, opset), spec.main)
+            }
+            yield from ((op, dtype) for dtype in knobs.dtypes or PLAIN if dtype in dtypes)

@@ -8,10 +8,11 @@ fields stand in ascending order, and repeated numbers are not packed, as onnx.pr
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Dim
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueType
 
@@ -26,13 +27,42 @@ _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
 def model_bytes(model: Model) -> bytes | None:
     """Return `model` as a serialised ModelProto, or None when it holds something uncommon."""
-    graph = None if model.functions else _graph(model.graph)
-    if graph is None:
-        return None
-    return b"".join((
-        _head(model.ir_version), b"\x3a", varint(len(graph)), graph,
-        *(_opset(domain, version) for domain, version in model.opsets.items()),
-    ))  # fmt: skip
+    fields = None if model.functions else _fields(model.graph)
+    return None if fields is None else assembled(model.ir_version, fields, model.opsets)
+
+
+def assembled(ir_version: int, fields: Iterable[bytes], opsets: Mapping[str, int]) -> bytes:
+    """Return the serialised ModelProto of a graph given by its fields, which stand in ascending order."""
+    graph = b"".join(fields)
+    imports = [_opset(domain, version) for domain, version in opsets.items()]
+    return b"".join((_head(ir_version), b"\x3a", varint(len(graph)), graph, *imports))
+
+
+def node_field(node: Node) -> bytes | None:
+    """Return a node as field 1 of a GraphProto, or None when it has an uncommon attribute."""
+    body = node_bytes(node)
+    return None if body is None else b"".join((b"\x0a", varint(len(body)), body))
+
+
+def name_field(name: str) -> bytes:
+    """Return a graph's name as field 2 of its GraphProto."""
+    return _text(0x12, name)
+
+
+def tensor_field(name: str, value: Tensor) -> bytes | None:
+    """Return an initialiser as field 5 of a GraphProto, or None when its elements are not laid out in whole bytes."""
+    body = tensor_bytes(value, name)
+    return None if body is None else b"".join((b"\x2a", varint(len(body)), body))
+
+
+def info_body(name: str, dtype: str, shape: tuple[Dim, ...] | None) -> bytes:
+    """Return a dense tensor's ValueInfoProto with its length, which `INPUT` or `OUTPUT` makes a field of a graph."""
+    field, written = _FIRST[name], _type_field(dtype, shape)
+    return b"".join((varint(len(field) + len(written)), field, written))
+
+
+INPUT, OUTPUT = b"\x5a", b"\x62"
+"""Tags of a graph's inputs (field 11) and outputs (field 12)."""
 
 
 def node_bytes(node: Node) -> bytes | None:
@@ -85,16 +115,23 @@ def tensor_bytes(value: Tensor, name: str = "") -> bytes | None:
     ))  # fmt: skip
 
 
-@lru_cache(_KEPT)
 def type_bytes(value_type: ValueType) -> bytes | None:
     """Return `value_type` as a serialised TypeProto, or None unless it is a dense tensor's."""
-    if not isinstance(value_type, TensorType):
-        return None
-    body = b"\x08" + varint(DTYPES[value_type.dtype].code)
-    if value_type.shape is not None:
-        sizes = b"".join(_framed(0x0A, _dimension(size)) for size in value_type.shape)
-        body += _framed(0x12, sizes)
+    return tensor_type_bytes(value_type.dtype, value_type.shape) if isinstance(value_type, TensorType) else None
+
+
+@lru_cache(_KEPT)
+def tensor_type_bytes(dtype: str, shape: tuple[Dim, ...] | None) -> bytes:
+    """Return the type of a dense tensor as a serialised TypeProto."""
+    body = b"\x08" + varint(DTYPES[dtype].code)
+    if shape is not None:
+        body += _framed(0x12, b"".join([_framed(0x0A, _dimension(size)) for size in shape]))
     return _framed(0x0A, body)
+
+
+@lru_cache(_KEPT)
+def _type_field(dtype: str, shape: tuple[Dim, ...] | None) -> bytes:
+    return _framed(0x12, tensor_type_bytes(dtype, shape))
 
 
 def varint(number: int) -> bytes:
@@ -133,29 +170,26 @@ _FIRST, _SECOND, _FOURTH, _EIGHTH = _Texts(0x0A), _Texts(0x12), _Texts(0x22), _T
 """Names of values and attributes; names of outputs; operators; names of tensors."""
 
 
-def _graph(graph: Graph) -> bytes | None:
+def _fields(graph: Graph) -> list[bytes] | None:
+    """Return the fields of a GraphProto, or None when it holds something uncommon."""
     if graph.sparse_initializers:
         return None
-    nodes = [node_bytes(node) for node in graph.nodes]
-    tensors = [tensor_bytes(value, name) for name, value in graph.initializers.items()]
-    inputs = [_info(info.name, info.type) for info in graph.inputs]
-    outputs = [_info(info.name, info.type) for info in graph.outputs]
-    inner = [_info(name, value_type) for name, value_type in graph.types.items()]
-    parts: list[bytes] = []
-    for tag, fields in ((b"\x0a", nodes), (b"", [_text(0x12, graph.name)]), (b"\x2a", tensors), (b"\x5a", inputs),
-                        (b"\x62", outputs), (b"\x6a", inner)):  # fmt: skip
-        for field in fields:
-            if field is None:
-                return None
-            parts += (tag, varint(len(field)), field) if tag else (field,)
-    return b"".join(parts)
+    fields = [node_field(node) for node in graph.nodes]
+    fields.append(name_field(graph.name))
+    fields += [tensor_field(name, value) for name, value in graph.initializers.items()]
+    fields += [_info_field(INPUT, info.name, info.type) for info in graph.inputs]
+    fields += [_info_field(OUTPUT, info.name, info.type) for info in graph.outputs]
+    fields += [_info_field(b"\x6a", name, value_type) for name, value_type in graph.types.items()]
+    written = [field for field in fields if field is not None]
+    return written if len(written) == len(fields) else None
 
 
-def _info(name: str, value_type: ValueType | None) -> bytes | None:
+def _info_field(tag: bytes, name: str, value_type: ValueType | None) -> bytes | None:
     if value_type is None:
-        return _FIRST[name]
-    written = type_bytes(value_type)
-    return None if written is None else b"".join((_FIRST[name], b"\x12", varint(len(written)), written))
+        return b"".join((tag, varint(len(_FIRST[name])), _FIRST[name]))
+    if not isinstance(value_type, TensorType):
+        return None
+    return tag + info_body(name, value_type.dtype, value_type.shape)
 
 
 def _framed(tag: int, body: bytes) -> bytes:

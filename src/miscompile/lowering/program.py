@@ -19,7 +19,7 @@ from miscompile.lowering.table import Lowering, Table
 TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type"})
 """Attributes whose integer is a code of an element type."""
 
-TOLD = frozenset({"opset", "outputs", "op"})
+TOLD = frozenset({"opset", "outputs", "op", "types"})
 """Keywords that tell a lowering more than its attributes."""
 
 
@@ -56,7 +56,18 @@ class _Writer:
         self.values: dict[str, Tensor] = dict(model.graph.initializers)
         self.constants: dict[str, Tensor] = {}
         self.lowerings: set[str] = set()
-        self._taken = {*table.definitions, *dir(builtins), *keyword.kwlist, "program", "np", "torch", "jax", "jnp"}
+        self._taken = {
+            *table.definitions,
+            *dir(builtins),
+            *keyword.kwlist,
+            "program",
+            "tensor",
+            "np",
+            "torch",
+            "jax",
+            "jnp",
+            "lax",
+        }
 
     def write(self) -> Lowered:
         graph = self.model.graph
@@ -83,13 +94,16 @@ class _Writer:
         yield f"{', '.join(targets)} = {lowering.name}({', '.join(words)})"
 
     def _operands(self, node: Node, lowering: Lowering) -> Iterator[str]:
+        free = any(name and name not in self.values for name in node.inputs)
         for place, name in enumerate(node.inputs):
             if not name:
                 yield "None"
             elif place in lowering.static:
                 if name not in self.values:
                     raise UnloweredError(f"operand {place} of {node.op} has a lowering as a constant only")
-                yield _literal(self.values[name].array.tolist())
+                yield _literal(self.values[name].numbers().tolist())
+            elif free and place in lowering.plain and name in self.values and _scalar(self.values[name]):
+                yield _literal(self.values[name].numbers().tolist())
             else:
                 yield self._value(name)
 
@@ -97,8 +111,13 @@ class _Writer:
         for name, attribute in node.attributes.items():
             if name not in lowering.keywords or name in TOLD:
                 raise UnloweredError(f"attribute {name} of {node.op} has no lowering")
-            yield f"{name}={self._attribute(name, attribute)}"
+            if name in lowering.plain and attribute.kind == "tensor" and attribute.value.array.size == 1:
+                number = attribute.value.numbers().reshape(-1).tolist()[0]
+                yield f"{name}={_literal((number, attribute.value.dtype))}"
+            else:
+                yield f"{name}={self._attribute(name, attribute)}"
         told: dict[str, Any] = {"opset": self.model.opset, "outputs": len(node.outputs), "op": node.op}
+        told["types"] = tuple(self.values[name].dtype if name in self.values else None for name in node.inputs)
         for name in sorted(TOLD & lowering.keywords):
             yield f"{name}={told[name]!r}"
 
@@ -152,6 +171,11 @@ def _constant(node: Node) -> Tensor:
         if name in _PLAIN_CONSTANTS:
             return Tensor(_PLAIN_CONSTANTS[name], np.array(attribute.value, _PLAIN_CONSTANTS[name]))
     raise UnloweredError(f"a Constant of {', '.join(node.attributes) or 'nothing'} has no lowering")
+
+
+def _scalar(value: Tensor) -> bool:
+    """Tell whether `value` is one number that frameworks take in place of a tensor."""
+    return value.shape == () and value.dtype not in ("bool", "string", "uint64")
 
 
 def _literal(value: Any) -> str:  # noqa: ANN401 - numbers, text, and sequences of them

@@ -18,17 +18,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _Definition = ast.FunctionDef | ast.Assign | ast.AnnAssign
 
 
-def lowers(*ops: str, static: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+def lowers(
+    *ops: str, static: tuple[int, ...] = (), plain: tuple[int | str, ...] = ()
+) -> Callable[[Function], Function]:
     """Mark a function as the lowering of ONNX operators `ops`, all of them with the same meaning of the operands.
 
     Operands come by position, None for one that is left out; those whose places are in `static` must be constants
-    and come as Python numbers, or tuples of them, nested as their dimensions are. Attributes come by keyword, with
-    the defaults that the function gives; attributes that name an element type come as its name, such as "float16".
+    and come as Python numbers, or tuples of them, nested as their dimensions are. Those whose places are in `plain`
+    come as Python numbers too when they are constants of rank 0 and another operand is no constant. Attributes come by
+    keyword, with the defaults that the function gives; attributes that name an element type come as its name, such as
+    "float16", and a tensor of one element whose name is in `plain` as a pair of its number and its element type's name.
     A function that has these keywords is also told: `opset`, the version of the operator set; `outputs`, the number
-    of results that are asked for; `op`, the operator's name. It returns one result, or a tuple of several. It raises
-    NotImplementedError for a form that it has no lowering for.
+    of results that are asked for; `op`, the operator's name; `types`, the name of each operand's element type if it
+    is a constant, else None. It returns one result, or a tuple of several. It raises NotImplementedError for a form
+    that it has no lowering for.
     """
-    del ops, static  # read from the source text
+    del ops, static, plain  # read from the source text
 
     def mark(function: Function) -> Function:
         return function
@@ -45,6 +50,7 @@ class Lowering:
     static: tuple[int, ...]
     keywords: frozenset[str]
     uses: tuple[str, ...]
+    plain: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +102,21 @@ def _definitions(module: ast.Module) -> Iterator[tuple[str, _Definition]]:
             yield node.target.id, node
 
 
-def _mark(node: _Definition) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the operators that a definition lowers, and its static operands."""
+def _mark(node: _Definition) -> tuple[tuple[str, ...], dict[str, tuple[Any, ...]]]:
+    """Return the operators that a definition lowers, and its keywords `static` and `plain`."""
     for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "lowers":
-            static = [ast.literal_eval(word.value) for word in call.keywords if word.arg == "static"]
-            return tuple(ast.literal_eval(op) for op in call.args), tuple(static[0]) if static else ()
-    return (), ()
+            words = {word.arg: tuple(ast.literal_eval(word.value)) for word in call.keywords if word.arg}
+            return tuple(ast.literal_eval(op) for op in call.args), words
+    return (), {}
 
 
-def _lowering(name: str, node: _Definition, names: frozenset[str], static: tuple[int, ...]) -> Lowering:
+def _lowering(name: str, node: _Definition, names: frozenset[str], words: dict[str, tuple[Any, ...]]) -> Lowering:
     plain = _plain(node)
     loaded = {part.id for part in ast.walk(plain) if isinstance(part, ast.Name)}
     keywords = frozenset(arg.arg for arg in node.args.kwonlyargs) if isinstance(node, ast.FunctionDef) else frozenset()
-    return Lowering(name, ast.unparse(plain), static, keywords, tuple(sorted((loaded & names) - {name})))
+    uses = tuple(sorted((loaded & names) - {name}))
+    return Lowering(name, ast.unparse(plain), words.get("static", ()), keywords, uses, words.get("plain", ()))
 
 
 class _Bare(ast.NodeTransformer):

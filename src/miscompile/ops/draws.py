@@ -13,7 +13,7 @@ from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.facts import Facts, settle
 from miscompile.ops.registry import schema
-from miscompile.ops.shapes import promised_shape
+from miscompile.ops.shapes import promised_shapes
 from miscompile.ops.site import FreshSite
 from miscompile.ops.spec import Call, Limits, OpSpec
 from miscompile.ops.values import Style
@@ -88,10 +88,10 @@ def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) ->
 
 def _check_shapes(spec: OpSpec, call: Call, types: tuple[TensorType, ...]) -> None:
     """Hold the spec's promise of output shapes against what inference said."""
-    claimed = promised_shape(spec.shapes, [operand.shape for operand in call.inputs if operand is not None])
+    claimed = promised_shapes(spec, call)
     if claimed is not None:
-        kept = all(kind.shape == claimed for kind in types)
-        demand(kept, f"the spec promises outputs of shape {claimed}, inference gives {types}: {describe(call)}")
+        kept = claimed == tuple(kind.shape for kind in types)
+        demand(kept, f"the spec promises outputs of shapes {claimed}, inference gives {types}: {describe(call)}")
 
 
 def output_types(call: Call, opset: int, values: Mapping[str, Tensor]) -> tuple[TensorType, ...]:

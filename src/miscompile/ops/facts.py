@@ -78,17 +78,18 @@ _WRAPPING = frozenset({"int8", "int16", "uint8", "uint16", "uint32", "uint64"})
 def measure(value: Array | Tensor) -> Facts:
     """Return the facts of a known constant. NaN and infinities give infinite bounds."""
     numbers = value.numbers() if isinstance(value, Tensor) else value
-    if numbers.size == 0 or numbers.dtype.kind in "OUSc":
-        return _NOTHING if numbers.size == 0 else _ANYTHING
-    if numbers.size <= _FEW:  # Python is faster than numpy on the few elements of most constants
+    size, kind = numbers.size, numbers.dtype.kind
+    if size == 0 or kind in "OUSc":
+        return _NOTHING if size == 0 else _ANYTHING
+    if size <= _FEW:  # Python is faster than numpy on the few elements of most constants
         elements = numbers.ravel().tolist()
         lo, hi = float(min(elements)), float(max(elements))
-        finite = all(map(math.isfinite, elements)) if numbers.dtype.kind == "f" else True
-        integral = numbers.dtype.kind != "f" or (finite and all(map(float.is_integer, elements)))
+        finite = kind != "f" or all(map(math.isfinite, elements))
+        integral = kind != "f" or (finite and all(map(float.is_integer, elements)))
     else:
         lo, hi = float(numbers.min()), float(numbers.max())
         finite = math.isfinite(lo) and math.isfinite(hi)
-        integral = numbers.dtype.kind != "f" or bool((np.floor(numbers) == numbers).all())
+        integral = kind != "f" or bool((np.floor(numbers) == numbers).all())
     return Facts(lo, hi, integral, exact=True) if finite else Facts(-math.inf, math.inf, integral=False, exact=True)
 
 
@@ -126,7 +127,11 @@ def settle(dtype: str, bounds: Bounds, exactness: Exactness, inputs: tuple[Facts
     Widens float intervals by a few ulps, wraps integer types whose wraparound is defined, decides exactness.
     Raises RejectedDraft when the value could overflow a float or a signed 32- or 64-bit integer.
     """
-    known = all(facts.exact for facts in inputs)
+    known = True
+    for facts in inputs:
+        if not facts.exact:
+            known = False
+            break
     form = _FORMATS.get(dtype)
     if dtype == "bool":
         return Facts(0, 1, integral=True, exact=known and _keeps(exactness))

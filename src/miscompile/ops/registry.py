@@ -43,12 +43,22 @@ def specs() -> dict[str, OpSpec]:
 
     Two families that define one operator are an error.
     """
+    return {op: replace(spec, defined=_both(spec.defined)) for op, spec in written().items()}
+
+
+@cache
+def written() -> dict[str, OpSpec]:
+    """Return every spec by its operator's name, as its family has written it.
+
+    Its guard suffices for calls that its own sampler has drawn: these keep the operator's page, as the conformance kit
+    makes sure.
+    """
     found: dict[str, OpSpec] = {}
     for family in FAMILIES:
         for spec in import_module(f"miscompile.ops.families.{family}").SPECS:
             if spec.op in found:
                 raise SpecError(f"operator {spec.op} has two specs: in {found[spec.op].family} and in {family}")
-            found[spec.op] = replace(spec, defined=_both(spec.defined))
+            found[spec.op] = spec
     return found
 
 
@@ -63,6 +73,13 @@ def schema(op: str, opset: int, domain: str = "") -> "defs.OpSchema | None":
         return defs.get_schema(op, opset, domain)
     except defs.SchemaError:
         return None
+
+
+@cache
+def version_of(op: str, opset: int, domain: str = "") -> int:
+    """Return the version of `op` that is in force in `opset`; the opset's own number when there is none."""
+    known = schema(op, opset, domain)
+    return int(known.since_version) if known is not None else opset
 
 
 @cache

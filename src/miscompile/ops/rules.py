@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from miscompile.ops.spec import Call, Shape
+from miscompile.ops.structural import integers_of
 
 Rule = Callable[[Call], bool]
 """Tells whether a call keeps what its operator's page asks; operands whose elements are not known pass."""
@@ -30,7 +31,7 @@ def shape_of(call: Call, index: int) -> Shape | None:
 def numbers_of(call: Call, index: int) -> tuple[int, ...] | None:
     """Elements of structural input `index`; None when it is absent or not known."""
     value = call.operand(index).value if call.has(index) else None
-    return None if value is None else tuple(int(item) for item in value.reshape(-1))
+    return None if value is None else integers_of(value)
 
 
 def scalars(*places: int) -> Callable[[Call], bool]:

@@ -2,9 +2,8 @@
 
 import math
 import random
-from collections.abc import Sequence
 
-from miscompile.ops.spec import Limits, Shape, ShapeRule
+from miscompile.ops.spec import Call, Limits, OpSpec, Shape
 
 
 def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None = None) -> Shape:
@@ -33,6 +32,8 @@ def draw_size(rng: random.Random, limits: Limits) -> int:
 
 def broadcast(*shapes: Shape) -> Shape:
     """Return the shape that `shapes` broadcast to. Raises ValueError when they do not."""
+    if len(shapes) == 2 and shapes[0] == shapes[1]:
+        return shapes[0]
     result = list(shapes[0]) if shapes else []
     for shape in shapes[1:]:
         if len(shape) > len(result):
@@ -47,16 +48,19 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(result)
 
 
-def promised_shape(rule: ShapeRule, operands: Sequence[Shape]) -> Shape | None:
-    """Return the shape that `rule` gives the outputs of a call on operands of these shapes; None: inference says it.
+def promised_shapes(spec: OpSpec, call: Call) -> tuple[Shape, ...] | None:
+    """Return the shapes that the rule of `spec` gives the outputs of `call`; None: inference says them.
 
     Raises ValueError when the operands do not broadcast where they must.
     """
+    rule = spec.shapes
+    if not isinstance(rule, str):
+        return rule(call)
     if rule == "inferred":
         return None
-    if rule == "first" or len(operands) == 1:
-        return operands[0]
-    return broadcast(*operands)
+    if rule == "first" or len(call.inputs) == 1:
+        return (call.operand(0).shape,) * call.outputs
+    return (broadcast(*[operand.shape for operand in call.inputs if operand is not None]),) * call.outputs
 
 
 def broadcasts(*shapes: Shape) -> bool:

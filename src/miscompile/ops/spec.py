@@ -152,11 +152,15 @@ class Site(Protocol):
         ...
 
 
-ShapeRule = Literal["inferred", "broadcast", "first"]
-"""How the outputs' shapes follow: by onnx's inference; by broadcasting all operands; as the first operand's."""
-
 Sampler = Callable[[Site], Call]
 BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
+
+
+OutputShapes = Callable[[Call], tuple[Shape, ...] | None]
+"""Gives one shape for each output of a call, or None where inference has to say it."""
+
+ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
+"""How the outputs' shapes follow: by onnx's inference; by broadcasting; as the first operand's; by a rule."""
 
 
 def always(_: Call) -> bool:
@@ -174,8 +178,8 @@ class OpSpec:
     `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
     build calls that pass it. `since` is the first opset whose form the sampler writes. Where `exact_when` says no,
     a call merely rounds, whatever the exactness class of the operator. `shapes` other than "inferred" promises that
-    all outputs have that shape, and that their dtypes follow from operator, opset, attributes and the operands'
-    dtypes: inference is then asked once, and not for every call.
+    the outputs have that shape, and that their dtypes follow from operator, opset, the attributes that name a type,
+    and the operands' dtypes: inference is then asked once, and not for every call.
     """
 
     op: str
@@ -190,6 +194,11 @@ class OpSpec:
     domain: str = ""
     exact_when: Callable[[Call], bool] = always
     shapes: ShapeRule = "inferred"
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether the shapes of the outputs follow from those of the operands by broadcasting, or are the first's."""
+        return self.shapes in ("broadcast", "first")
 
     def exactness_of(self, call: Call) -> Exactness:
         """Return the exactness class of one call."""

@@ -21,18 +21,23 @@ INDEX_TYPES = ("int64", "int32")
 
 def vector(site: Site, values: Iterable[int], dtype: str = "int64") -> Operand:
     """Return a known one-dimensional operand of shape [number of values]."""
-    return site.known(np.array(list(values), dtype))
+    return site.known(np.array(list(values), dtype), dtype)
 
 
 def scalar(site: Site, value: int, dtype: str = "int64") -> Operand:
     """Return a known operand of rank 0."""
-    return site.known(np.array(value, dtype))
+    return site.known(np.array(value, dtype), dtype)
 
 
 def numbers(call: Call, index: int) -> tuple[int, ...] | None:
     """Return the elements of structural input `index` in row-major order; None when they are not known."""
     value = call.operand(index).value
-    return None if value is None else tuple(int(item) for item in value.reshape(-1))
+    return None if value is None else integers_of(value)
+
+
+def integers_of(value: Array) -> tuple[int, ...]:
+    """Return the elements of an array of integers in row-major order, as Python's."""
+    return tuple(value.ravel().tolist()) if value.dtype.kind in "iu" else tuple(map(int, value.ravel().tolist()))
 
 
 def index_type(rng: random.Random) -> str:

@@ -8,11 +8,12 @@ dtype, and bars them; where no trait explains the refusals, only calls with the 
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from miscompile.graph.model import TensorType
-from miscompile.ops.registry import schema
+from miscompile.ops.registry import version_of
 from miscompile.ops.spec import Call
 
 Key = str
@@ -27,8 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     """Return the key of a call, such as `Conv-11(float32,float32)float32`."""
-    known = schema(call.op, opset, call.domain)
-    version = known.since_version if known is not None else opset
+    version = version_of(call.op, opset, call.domain)
     inputs = ",".join("" if operand is None else operand.dtype for operand in call.inputs)
     outputs = ",".join(kind.dtype for kind in types)
     chosen = "".join(
@@ -54,6 +54,42 @@ def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
 
 _UNKNOWN = object()
 
+_TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode"})
+"""Numbers among the attributes that decide on the types of outputs."""
+
+
+class Form(NamedTuple):
+    """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
+
+    `dtypes` are those of the outputs; `mixed`: whether the details of a call decide; calls with `barred` traits are
+    refused.
+    """
+
+    dtypes: tuple[str, ...]
+    mixed: bool
+    barred: frozenset[str]
+
+
+def form_key(call: Call, opset: int) -> Hashable:
+    """Return what calls of one `Form` have in common."""
+    dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
+    version = version_of(call.op, opset)
+    if not call.attributes:
+        return call.op, version, call.outputs, dtypes
+    told = [
+        (
+            name,
+            given.kind,
+            given.value
+            if given.kind == "string" or name in _TYPING
+            else given.value.dtype
+            if given.kind == "tensor"
+            else None,
+        )
+        for name, given in call.attributes.items()
+    ]
+    return call.op, version, call.outputs, dtypes, tuple(told)
+
 
 def _asked(call: Call, opset: int) -> tuple[object, ...]:
     """Return what a key is made of, but for the outputs."""
@@ -68,6 +104,18 @@ def _beginning(key: Key) -> str:
     """Return the part of a key that stands before the outputs, and the string attributes after them."""
     inputs, _, rest = key.partition(")")
     return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
+
+
+def _offered(keys: Iterable[Key]) -> Iterator[tuple[str, int, int, str]]:
+    """Yield operator, version, place and dtype of every operand of `keys`; outputs have the places ~0, ~1 and so on."""
+    for key in keys:
+        op, _, rest = key.partition("-")
+        version, _, rest = rest.partition("(")
+        inputs, _, rest = rest.partition(")")
+        for place, dtype in enumerate(inputs.split(",")):
+            yield op, int(version), place, dtype
+        for place, dtype in enumerate(rest.partition(" ")[0].split(",")):
+            yield op, int(version), ~place, dtype
 
 
 def family_of(call: Call) -> Key:
@@ -122,27 +170,44 @@ class Support:
     details: set[Key] = field(default_factory=set)
     barred: set[Key] = field(default_factory=set)
     open: bool = False
+    forms: dict[Hashable, Form | None] = field(default_factory=dict, compare=False, repr=False)
+    """Forms met so far by their keys, for those who add calls; None is refused."""
+    barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
+    """Whatever else was found to need a form that is refused, under keys of its own, so that it is not tried again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
     """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
+    _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
     _bars: dict[str, dict[Key, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to take calls like this one."""
         if self.open:
             return True
-        asked = (*_asked(call, opset), tuple([kind.dtype for kind in types]))
+        form = self.form_of(call, types, opset)
+        return form is not None and self.suits(form, call, types, opset)
+
+    def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> Form | None:
+        """Return what holds for all calls of this form, None when the target refuses them."""
+        dtypes = tuple([kind.dtype for kind in types])
+        if self.open:
+            return Form(dtypes, mixed=False, barred=_NONE)
+        asked = (*_asked(call, opset), dtypes)
         answer = self._answers.get(asked, _UNKNOWN)
         if answer is _UNKNOWN:
             key = key_of(call, types, opset)
             answer = self._answers[asked] = None if key in self.mixed else key in self.taken
         if answer is False:
-            return False
+            return None
         barred = self._barred_traits(call)
-        if answer is None and not barred:
+        return Form(dtypes, answer is None and not barred, barred)
+
+    def suits(self, form: Form, call: Call, types: Sequence[TensorType], opset: int) -> bool:
+        """Tell whether a call of `form` is one that the target takes."""
+        if form.mixed:
             return detail_of(call, types, opset) in self.details
-        return not barred or barred.isdisjoint(traits_of(call))
+        return not form.barred or form.barred.isdisjoint(traits_of(call))
 
     def _barred_traits(self, call: Call) -> frozenset[str]:
         if self._bars is None:
@@ -169,6 +234,14 @@ class Support:
                 self._begun = frozenset(_beginning(key) for key in self.taken | self.mixed)
             answer = self._beginnings[asked] = _beginning(key_of(call, (), opset)) in self._begun
         return answer
+
+    def offers(self, op: str, dtype: str, version: int, main: int) -> bool:
+        """Tell whether some call of `op` in that version is taken whose input `main` (or output `~main`) is `dtype`."""
+        if self.open:
+            return True
+        if self._offers is None:
+            self._offers = frozenset(_offered(self.taken | self.mixed))
+        return (op, version, main, dtype) in self._offers
 
     @property
     def pairs(self) -> set[tuple[str, str]]:

@@ -44,7 +44,12 @@ class Range(NamedTuple):
 
     def facts(self) -> Facts:
         """Facts of an input or constant drawn from this range."""
-        return Facts(self.lo, self.hi, self.integral, exact=True)
+        return _facts_of(self)
+
+
+@lru_cache(1 << 10)
+def _facts_of(span: Range) -> Facts:
+    return Facts(span.lo, span.hi, span.integral, exact=True)
 
 
 def choose_range(dtype: str, style: Style, within: tuple[float, float] | None = None) -> Range:
@@ -52,12 +57,11 @@ def choose_range(dtype: str, style: Style, within: tuple[float, float] | None = 
 
     Raises RejectedDraft when `within` holds no element of the type.
     """
+    usual = _usual_range(dtype, style.integral, style.full, style.span)
+    if within is None or dtype == "bool":
+        return usual
     info = DTYPES[dtype]
-    if info.kind == "bool":
-        return Range(0, 1, integral=True)
-    lo, hi, integral = _usual(dtype, style)
-    if within is None:
-        return Range(lo, hi, integral)
+    lo, hi, integral = usual
     span = hi - lo
     low, high = max(within[0], info.low), min(within[1], info.high)
     if low > hi:
@@ -67,6 +71,13 @@ def choose_range(dtype: str, style: Style, within: tuple[float, float] | None = 
     else:
         lo, hi = max(lo, low), min(hi, high)
     return _whole(dtype, lo, hi) if integral else Range(lo, hi, integral=False)
+
+
+@lru_cache(1 << 10)
+def _usual_range(dtype: str, integral: bool, full: bool, span: float) -> Range:
+    if dtype == "bool":
+        return Range(0, 1, integral=True)
+    return Range(*_usual(dtype, Style(integral, full, span)))
 
 
 def _usual(dtype: str, style: Style) -> tuple[float, float, bool]:
@@ -94,8 +105,9 @@ def draw(rng: random.Random, dtype: str, shape: tuple[int, ...], span: Range) ->
     """
     count = math.prod(shape)
     offset = int(rng.random() * _POOL_SIZE)
-    if (span.lo, span.hi) in _COMMON and count <= _POOL_SIZE:
-        numbers = _pool(dtype, span)[offset : offset + count]
+    pool = _POOLS.get((dtype, span)) or _pool(dtype, span)
+    if pool and count <= _POOL_SIZE:
+        numbers = pool[0][offset : offset + count]
     else:
         base = _POOL[offset : offset + count] if count <= _POOL_SIZE else np.resize(_POOL, count)
         numbers = _stored(dtype, _scaled(base, span) if dtype != "bool" else base)
@@ -132,8 +144,14 @@ _COMMON = frozenset(
 """Ends of the ranges that most values are drawn from: their pools are converted once, and not for every array."""
 
 
-@lru_cache(256)
-def _pool(dtype: str, span: Range) -> Array:
+_POOLS: dict[tuple[str, Range], tuple[Array]] = {}
+
+
+def _pool(dtype: str, span: Range) -> tuple[Array] | None:
+    """Return the pool of a common range, which is made when it is first asked for; None of any other range."""
+    if (span.lo, span.hi) not in _COMMON:
+        return None
     pool = _stored(dtype, _scaled(_POOL, span) if dtype != "bool" else _POOL)
     pool.flags.writeable = False  # many tensors are views of it
-    return pool
+    kept = _POOLS[dtype, span] = (pool,)
+    return kept

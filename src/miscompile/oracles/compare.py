@@ -121,12 +121,13 @@ def describe_difference(expected: Tensor, actual: Tensor) -> str:
     return f"{count} of {gap.size} elements differ, by up to {worst:.6g}: {got} instead of {want}"
 
 
-def within_ulps(expected: Tensor, actual: Tensor, own: float, largest: float = 0.0) -> bool:
+def within_ulps(expected: Tensor, actual: Tensor, own: float, largest: float = 0.0, dtype: str = "") -> bool:
     """Tell whether floats of equal shape differ by little: element by element at most `own` units in the last place.
 
-    `largest` allows in addition so many units in the last place of the tensor's largest element.
+    `largest` allows in addition so many units in the last place of the tensor's largest element. The units are
+    those of `dtype` if that is given.
     """
-    eps = DTYPES[expected.dtype].eps
+    eps = DTYPES[dtype or expected.dtype].eps
     if not eps:
         return False
     with np.errstate(invalid="ignore"):
@@ -134,8 +135,9 @@ def within_ulps(expected: Tensor, actual: Tensor, own: float, largest: float = 0
     size = np.abs(left)
     allowed = np.maximum(own * eps * size, largest * eps * np.max(size, initial=0.0, where=np.isfinite(size)))
     with np.errstate(invalid="ignore"):
-        close = np.abs(left - right) <= allowed
-    return bool((close | (np.isnan(left) & np.isnan(right))).all())
+        gap = np.abs(left - right)
+        close = (gap <= allowed) & np.isfinite(gap)
+    return bool((close | (left == right) | (np.isnan(left) & np.isnan(right))).all())
 
 
 def largest_difference(expected: Tensor, actual: Tensor) -> float:

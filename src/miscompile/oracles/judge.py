@@ -4,7 +4,7 @@ Values are held to the strictest comparison that applies: bits where the output 
 elsewhere; the fixed threshold of 1e-3 (Chebyshev distance) that the literature uses stays available by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from miscompile.base.errors import ModelError
@@ -23,7 +23,8 @@ from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.compare import Mismatch, contradiction, finite, largest_difference, mismatches, within_ulps
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, judge_noise, noise_seed, noisy
-from miscompile.oracles.weave import ULPS
+from miscompile.oracles.narrow import fit_of
+from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
 Rule = Literal["strict", "fixed"]
 
@@ -32,11 +33,14 @@ SURELY = 0.85
 """Share of the least that noise on an output allows; differences below it need not be weighed, they would pass."""
 
 
-def judge_pair(runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule) -> Verdict:
+def judge_pair(
+    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED
+) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; a third outcome is that of the Monte-Carlo run.
 
-    The reference must itself have the types that the program declares. Returns Needs with the third run when a
-    mismatch of inexact outputs must be weighed.
+    The reference must itself have the types that the program declares. `narrowed` says which types one of the
+    targets computes in a narrower one by design. Returns Needs with the third run when a mismatch of inexact
+    outputs must be weighed.
     """
     reference, other = outcomes[0], outcomes[1]
     if not isinstance(reference, Values):
@@ -44,26 +48,29 @@ def judge_pair(runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule) -> 
     ports = runs[0].case.program.outputs
     breach = contradiction(ports, reference)
     if breach:
-        return _undeclared(runs[0], breach)
+        return undeclared(runs[0], breach)
     if not isinstance(other, Values):
-        return _bad_build(runs[1], runs[0], other)
+        return bad_build(runs[1], runs[0], other)
     found = mismatches(ports, reference, other)
     if not found:
         return Holds()
     structural = next((m for m in found if m.kind != "wrong"), None)
     if structural:
         return _violated(runs, structural, structural.kind, "structure")
+    fit = fit_of(runs[0].case, narrowed)
+    if fit == "overflows":
+        return Inconclusive("beyond a type that is narrower by design")
     exact = next((m for m in found if ports[m.output].exact and _finite_at(reference, m)), None)
-    if exact:
+    if exact and fit == "fits":
         return _violated(runs, exact, "wrong", "exact")
     if not finite(reference):
         return Inconclusive("reference not finite")
     if rule == "fixed":
         return _fixed(runs, reference, other, found)
-    if all(_surely_rounding(mismatch, reference, other) for mismatch in found):
+    if all(_surely_rounding(mismatch, reference, other, narrowed) for mismatch in found):
         return Holds("within the last places")
     if len(outcomes) < 3:
-        return _ask_for_noise(runs[0])
+        return _ask_for_noise(runs[0], narrowed)
     return _weigh(runs, reference, other, outcomes[2], found)
 
 
@@ -80,12 +87,13 @@ def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> V
     """Judge when the reference build gave no values: fatal outcomes and errors of a valid program are bugs."""
     if isinstance(reference, Unsupported | Rejected | OutOfMemory):
         if isinstance(other, Crashed | TimedOut):
-            return _bad_build(runs[1], None, other)
+            return bad_build(runs[1], None, other)
         return Inconclusive(status_of(reference).replace("outofmemory", "out of memory"))
-    return _bad_build(runs[0], runs[1] if isinstance(other, Values) else None, reference)
+    return bad_build(runs[0], runs[1] if isinstance(other, Values) else None, reference)
 
 
-def _bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
+def bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
+    """Judge a build that gave no values, of a program that is known or thought to be valid."""
     match outcome:
         case Crashed(stage, signal):
             message = f"the process died of signal {signal}" if signal > 0 else f"the process exited with {-signal}"
@@ -119,7 +127,7 @@ def _violated(
     return Violated(Evidence(kind, rule, message, runs[1], runs[0], port.name, more))
 
 
-def _undeclared(run: Run, mismatch: Mismatch) -> Violated:
+def undeclared(run: Run, mismatch: Mismatch) -> Violated:
     """The reference build itself gives an output another type than onnx infers: there is nothing to hold it against."""
     port = run.case.program.outputs[mismatch.output]
     kind: Literal["shape", "dtype"] = "dtype" if mismatch.kind == "dtype" else "shape"
@@ -138,17 +146,17 @@ def _fixed(runs: Sequence[Run], reference: Values, other: Values, found: list[Mi
     return Holds("below the fixed threshold")
 
 
-def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values) -> bool:
+def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narrowed: Mapping[str, str]) -> bool:
     want, got = reference.results[mismatch.feed][mismatch.output], other.results[mismatch.feed][mismatch.output]
     if want is None or got is None:
         return False
     allowed = SURELY * THRESHOLD * ULPS
-    return within_ulps(want, got, allowed, FLOOR * allowed)
+    return within_ulps(want, got, allowed, FLOOR * allowed, narrowed.get(want.dtype, ""))
 
 
-def _ask_for_noise(run: Run) -> Verdict:
+def _ask_for_noise(run: Run, narrowed: Mapping[str, str]) -> Verdict:
     try:
-        twin = noisy(run.case, noise_seed(run.case))
+        twin = noisy(run.case, noise_seed(run.case), narrowed)
     except ModelError:
         return Inconclusive("no noise twin")
     return Needs((Run(twin, run.target, run.build, "judge"),))

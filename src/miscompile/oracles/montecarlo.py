@@ -6,17 +6,17 @@ because noise flips them.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from miscompile.core.case import Case, Feed, Program
 from miscompile.core.outcome import Values
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
-from miscompile.oracles.weave import Noise, instrument
+from miscompile.oracles.weave import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
 FLOOR = 0.1
@@ -35,14 +35,14 @@ class Sensitivity:
     allowed: float
 
 
-def noisy(case: Case, seed: int) -> Case:
+def noisy(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> Case:
     """Return the noise-carrying twin of `case`: its first feed noise-free, then `ROUNDS` noisy feeds for each feed.
 
-    The noise-free feeds come first, one for each feed of `case`. Raises ModelError when the program cannot be read
-    or typed.
+    The noise-free feeds come first, one for each feed of `case`. `narrowed` types move as the narrower ones do. Raises
+    ModelError when the program cannot be read or typed.
     """
     model = read(case.program.payload)
-    instrumented, noises = instrument(model)
+    instrumented, noises = instrument(model, narrowed)
     rng = np.random.Generator(np.random.PCG64(seed))
     feeds: list[Feed] = [feed + tuple(noise.silent() for noise in noises) for feed in case.feeds]
     for feed in case.feeds:
@@ -74,6 +74,38 @@ def judge_noise(reference: Values, other: Values, noise: Values) -> Sensitivity 
     return worst
 
 
+def spreads(noise: Values, feeds: int) -> dict[tuple[int, int], Array] | None:
+    """Return how far two correct results may lie apart, for each element, by feed and output.
+
+    `noise` are the results of the case that `noisy` made of one with so many feeds. None when noise makes the program
+    fail: then its sensitivity is unbounded.
+    """
+    found: dict[tuple[int, int], Array] = {}
+    for feed in range(feeds):
+        rounds = noise.results[feeds + feed * ROUNDS : feeds + (feed + 1) * ROUNDS]
+        for index, base in enumerate(noise.results[feed]):
+            if base is None or base.dtype == "string":
+                continue
+            spread = _spread(base.numbers().astype(np.float64), base.shape, [results[index] for results in rounds])
+            if spread is None:
+                return None
+            found[feed, index] = THRESHOLD * np.maximum(spread, FLOOR * np.max(spread, initial=0.0))
+    return found
+
+
+def _spread(centre: Array, shape: tuple[int, ...], moved: Iterable[Tensor | None]) -> Array | None:
+    """Return the largest distance of each element from `centre`; None when some result cannot be compared."""
+    spread = np.zeros_like(centre)
+    for tensor_ in moved:
+        if tensor_ is None or tensor_.shape != shape:
+            return None
+        numbers = tensor_.numbers().astype(np.float64)
+        if not np.isfinite(numbers).all():
+            return None
+        np.maximum(spread, np.abs(numbers - centre), out=spread)
+    return spread
+
+
 def _ratio(
     want: Tensor, got: Tensor, base: Tensor | None, moved: list[Tensor | None]
 ) -> tuple[float, float, float] | None:
@@ -81,14 +113,9 @@ def _ratio(
     gap = np.abs(centre - got.numbers().astype(np.float64))
     if not gap.size or not gap.max():
         return (0.0, 0.0, 0.0)
-    spread = np.zeros_like(gap)
-    for tensor_ in [base, *moved]:
-        if tensor_ is None or tensor_.shape != want.shape:
-            return None
-        numbers = tensor_.numbers().astype(np.float64)
-        if not np.isfinite(numbers).all():
-            return None
-        np.maximum(spread, np.abs(numbers - centre), out=spread)
+    spread = _spread(centre, want.shape, [base, *moved])
+    if spread is None:
+        return None
     scale = np.maximum(spread, FLOOR * spread.max())
     if not np.isfinite(gap).all():
         return (float("inf"), float("inf"), float(scale.max()))

@@ -1,7 +1,7 @@
 """The optimisation oracle: everything off against full, and against random subsets of passes off."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from miscompile.core.case import Case
@@ -9,13 +9,15 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.weave import NOT_NARROWED
 
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
     """Holds the fully optimised build, and sometimes one with a random subset of passes off, against no optimisation.
 
-    `passes` are the names that can be switched off; `disabled` those that stay off (quarantined). A crash, hang or
+    `passes` are the names that can be switched off; `disabled` those that stay off (quarantined); `narrowed` says which
+    types the target computes in a narrower one by design. A crash, hang or
     error of either build is a violation as well, so this oracle includes the crash oracle.
     """
 
@@ -24,6 +26,7 @@ class Optimisation:
     subset_chance: float = 0.25
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `subset_chance` a run with passes off."""
@@ -41,7 +44,7 @@ class Optimisation:
             if place in noise:
                 continue
             chosen = [0, place, *noise[:1]]
-            verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule)
+            verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
             if isinstance(verdict, Violated | Needs):
                 return verdict
             if last == Holds():

@@ -1,23 +1,25 @@
 """The build pair: one case, one target, two builds, one judgement. Everything in triage is held against it."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.weave import NOT_NARROWED
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPair:
-    """Oracle that holds build `faulty` against build `reference` of the same target.
+    """Oracle that holds build `faulty` of `target` against build `reference` of the same target, or of `against`.
 
     `rule` names the comparison of values (`strict` picks the strictest that applies). Judging needs a second
     round (Monte-Carlo runs) only after a mismatch. With `healed`, a build in which the guilty passes are off, the
-    property is violated only if that build is not at fault: so a reduction cannot slip to another pass.
+    property is violated only if that build is not at fault: so a reduction cannot slip to another pass. `narrowed`
+    says which types one of the targets computes in a narrower one by design.
     """
 
     target: str
@@ -26,12 +28,15 @@ class BuildPair:
     rule: Rule = "strict"
     purpose: Purpose = "fuzz"
     healed: Build | None = None
+    against: str = ""
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run and the faulty run, and the healed run if there is one."""
         del rng
-        builds = (self.reference, self.faulty, *((self.healed,) if self.healed else ()))
-        return tuple(Run(case, self.target, build, self.purpose) for build in builds)
+        builds = (self.faulty, *((self.healed,) if self.healed else ()))
+        reference = Run(case, self.against or self.target, self.reference, self.purpose)
+        return (reference, *(Run(case, self.target, build, self.purpose) for build in builds))
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge the pair; Monte-Carlo runs stand at the end."""
@@ -55,4 +60,4 @@ class BuildPair:
         return replace(self, healed=replace(self.faulty, disabled=self.faulty.disabled | passes))
 
     def _judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome], places: list[int]) -> Verdict:
-        return judge_pair([runs[i] for i in places], [outcomes[i] for i in places], self.rule)
+        return judge_pair([runs[i] for i in places], [outcomes[i] for i in places], self.rule, self.narrowed)

@@ -9,6 +9,7 @@ step by design.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, Va
 from miscompile.graph.typing import value_types
 
 ULPS = 8
+
+NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
 
 _STRUCTURAL = {
     ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
@@ -63,8 +66,10 @@ class Noise:
         return tuple(size if isinstance(size, int) else 1 for size in self.port.shape or ())
 
 
-def instrument(model: Model) -> tuple[Model, list[Noise]]:
+def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tuple[Model, list[Noise]]:
     """Return `model` with noise on every float use and output, and the noises, which are its last inputs.
+
+    A type in `narrowed` gets the noise of the narrower type that a compiler computes it in.
 
     Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies (If, Loop,
     Scan): what happens in there would go without noise, and rounding would look like a bug.
@@ -73,7 +78,7 @@ def instrument(model: Model) -> tuple[Model, list[Noise]]:
         model = inline(model)
     if any(True for node in model.graph.nodes for _ in node.subgraphs()):
         raise ModelError("bodies carry no noise")
-    weaver = _Weaver(value_types(model))
+    weaver = _Weaver(value_types(model), narrowed)
     graph = weaver.graph(model.graph)
     inputs = tuple(
         ValueInfo(noise.port.name, TensorType(noise.port.dtype, noise.port.shape)) for noise in weaver.noises
@@ -84,9 +89,9 @@ def instrument(model: Model) -> tuple[Model, list[Noise]]:
 class _Weaver:
     """Rewrites graphs so that float uses go through a product with noise."""
 
-    def __init__(self, types: Mapping[str, ValueType]) -> None:
+    def __init__(self, types: Mapping[str, ValueType], narrowed: Mapping[str, str]) -> None:
         self.noises: list[Noise] = []
-        self._types = types
+        self._types, self._narrowed = types, narrowed
         self._fresh = 0
 
     def graph(self, graph: Graph) -> Graph:
@@ -124,7 +129,7 @@ class _Weaver:
                 continue
             self._fresh += 1
             port = Port(f"miscompile_error_{self._fresh}", kind.dtype, kind.shape)
-            self.noises.append(Noise(port, 0.0, ULPS * DTYPES[kind.dtype].eps))
+            self.noises.append(Noise(port, 0.0, self._step(kind.dtype)))
             raw[place] = f"miscompile_raw_{self._fresh}"
             after.append(Node("Add", (raw[place], port.name), (name,)))
         return [replace(node, outputs=tuple(raw)), *after]
@@ -143,6 +148,9 @@ class _Weaver:
         before += [Node("Mul", (port.name, node.inputs[1]), (part,)), Node("Add", (noised, part), (result,))]
         return result
 
+    def _step(self, dtype: str) -> float:
+        return ULPS * DTYPES[self._narrowed.get(dtype, dtype)].eps
+
     def _use(self, name: str, before: list[Node]) -> str:
         kind = self._types.get(name)
         if not isinstance(kind, TensorType) or not is_float(kind.dtype):
@@ -150,7 +158,7 @@ class _Weaver:
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
         port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
-        self.noises.append(Noise(port, 1.0, ULPS * DTYPES[kind.dtype].eps))
+        self.noises.append(Noise(port, 1.0, self._step(kind.dtype)))
         result = f"miscompile_noised_{self._fresh}"
         before += _product(name, port, result, kind.dtype)
         return result

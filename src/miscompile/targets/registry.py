@@ -1,24 +1,38 @@
-"""Targets by name. A target spec is `name` or `name{option=value}`; the compiler itself is never imported here."""
+"""Targets by name. A target spec is `name`, `name==version`, `name{option=value}` or `name==version{option=value}`.
 
-from dataclasses import dataclass
+The compiler itself is never imported here.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module, metadata
 from typing import Any
 
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import split_spec
+from miscompile.base.versions import is_version
 from miscompile.targets.about import About
+from miscompile.targets.pins import ALWAYS, pins
 
-TARGETS = ("onnxruntime", "toy")
+_VERSIONED = re.compile(r"(\s*[A-Za-z_][\w.\-]*?)\s*==\s*([^\s{]*)\s*(\{.*)?", re.DOTALL)
+
+TARGETS = ("inductor", "iree", "onnxruntime", "openvino", "reference", "tinygrad", "toy", "tvm", "xla")
 """Every target has a folder `miscompile/targets/<name>` with `about.py`, `adapter.py`, `known.toml`, `README.md`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A parsed target spec."""
+    """A parsed target spec.
+
+    `about` is the face of the version that will run, as far as it is known here: the one that the spec names, else
+    the one that is installed beside this tool. `version` is None when the spec names none.
+    """
 
     text: str
     about: About
     options: dict[str, str]
+    version: str | None = None
 
 
 def about(name: str) -> About:
@@ -31,26 +45,80 @@ def about(name: str) -> About:
 
 
 def parse_target(text: str) -> TargetSpec:
-    """Parse a target spec. Raises SpecError for an unknown target or option."""
-    name, options = split_spec(text)
+    """Parse a target spec. Raises SpecError for an unknown target or option, or a version that cannot be."""
+    rest, version = split_version(text)
+    name, options = split_spec(rest)
     face = about(name)
     for key in options:
         if key not in face.options:
             raise SpecError(f"target {name} has no option '{key}'; it has: {', '.join(face.options) or 'none'}")
-    return TargetSpec(text, face, options)
+    if version is not None and compiler_of(face) is None:
+        raise SpecError(f"target {name} is a part of this tool and has no versions; write {name}")
+    return TargetSpec(text, _of_version(face, version), options, version)
+
+
+def compiler_of(face: About) -> str | None:
+    """Return the distribution that a target's version is that of; None for a target that is a part of this tool."""
+    return next((name for name in face.distributions if name not in ALWAYS), None)
+
+
+def split_version(text: str) -> tuple[str, str | None]:
+    """Take the version out of a spec: `name==1.2{a=b}` gives `name{a=b}` and `1.2`; None when there is none.
+
+    Raises SpecError when what follows `==` is no version.
+    """
+    found = _VERSIONED.fullmatch(text)
+    if not found:
+        return text, None
+    name, version, options = found[1], found[2], found[3] or ""
+    if not is_version(version):
+        raise SpecError(f"'{version}' in '{text}' is no version; write {name.strip()}==1.2.3 or just {name.strip()}")
+    return name + options, version
+
+
+def with_version(text: str, version: str) -> str:
+    """Return the spec `text` with `version` in it, in place of the one that it may have."""
+    rest, _ = split_version(text)
+    name, brace, options = rest.partition("{")
+    return f"{name.strip()}=={version}{brace}{options}"
+
+
+@cache
+def installed(distribution: str) -> str | None:
+    """Return the version of a distribution that is installed beside this tool, None when it is not."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def versions(face: About) -> dict[str, str]:
-    """Return the installed versions of a target's distributions. Raises UsageError when one is missing."""
-    found = {}
-    for distribution in face.distributions:
-        try:
-            found[distribution] = metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            raise UsageError(
-                f"target {face.name} needs {distribution}, which is not installed; run: pip install {distribution}"
-            ) from None
-    return found
+    """Return the versions of a target's distributions beside this tool. Raises UsageError when one is missing."""
+    found = {name: installed(name) for name in face.distributions}
+    missing = [name for name, version in found.items() if version is None]
+    if missing:
+        raise UsageError(f"target {face.name} needs {', '.join(missing)}, not installed here; {_ways(face)}")
+    return {name: version for name, version in found.items() if version is not None}
+
+
+def _ways(face: About) -> str:
+    wanted = f"'miscompile[{face.extra}]'" if face.extra else " ".join(face.distributions)
+    return f"run `pip install {wanted}`, or `miscompile targets install {face.name}` for an environment of its own"
+
+
+def _of_version(face: About, version: str | None) -> About:
+    """Return a target's face as it is for a version: an old one reads old models only."""
+    compiler = compiler_of(face)
+    if version is None and compiler is not None:
+        version = installed(compiler)
+    if version is None or not is_version(version):  # what somebody built himself may be called anything
+        return face
+    limits = pins(face.name, version)
+    return replace(
+        face,
+        max_opset=min(face.max_opset, limits.max_opset or face.max_opset),
+        max_ir_version=min(face.max_ir_version, limits.max_ir_version or face.max_ir_version),
+    )
 
 
 def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the path

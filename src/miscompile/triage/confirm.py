@@ -27,8 +27,10 @@ class ScriptResult:
     seconds: float
 
 
-def run_script(path: Path, python: str = sys.executable, seconds: float = 60) -> ScriptResult:
+def run_script(path: Path, python: str | Path | None = None, seconds: float = 60) -> ScriptResult:
     """Run the script at `path` in a fresh interpreter for at most `seconds`.
+
+    `python` is the interpreter that has the compiler; None: our own.
 
     An exit status of 1 counts only after the script's own announcement, because an import error exits with 1 as
     well; a death counts only after the script said that the next step kills it.
@@ -36,7 +38,7 @@ def run_script(path: Path, python: str = sys.executable, seconds: float = 60) ->
     start = time.monotonic()
     try:
         done = subprocess.run(
-            [python, "-I", str(path)],
+            [str(python or sys.executable), "-I", str(path)],
             capture_output=True,
             text=True,
             errors="replace",
@@ -52,7 +54,7 @@ def run_script(path: Path, python: str = sys.executable, seconds: float = 60) ->
     return ScriptResult(status, done.returncode, done.stdout[-_TAIL:], done.stderr[-_TAIL:], time.monotonic() - start)
 
 
-def confirm(path: Path, python: str = sys.executable, seconds: float = 60) -> tuple[ScriptResult, ...]:
+def confirm(path: Path, python: str | Path | None = None, seconds: float = 60) -> tuple[ScriptResult, ...]:
     """Run the script three times, and stop at the first time that does not show the bug."""
     results: list[ScriptResult] = []
     while len(results) < _TIMES and all(result.status == "shows" for result in results):

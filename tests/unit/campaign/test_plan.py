@@ -47,9 +47,11 @@ def test_a_plan_travels_as_json(plan: Plan) -> None:
     assert plan_from(plan.as_json()) == plan
 
 
-@given(PLANS, TABLES, st.none() | st.integers(1, 9), WORDS)
-def test_orders_travel_in_one_line(plan: Plan, support: Support, quota: int | None, disabled: tuple[str, ...]) -> None:
-    orders = Orders(plan, support, lane=2, session=3, first=40, quota=quota, disabled=disabled)
+@given(PLANS, TABLES, st.none() | st.integers(1, 9), st.dictionaries(st.sampled_from(["toy", "a==1"]), WORDS))
+def test_orders_travel_in_one_line(
+    plan: Plan, support: Support, quota: int | None, disabled: dict[str, tuple[str, ...]]
+) -> None:
+    orders = Orders(plan, (support, Support(open=True)), lane=2, session=3, first=40, quota=quota, disabled=disabled)
     line = orders.as_json()
     assert "\n" not in line
     assert orders_from(line) == orders
@@ -108,7 +110,7 @@ def test_opsets_are_those_that_the_target_reads() -> None:
 def test_limits_and_oracle_follow_the_plan() -> None:
     assert Plan("toy").limits == Limits(seconds=30.0)
     assert Plan("toy", limit_seconds=2.0, limit_memory=5).limits == Limits(seconds=2.0, memory=5)
-    oracle = make_oracle(Plan("toy", compare="fixed"), frozenset({"DeadCode"}))
+    oracle = make_oracle(Plan("toy", compare="fixed"), {"toy": frozenset({"DeadCode"})})
     assert (oracle.rule, oracle.disabled, oracle.target) == ("fixed", {"DeadCode"}, "toy")
     assert "DeadCode" in oracle.passes
     assert make_pool(Plan("toy")).pending == 0

@@ -64,7 +64,7 @@ class Dying(FakePool):
 
 
 def detective(pool: Any) -> Detective:
-    return Detective(ABOUT, pool, "strict", seed=1)
+    return Detective(pool, "strict", seed=1)
 
 
 def violation(name: str, target: str) -> tuple[Case, Evidence]:

@@ -162,7 +162,7 @@ def test_resume_takes_over_seed_and_options(tmp_path: Path, monkeypatch: pytest.
     assert (options.seed, options.ops, options.max_rank, options.quarantine) == (5, ("Add",), 3, False)
     assert (options.tests, options.seconds) == (None, 300.0)
     for words, says in ((["toy"], "tests onnxruntime, not toy"), (["onnxruntime", "--seed", "6"], "has seed 5")):
-        monkeypatch.setattr("miscompile.cli.verbs.fuzz.versions", lambda _: {})
+        monkeypatch.setattr("miscompile.cli.verbs.fuzz.ready", lambda target, install: target)
         result = call("fuzz", *words, "--out", tmp_path, "--resume")
         assert result.exit_code == 2
         assert says in result.stderr

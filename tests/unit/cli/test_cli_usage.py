@@ -9,11 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile import __version__
-from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.base.errors import ExecutionError
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.main import VERBS, program
+from miscompile.environments import resolve
 from miscompile.findings.store import Store
+from miscompile.targets import registry
 
 
 def call(*words: str | Path) -> Result:
@@ -40,12 +42,12 @@ def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
 WRONG = {
     "no such verb": (["fuz"], "No such command 'fuz'"),
     "no such option": (["--colour", "fuzz"], "No such option"),
-    "no target": (["fuzz"], "Missing argument 'TARGET'"),
-    "unknown target": (["fuzz", "gcc"], "there is no target 'gcc'; there are: onnxruntime"),
+    "no target": (["fuzz"], "Missing argument 'TARGET...'"),
+    "unknown target": (["fuzz", "gcc"], "there is no target 'gcc'; there are: "),
     "empty target": (["fuzz", ""], "is not a spec"),
     "bad spec": (["fuzz", "onnxruntime{"], "is not a spec"),
     "unknown target option": (["fuzz", "onnxruntime{speed=9}"], "has no option 'speed'"),
-    "two targets": (["fuzz", "onnxruntime", "toy"], "unexpected extra argument"),
+    "one target twice": (["fuzz", "onnxruntime", "onnxruntime"], "is named twice"),
     "time in words": (["fuzz", "onnxruntime", "--time", "soon"], "'soon' is no duration"),
     "empty time": (["fuzz", "onnxruntime", "--time", ""], "is no duration"),
     "negative time": (["fuzz", "onnxruntime", "--time", "-5"], "is no duration"),
@@ -85,7 +87,18 @@ WRONG = {
     "model not there": (["check", "none.onnx"], "does not exist"),
     "model is a folder": (["check", "."], "is a directory"),
     "matrix of nothing": (["targets", "--matrix", "gcc"], "there is no target 'gcc'"),
-    "targets with argument": (["targets", "onnxruntime"], "unexpected extra argument"),
+    "targets with argument": (["targets", "onnxruntime"], "No such command 'onnxruntime'"),
+    "install nothing": (["targets", "install"], "Missing argument"),
+    "install the unknown": (["targets", "install", "gcc==12"], "there is no target 'gcc'"),
+    "install a part": (["targets", "install", "toy"], "toy is a part of this tool"),
+    "install no version": (["targets", "install", "onnxruntime==new"], "'new' in 'onnxruntime==new' is no version"),
+    "remove nothing": (["targets", "remove"], "or give --all"),
+    "remove a name and all": (["targets", "remove", "toy", "--all"], "or give --all"),
+    "remove what is not there": (["targets", "remove", "onnxruntime==0.0.1"], "no environment for onnxruntime==0.0.1"),
+    "no version": (["fuzz", "onnxruntime=="], "is no version; write onnxruntime==1.2.3"),
+    "a version of the toy": (["fuzz", "toy==1.0"], "has no versions; write toy"),
+    "an opset too new for a version": (["fuzz", "onnxruntime==1.17.3", "--opset", "21"], "with opsets 13 to 20"),
+    "keep without releases": (["bisect", ".", "wrong-1", "--keep"], "--keep goes with --releases"),
     "findings of nothing": (["findings"], "Missing argument 'OUT'"),
     "findings of no folder": (["findings", "nowhere"], "does not exist"),
     "reduce without id": (["reduce", "."], "Missing argument 'ID'"),
@@ -135,11 +148,13 @@ def test_a_model_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: object) -> dict[str, str]:
-        raise UsageError("target onnxruntime needs onnxruntime, which is not installed; run: pip install onnxruntime")
-
-    monkeypatch.setattr("miscompile.cli.verbs.fuzz.versions", missing)
-    assert_usage_error(call("fuzz", "onnxruntime", "--out", tmp_path / "out"), "pip install onnxruntime")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(registry, "installed", lambda _: None)
+    monkeypatch.setattr(resolve, "installed", lambda _: None)
+    assert_usage_error(
+        call("fuzz", "onnxruntime", "--out", tmp_path / "out"), "`miscompile targets install onnxruntime`"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def failing(error: BaseException) -> Callable[..., None]:

@@ -12,9 +12,10 @@ from miscompile.core.outcome import Crashed, OutOfMemory, TimedOut, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution.attribution import busy_with, last_words, obituary
-from miscompile.execution.blackbox import COLLECT, COMPILE, IDLE, REPLY, TAIL
+from miscompile.execution.blackbox import COLLECT, COMPILE, IDLE, REPLY, TAIL, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.proxy import Batch, WorkerProxy
+from miscompile.execution.wire import ReplyEncoder
 
 FEED = (Tensor("float32", np.zeros(1, np.float32)),)
 RUN = Run(Case(Program("probe", b"", (), ()), (FEED,)), "probe", Build())
@@ -90,3 +91,33 @@ def test_last_words_are_the_compilers() -> None:
     words = last_words(said + "\n" + stack)
     assert words.endswith('x\n  File "/a/adapter.py", line 3 in build\n')
     assert len(words) == TAIL
+
+
+def test_replies_that_were_ready_are_taken_in_once(proxy: WorkerProxy) -> None:
+    worker, encoder = Recorder(proxy.recorder_fd), ReplyEncoder(9)
+    replies = [encoder.encode(index, Values((FEED,))) for index in range(2)]
+    for reply in replies:
+        worker.hold(reply)
+    pending = batch()
+    proxy.inflight.append(pending)
+    proxy.far_end.send(replies[0])  # and there it died
+    proxy.far_end.close()
+    assert proxy.drain() == []
+    assert len(pending.outcomes) == 2
+    assert not proxy.garbage
+    worker.begin(9, 2)
+    assert busy_with(proxy, pending)
+    worker.close()
+
+
+@pytest.mark.parametrize("number", [8, 9])
+def test_what_a_broken_worker_holds_is_garbage_or_passed_over(proxy: WorkerProxy, number: int) -> None:
+    worker = Recorder(proxy.recorder_fd)
+    worker.hold(ReplyEncoder(8).encode(0, Values(())) if number == 8 else b"no frame, this is, at all")
+    pending = batch()
+    proxy.inflight.append(pending)
+    proxy.far_end.close()
+    assert proxy.drain() == []
+    assert pending.outcomes == []
+    assert bool(proxy.garbage) is (number == 9)
+    worker.close()

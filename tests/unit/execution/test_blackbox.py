@@ -37,6 +37,26 @@ def test_the_position_is_seen_by_the_other_side() -> None:
     reader.close()
 
 
+def test_held_replies_are_seen_by_the_other_side_until_they_are_released() -> None:
+    fd = Recorder.create()
+    writer, reader = Recorder(fd), Recorder(fd)
+    os.close(fd)
+    assert reader.held() == b""
+    writer.begin(3, 1)
+    assert writer.hold(b"one")
+    assert writer.hold(b"two")
+    assert reader.held() == b"onetwo"
+    assert not writer.hold(bytes(1 << 20))
+    assert reader.held() == b"onetwo"
+    assert (reader.read().sequence, reader.read().run) == (3, 1)
+    writer.release()
+    assert reader.held() == b""
+    assert writer.hold(b"x")
+    assert reader.held() == b"x"
+    writer.close()
+    reader.close()
+
+
 def test_printed_text_is_shared_reset_and_capped(printed: Printed) -> None:
     other = Printed(os.dup(printed.fd))
     assert (printed.text(), printed.tail()) == ("", "")

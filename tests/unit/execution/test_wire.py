@@ -1,7 +1,10 @@
 """Frames: everything that is sent arrives, and nothing else is accepted."""
 
 import json
+import socket
+import struct
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -25,7 +28,15 @@ from miscompile.core.outcome import (
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution.frames import MAGIC, Frame, FrameBuffer
-from miscompile.execution.wire import STAGES, Reply, ReplyDecoder, ReplyEncoder, decode_batch, encode_batch
+from miscompile.execution.wire import (
+    STAGES,
+    Reply,
+    ReplyDecoder,
+    ReplyEncoder,
+    answered_by,
+    decode_batch,
+    encode_batch,
+)
 
 TEXT = st.text(max_size=8)
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
@@ -124,6 +135,13 @@ def test_what_runs_share_is_stored_once(run: Run, other: Build) -> None:
         assert all(a is b for a, b in zip(one, two, strict=True))
 
 
+@given(OUTCOMES, st.integers(0, 2**60), st.integers(0, 2**30))
+def test_a_reply_tells_to_what_it_belongs(outcome: Outcome, sequence: int, index: int) -> None:
+    assert answered_by(received(ReplyEncoder(sequence).encode(index, outcome))) == (sequence, index)
+    with pytest.raises(ExecutionError):
+        answered_by(Frame(None, b""))
+
+
 @given(st.lists(OUTCOMES, max_size=4))
 def test_outcomes_arrive_as_they_were_sent(outcomes: list[Outcome]) -> None:
     encoder, decoder = ReplyEncoder(7), ReplyDecoder()
@@ -145,6 +163,19 @@ def test_equal_results_become_the_same_object(results: tuple[tuple[Tensor | None
     assert isinstance(second, Values)
     for one, other in zip(first.results, second.results, strict=True):
         assert all(a is b for a, b in zip(one, other, strict=True))
+
+
+def test_what_is_equal_beside_something_that_differs_is_a_reference_too() -> None:
+    same, other = Tensor("int8", np.arange(3, dtype=np.int8)), Tensor("int8", np.zeros(3, np.int8))
+    encoder, decoder = ReplyEncoder(0), ReplyDecoder()
+    rows = [((same, same),), ((same, other),), ((same, same), (same,)), ((same, other),)]
+    replies = [decoder.decode(received(encoder.encode(n, Values(row)))).outcome for n, row in enumerate(rows)]
+    first, second, third, fourth = (reply.results for reply in replies if isinstance(reply, Values))
+    assert first[0][0] is second[0][0] is third[0][0]
+    assert first[0][1] is third[0][1] is not second[0][1]
+    assert first[0][1] is not None
+    assert first[0][1].same(same)
+    assert fourth is second
 
 
 @pytest.mark.parametrize(
@@ -191,6 +222,22 @@ def test_frames_survive_any_cutting_of_the_stream(outcomes: list[Outcome], size:
     assert all(same_outcomes(reply.outcome, sent) for reply, sent in zip(replies, outcomes, strict=True))
 
 
+def test_frames_arrive_through_a_channel() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        far.setblocking(False)
+        buffer, decoder = FrameBuffer(), ReplyDecoder()
+        with pytest.raises(BlockingIOError):
+            buffer.receive(far)
+        near.send(ReplyEncoder(5).encode(0, Values(())))
+        assert buffer.receive(far) > 0
+        frame = buffer.take()
+        assert frame is not None
+        assert decoder.decode(frame).sequence == 5
+        near.close()
+        assert buffer.receive(far) == 0
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -199,6 +246,7 @@ def test_frames_survive_any_cutting_of_the_stream(outcomes: list[Outcome], size:
         MAGIC + b"\xff" * 12,
         MAGIC + (3).to_bytes(4, "little") + (0).to_bytes(8, "little") + b"{[}",
         MAGIC + (2).to_bytes(4, "little") + (0).to_bytes(8, "little") + b"\xff\xfe",
+        MAGIC + (3).to_bytes(4, "little") + (0).to_bytes(8, "little") + b"[]]",
         MAGIC + (40_000).to_bytes(4, "little") + (0).to_bytes(8, "little") + b"[" * 40_000,
     ],
 )
@@ -209,34 +257,64 @@ def test_streams_that_are_no_frames_are_refused(data: bytes) -> None:
         buffer.take()
 
 
-NOTES = [0.0, 0.0, 0, [], ""]
+KINDS = get_args(Outcome)
+
+
+def head(kind: type[Outcome], same: int = -1) -> bytes:
+    return struct.pack("<QIBBidddQ", 0, 0, 0, KINDS.index(kind), same, 0.0, 0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize("results", [(), ((None,),)])
+def test_a_reply_with_nothing_but_its_head_is_understood(results: tuple[tuple[None, ...], ...]) -> None:
+    encoder, decoder = ReplyEncoder(0), ReplyDecoder()
+    decoder.decode(received(encoder.encode(0, Values(results))))
+    frame = received(encoder.encode(1, Values(results)))
+    assert frame.header is None
+    assert decoder.decode(frame).outcome == Values(results)
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("kind", "content"),
     [
-        None,
-        {},
-        [0, 0, False, "Values", NOTES, [[["float32", [4], 0]]]],  # beyond the body
-        [0, 0, False, "Values", NOTES, [[["float32", [1], -4]]]],
-        [0, 0, False, "Values", NOTES, [[["float32", [-1], 0]]]],
-        [0, 0, False, "Values", NOTES, [[["float32", [2**62, 4], 0]]]],
-        [0, 0, False, "Values", NOTES, [[["float31", [1], 0]]]],
-        [0, 0, False, "Values", NOTES, [[["string", [2], ["a"]]]]],
-        [0, 0, False, "Values", NOTES, [[["string", [1], [1]]]]],
-        [0, 0, False, "Values", NOTES, [[5]]],  # a reference to nothing
-        [0, 0, False, "Values", NOTES, [[-1]]],
-        [0, 0, False, "Crashed", NOTES, ["nowhere", 11]],
-        [0, 0, False, "Crashed", NOTES, ["run", "11"]],
-        [0, 0, False, "Raised", NOTES, ["run", "Error", "text", [1]]],
-        [0, 0, False, "Holds", NOTES, ["run", 1]],
-        [0, 0, False, "Crashed", [0.0], ["run", 11]],
-        ["x", 0, False, "Crashed", NOTES, ["run", 11]],
+        (Values, None),
+        (Values, 5),
+        (Values, [[["float32", [1, 1], 60]]]),  # beyond the body
+        (Values, [[["float32", [1], -4]]]),
+        (Values, [[["float32", [-1], 0]]]),
+        (Values, [[["float32", [2**62, 4], 0]]]),
+        (Values, [[["float31", [1], 0]]]),
+        (Values, [[["string", [2], ["a"]]]]),
+        (Values, [[["string", [1], [1]]]]),
+        (Values, [[5]]),  # a reference to nothing
+        (Values, [[-1]]),
+        (Crashed, ["nowhere", 11]),
+        (Crashed, ["run", "11"]),
+        (Crashed, []),
+        (Crashed, None),
+        (Raised, ["run", "Error", "text", [1]]),
     ],
 )
-def test_malformed_replies_are_refused(header: object) -> None:
+def test_malformed_replies_are_refused(kind: type[Outcome], content: object) -> None:
+    body = head(kind)
+    assert len(body) <= 60
     with pytest.raises(ExecutionError):
-        ReplyDecoder().decode(Frame(header, bytes(4)))
+        ReplyDecoder().decode(Frame([[], "", content], body))
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ([[], "", [[]]], b""),
+        ([[], "", [[]]], head(Values)[:-1]),
+        ([[], "", ["run", 1]], head(Crashed).replace(bytes([KINDS.index(Crashed)]), b"\x09")),  # no such kind
+        ([[], 5, [[]]], head(Values)),
+        ([[], ""], head(Values)),
+        (None, head(Values, same=0)),  # the same as nothing
+    ],
+)
+def test_malformed_heads_and_headers_are_refused(header: object, body: bytes) -> None:
+    with pytest.raises(ExecutionError):
+        ReplyDecoder().decode(Frame(header, body))
 
 
 @given(st.data())

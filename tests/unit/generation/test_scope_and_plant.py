@@ -15,13 +15,13 @@ from miscompile.generation.finish import finish, leaves
 from miscompile.generation.guards import guard
 from miscompile.generation.motifs.catalogue import catalogue, noop_motifs
 from miscompile.generation.motifs.language import Motif
-from miscompile.generation.motifs.plant import NONE, Mutations, plant
+from miscompile.generation.motifs.plant import NONE, Mutations, plant, plant_noop
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite, insert
-from miscompile.ops.registry import dtypes_of, specs
+from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
-from miscompile.ops.values import Style, choose_range
+from miscompile.ops.values import Range, Style, choose_range
 
 OPSETS = (17, 18, 20, 21, 22)
 PAIRS = [(op, dtype) for op in specs() for dtype in dtypes_of(op, 21)]
@@ -177,3 +177,15 @@ def test_mutations_only_touch_settings() -> None:
 def test_float_motifs_take_the_default_floats() -> None:
     taken = [motif for motif in catalogue() if all(is_float(dtype) for dtype in motif.dtypes)]
     assert len(taken) > 50
+
+
+def test_a_motif_that_needs_what_the_target_refuses_is_not_tried_again() -> None:
+    support = Support({f"Neg-{version_of('Neg', 18)}(float32)float32"})
+    known = Scope(stream(0, "barren"), 18, Limits(), Style(), support)
+    x = known.call("Neg", known.new_input("float32", (2, 3), Range(-1, 1, integral=False)))
+    motif = next(motif for motif in noop_motifs() if motif.name == "cast_same")
+    assert plant_noop(known, [motif], x) is None
+    assert support.barren == {("cast_same", "float32", 18)}
+    assert len(known.nodes) == 1
+    assert plant_noop(known, [motif], x) is None
+    assert plant(known, motif, NONE, dtypes=("float32",)) is None

@@ -9,9 +9,11 @@ from miscompile.ops.spec import Call, Operand
 from miscompile.ops.support import (
     TABLES,
     Answer,
+    Form,
     Support,
     detail_of,
     family_of,
+    form_key,
     gather,
     key_of,
     support_from,
@@ -92,3 +94,41 @@ def test_where_no_trait_explains_a_refusal_details_decide() -> None:
 def test_a_table_survives_being_written_down() -> None:
     support = table([lrn((1, 2, 3, 4), size=3)], [lrn((1, 2, 3, 4), size=4)])
     assert support_from({name: sorted(getattr(support, name)) for name in TABLES}) == support
+
+
+def _call(op: str, *dtypes: str, **given: Plain) -> Call:
+    inputs = tuple(Operand(f"x{place}", dtype, (2,), Facts(-1, 1)) for place, dtype in enumerate(dtypes))
+    return Call(op, inputs, attributes(given))
+
+
+def test_an_operator_is_offered_in_the_dtype_of_the_operand_that_decides() -> None:
+    support = Support({"Where-16(bool,float32,float32)float32", "ConstantOfShape-21(int64)int8"})
+    assert support.offers("Where", "float32", 16, 1)
+    assert not support.offers("Where", "bool", 16, 1)
+    assert not support.offers("Where", "float32", 9, 1)
+    assert support.offers("ConstantOfShape", "int8", 21, ~0)
+    assert Support(open=True).offers("Where", "int8", 9, 1)
+
+
+def test_calls_of_one_form_differ_in_shapes_and_in_numbers_that_name_no_type() -> None:
+    assert form_key(_call("Concat", "int8", "int8", axis=0), 18) == form_key(
+        _call("Concat", "int8", "int8", axis=1), 17
+    )
+    assert form_key(_call("Cast", "int8", to=1), 18) != form_key(_call("Cast", "int8", to=7), 18)
+    assert form_key(_call("Gelu", "float32", approximate="tanh"), 20) != form_key(_call("Gelu", "float32"), 20)
+    assert form_key(_call("Transpose", "int8"), 18) != form_key(_call("Transpose", "int8"), 21)
+    assert form_key(_call("Add", "int8", "int8"), 18) != form_key(_call("Add", "int8"), 18)
+
+
+def test_a_form_says_whether_and_how_its_calls_are_taken() -> None:
+    key = "LRN-13(float32)float32"
+    taken, mixed = Support({key}, barred={"LRN|size=2"}), Support(mixed={key})
+    call, other = _call("LRN", "float32", size=2), _call("LRN", "float32", size=3)
+    types = (TensorType("float32", (2,)),)
+    form = taken.form_of(call, types, 18)
+    assert form == Form(("float32",), mixed=False, barred=frozenset({"size=2"}))
+    assert not taken.suits(form, call, types, 18)
+    assert taken.suits(form, other, types, 18)
+    assert mixed.form_of(call, types, 18) == Form(("float32",), mixed=True, barred=frozenset())
+    assert not mixed.admits(call, types, 18)
+    assert Support().form_of(call, types, 18) is None

@@ -1,5 +1,6 @@
 """`miscompile check`: test a compiler around the user's own model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,15 +9,22 @@ import click
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
-from miscompile.targets.registry import parse_target, versions
 
 
 @click.command("check", short_help="A campaign around your own model.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
-@click.option("--target", default="onnxruntime", show_default=True, help="The compiler to hold it against.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    default=["onnxruntime"],
+    show_default=True,
+    help="The compiler to hold it against; several, if repeated, are held against each other.",
+)
 @campaign_options
-def command(model: Path, target: str, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep what disagrees.
 
     \b
@@ -25,18 +33,20 @@ def command(model: Path, target: str, **given: Any) -> int:  # noqa: ANN401 - cl
       miscompile check model.onnx --target onnxruntime --time 1m --out model-check
     """
     as_json = bool(given.pop("as_json"))
-    options = _options(target, given)
-    versions(parse_target(target).about)
+    options = _options(targets, given)
     check_out(options.out, resume=False)
+    first, *others = (ready(target, install=given["install"]) for target in options.targets)
+    options = replace(options, target=first, others=tuple(others))
     if not as_json:
-        click.echo(f"checking {model} on {target}, seed {options.seed}, findings go to {options.out}", err=True)
+        click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
     return conduct(options, lambda listeners: calls.check(model, options, listeners), as_json=as_json)
 
 
-def _options(target: str, given: dict[str, Any]) -> Plan:
+def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
     compare: Literal["strict", "fixed"] = given["compare"]
     return Plan(
-        target=target,
+        targets[0],
+        targets[1:],
         seconds=limits_of_time(given["seconds"], given["tests"]),
         tests=given["tests"],
         seed=new_seed() if given["seed"] is None else given["seed"],

@@ -12,6 +12,7 @@ from miscompile.base.errors import UsageError
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli.environments import ready
 from miscompile.cli.options import (
     check_generation,
     check_out,
@@ -20,11 +21,11 @@ from miscompile.cli.options import (
     new_seed,
 )
 from miscompile.findings.store import Store
-from miscompile.targets.registry import parse_target, versions
+from miscompile.targets.registry import parse_target
 
 
 @click.command("fuzz", short_help="A campaign against one compiler.")
-@click.argument("target")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @campaign_options
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out; its options stay unless given again.")
 @click.option("--ops", callback=values.names, metavar="NAMES", help="Only these operators, as in Add,Conv.")
@@ -40,6 +41,8 @@ from miscompile.targets.registry import parse_target, versions
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.
 
+    With several targets they are held against each other, and the one that stands alone is named.
+
     \b
     Examples:
       miscompile fuzz onnxruntime                         five minutes on all CPUs
@@ -47,22 +50,34 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --tests 10000 --seed 7 --json
       miscompile fuzz onnxruntime --ops Conv,Relu,Add --dtypes float32
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
+      miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
+      miscompile fuzz onnxruntime openvino                two compilers against each other
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
     Ctrl-C and SIGTERM stop cleanly; everything found so far is kept. Exit code 1 means findings.
     """
     as_json, words = bool(given.pop("as_json")), {name for name in given if _was_given(ctx, name)}
+    install = bool(given.pop("install"))
     options = _options(given)
-    versions(parse_target(options.target).about)
+    for target in options.targets:
+        parse_target(target)
     check_out(options.out, resume=options.resume)
+    _check(options)
+    first, *others = (ready(target, install=install) for target in options.targets)
+    options = replace(options, target=first, others=tuple(others))
     if options.resume:
         options = _resumed(options, words)
+        _check(options)
+    if not as_json:
+        click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
+    return conduct(options, lambda listeners: calls.fuzz(options, listeners), as_json=as_json)
+
+
+def _check(options: Plan) -> None:
+    """Raise UsageError when the options cannot be meant; said before anything is installed."""
     check_generation(options)
     calls.validate(options)
-    if not as_json:
-        click.echo(f"fuzzing {options.target}, seed {options.seed}, findings go to {options.out}", err=True)
-    return conduct(options, lambda listeners: calls.fuzz(options, listeners), as_json=as_json)
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:
@@ -77,7 +92,12 @@ def _options(given: dict[str, Any]) -> Plan:
     keep: bool = given.pop("keep_passes")
     out: Path = given.pop("out") or default_out(resume=given["resume"])
     compare: Literal["strict", "fixed"] = given.pop("compare")
+    targets: tuple[str, ...] = given.pop("targets")
+    if len(set(targets)) < len(targets):
+        raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     return Plan(
+        targets[0],
+        targets[1:],
         seconds=limits_of_time(seconds, tests),
         tests=tests,
         seed=new_seed() if seed is None else seed,
@@ -97,8 +117,8 @@ def _resumed(options: Plan, given: Collection[str]) -> Plan:
         campaign = store.campaign()
     if campaign is None:
         return options
-    if campaign.target != options.target:
-        raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.target}")
+    if campaign.target != options.title:
+        raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.title}")
     if "seed" in given and options.seed != campaign.seed:
         raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
     names = {"keep_passes": "quarantine"}

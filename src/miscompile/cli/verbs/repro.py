@@ -7,8 +7,8 @@ import click
 
 from miscompile.base.errors import ExecutionError, StoreError
 from miscompile.cli.single import id_argument, json_option, out_argument
+from miscompile.environments.resolve import python_of, versions_of
 from miscompile.findings.folder import load, place
-from miscompile.targets.registry import parse_target, versions
 from miscompile.triage.confirm import run_script
 
 
@@ -31,8 +31,9 @@ def command(out: Path, identifier: str, limit_seconds: float, as_json: bool) -> 
     script = place(out, identifier).resolve() / "repro.py"
     if not stored.script:
         raise StoreError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")
-    versions(parse_target(stored.finding.property.target).about)
-    result = run_script(script, seconds=limit_seconds)
+    target = stored.finding.property.target
+    versions_of(target)
+    result = run_script(script, python_of(target), limit_seconds)
     if result.status == "broken":
         said = (result.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         code = f"did not end within {limit_seconds:g} s" if result.code is None else f"ended with status {result.code}"

@@ -1,7 +1,7 @@
-"""`miscompile targets`: what can be tested here."""
+"""`miscompile targets`: what can be tested here, and the environments that were made for it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,24 +11,38 @@ from rich.text import Text
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import calls
-from miscompile.targets.registry import TARGETS, about, parse_target, versions
+from miscompile.cli.environments import ready, tell
+from miscompile.environments import shelf
+from miscompile.environments.resolve import make_newest, make_version
+from miscompile.environments.shelf import Environment
+from miscompile.targets.registry import TARGETS, about, installed, parse_target
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-@click.command("targets", short_help="What can be tested here.")
+@click.group("targets", short_help="What can be tested here.", invoke_without_command=True)
 @click.option("--matrix", "wanted", metavar="TARGET", help="Probe which operator takes which dtype on TARGET.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(wanted: str | None, as_json: bool) -> int:
+@_json
+@click.pass_context
+def command(ctx: click.Context, wanted: str | None, as_json: bool) -> int:
     """List the compilers, their versions and passes.
+
+    A compiler that is not installed beside this tool, or another version of one, runs in an environment of its own.
+    It is made when a target such as onnxruntime==1.20.1 is first used, or by `install`.
 
     \b
     Examples:
       miscompile targets
       miscompile targets --matrix onnxruntime
       miscompile targets --json
+      miscompile targets install onnxruntime==1.20.1
+      miscompile targets environments
+      miscompile targets remove onnxruntime==1.20.1
     """
+    if ctx.invoked_subcommand is not None:
+        return 0
     if wanted is not None:
-        versions(parse_target(wanted).about)
-        _matrix(calls.matrix(wanted), as_json=as_json)
+        _matrix(calls.matrix(ready(wanted)), as_json=as_json)
         return 0
     rows = [_row(name) for name in TARGETS]
     if as_json:
@@ -38,34 +52,126 @@ def command(wanted: str | None, as_json: bool) -> int:
     return 0
 
 
+@command.command("install", short_help="Make environments.")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+def install(targets: tuple[str, ...]) -> int:
+    """Make an environment for each TARGET: for the version that it names, else for the newest release.
+
+    A name without version then runs in the environment with the newest release, unless the compiler is installed
+    beside this tool.
+
+    \b
+    Examples:
+      miscompile targets install onnxruntime==1.20.1 openvino==2023.1.0
+      miscompile targets install tvm
+    """
+    for spec in [parse_target(text) for text in targets]:
+        if spec.version is None:
+            made = make_newest(spec.about.name, tell)
+        else:
+            made = make_version(spec.about.name, spec.version, tell)
+        click.echo(f"{made.target}=={made.version} runs in {made.path}")
+    return 0
+
+
+@command.command("environments", short_help="List the environments that were made.")
+@_json
+def environments(as_json: bool) -> int:
+    """List the environments with their Python, size and requirements."""
+    found = shelf.environments()
+    if as_json:
+        click.echo(json.dumps([one.as_json() for one in found], indent=2))
+    elif found:
+        Console().print(_environments_table(found))
+    else:
+        click.echo("there are no environments; `miscompile targets install TARGET==VERSION` makes one")
+    return 0
+
+
+@command.command("remove", short_help="Remove environments.")
+@click.argument("targets", nargs=-1, metavar="TARGET...")
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove every environment, and what is left of unfinished ones."
+)
+def remove(targets: tuple[str, ...], everything: bool) -> int:
+    """Remove the environment of each TARGET; a name without version stands for all versions of it.
+
+    \b
+    Examples:
+      miscompile targets remove onnxruntime==1.20.1
+      miscompile targets remove tvm
+      miscompile targets remove --all
+    """
+    if everything == bool(targets):
+        raise UsageError("name the targets whose environments shall go, or give --all")
+    names = dict.fromkeys(name for text in targets for name in _names(text))
+    if everything:
+        names = dict.fromkeys([*(one.name for one in shelf.environments()), *shelf.leftovers()])
+    for name in names:
+        if shelf.remove(name, tell):
+            click.echo(f"removed {name}")
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    """Return the names of the environments that a spec stands for. Raises UsageError when there are none."""
+    spec = parse_target(text)
+    if spec.version is not None:
+        found = shelf.find(spec.about.name, spec.version)
+        names = [] if found is None else [found.name]
+    else:
+        names = [one.name for one in shelf.environments() if one.target == spec.about.name]
+    if not names:
+        raise UsageError(f"there is no environment for {text}; `miscompile targets environments` lists them")
+    return names
+
+
 def _row(name: str) -> dict[str, Any]:
     face = about(name)
-    try:
-        found, problem = versions(face), ""
-    except UsageError as error:
-        found, problem = {}, str(error)
+    found = {distribution: installed(distribution) for distribution in face.distributions}
+    missing = [distribution for distribution, version in found.items() if version is None]
     return {
         "name": name,
         "title": face.title,
-        "versions": found,
-        "problem": problem,
+        "versions": {distribution: version for distribution, version in found.items() if version is not None},
+        "problem": f"{', '.join(missing)} not installed" if missing else "",
         "kinds": list(face.kinds),
         "levels": list(face.levels),
         "passes": len(face.passes),
-        "max_opset": face.max_opset,
+        "switches": face.switches,
+        "max_opset": parse_target(name).about.max_opset,
         "options": dict(face.options),
+        "environments": [one.version for one in shelf.environments() if one.target == name],
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("target", "version", "kinds", "levels"):
-        table.add_column(name, overflow="fold")
-    table.add_column("passes", justify="right")
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = _plain_table("target", "version", "kinds", "levels", "environments")
+    table.add_column("passes to switch", justify="right")
     for row in rows:
         version = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
-        shown = Text(row["problem"], style="yellow") if row["problem"] else Text(version or "built in")
-        table.add_row(row["name"], shown, ", ".join(row["kinds"]), ", ".join(row["levels"]), str(row["passes"]))
+        shown = Text("not installed", style="yellow") if row["problem"] else Text(version or "built in")
+        made = ", ".join(row["environments"])
+        table.add_row(
+            row["name"], shown, ", ".join(row["kinds"]), ", ".join(row["levels"]), made or "-", str(row["passes"])
+        )
+    return table
+
+
+def _environments_table(found: Sequence[Environment]) -> Table:
+    table = _plain_table("target", "python")
+    table.add_column("size", justify="right")
+    table.add_column("requirements", overflow="fold")
+    for one in found:
+        name = f"{one.target}=={one.version}" + (f" (also {one.target})" if one.bare else "")
+        table.add_row(Text(name), one.python, f"{one.size >> 20} MiB", Text(" ".join(one.requirements)))
+    return table
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
     return table
 
 

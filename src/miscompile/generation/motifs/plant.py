@@ -27,7 +27,7 @@ from miscompile.generation.motifs.language import (
     Value,
     Weight,
 )
-from miscompile.generation.scope import Scope
+from miscompile.generation.scope import FormRefused, Scope
 from miscompile.graph.attributes import attribute
 from miscompile.graph.model import Attribute
 from miscompile.ops.registry import schema
@@ -94,9 +94,16 @@ def plant(
     """
     mark = scope.mark()
     for attempt in range(_ATTEMPTS):
-        gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes)
+        try:
+            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes)
+        except RejectedDraft:
+            return None  # there is no dtype for it
         try:
             return gardener.plant()
+        except FormRefused:
+            scope.rollback(mark)
+            if not gardener.mutated:  # the same calls come whenever this motif is planted in this dtype
+                scope.support.barren.add(_kind(scope, motif, gardener.dtype))
         except RejectedDraft:
             scope.rollback(mark)
         if onto is not None and not gardener.mutated:
@@ -110,9 +117,16 @@ def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: M
     anyhow = mutations.dtype > 0 and rng.random() < mutations.dtype
     for _ in range(_PICKS):
         motif = noops[int(rng.random() * len(noops))]
+        if _kind(scope, motif, onto.dtype) in scope.support.barren:
+            continue
         if (anyhow or onto.dtype in motif.dtypes) and fits(motif, onto.shape):
             return plant(scope, motif, mutations, onto=onto)
     return None
+
+
+def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
+    """Return the key under which a motif in a dtype is known to be barren."""
+    return motif.name, dtype, scope.opset
 
 
 def fits(motif: Motif, shape: Shape) -> bool:
@@ -133,6 +147,11 @@ def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
         if actual != (bound.get(size, actual) if isinstance(size, str) else size):
             return False
     return True
+
+
+@lru_cache(1 << 10, typed=True)
+def _kept_attribute(value: int | str) -> Attribute:
+    return attribute(value)
 
 
 @lru_cache(1 << 12)
@@ -191,7 +210,12 @@ class _Gardener:
 
     def _dtype(self, allowed: Sequence[str] | None) -> str:
         wide = self._hit(self.mutations.dtype)
-        options = [name for name in (NUMBERS if wide else self.motif.dtypes) if allowed is None or name in allowed]
+        barren, scope, motif = self.scope.support.barren, self.scope, self.motif
+        options = [
+            name
+            for name in (NUMBERS if wide else motif.dtypes)
+            if (allowed is None or name in allowed) and _kind(scope, motif, name) not in barren
+        ]
         if not options:
             raise RejectedDraft("the motif does not take the dtypes in use")
         if options[0] == "float32" and self.rng.random() < 0.4:
@@ -325,7 +349,7 @@ class _Gardener:
             if name == "axes" and known is not None and "axes" not in known.attributes:
                 arguments.append(self._fixed(Tensor("int64", np.asarray(value, np.int64))))
             elif not self._hit(self.mutations.attribute):
-                found[name] = attribute(value)
+                found[name] = _kept_attribute(value) if isinstance(value, int | str) else attribute(value)
             else:
                 other = self._other(name, value)
                 if other is not None:

@@ -8,6 +8,7 @@ import math
 from miscompile.base.dtypes import FLOATS
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.rounding import dot, minus, span
 from miscompile.ops.spatial import (
@@ -153,11 +154,15 @@ def _bounds_conv_integer(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds,
 
 
 SPECS = (
-    OpSpec("Conv", FLOATS, _sample_conv, _bounds_conv, Exactness.INTEGER, _FAMILY, _defined_conv),
+    OpSpec(
+        "Conv", FLOATS, _sample_conv, _bounds_conv, Exactness.INTEGER, _FAMILY, _defined_conv,
+        shapes=rules.convolution(1),
+    ),
     OpSpec(
         "ConvTranspose", FLOATS, _sample_transpose, _bounds_transpose, Exactness.INTEGER, _FAMILY, _defined_transpose
     ),
     OpSpec(
-        "ConvInteger", _BYTES, _sample_conv_integer, _bounds_conv_integer, Exactness.INTEGER, _FAMILY, _defined_conv
+        "ConvInteger", _BYTES, _sample_conv_integer, _bounds_conv_integer, Exactness.INTEGER, _FAMILY, _defined_conv,
+        shapes=rules.convolution(1),
     ),
-)
+)  # fmt: skip

@@ -13,6 +13,7 @@ from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, measure
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 from miscompile.ops.structural import kept, numbers, vector
@@ -113,8 +114,8 @@ def _constant_of_shape_holds(call: Call) -> bool:
 _MOVES, _INTEGER = Exactness.MOVES, Exactness.INTEGER
 
 SPECS = (
-    OpSpec("Shape", PLAIN, _shape, _shape_bounds, _MOVES, "filling"),
-    OpSpec("Size", PLAIN, _size, _size_bounds, _MOVES, "filling"),
+    OpSpec("Shape", PLAIN, _shape, _shape_bounds, _MOVES, "filling", shapes=rules.shape_of_shape),
+    OpSpec("Size", PLAIN, _size, _size_bounds, _MOVES, "filling", shapes=rules.scalar),
     OpSpec(
         "ConstantOfShape",
         PLAIN,
@@ -125,7 +126,8 @@ SPECS = (
         _constant_of_shape_holds,
         since=9,
         main=~0,
+        shapes=rules.written_shape,
     ),
     OpSpec("Range", _RANGES, _range, _range_bounds, _INTEGER, "filling", _range_holds, since=11),
-    OpSpec("EyeLike", PLAIN, _eye_like, _eye_like_bounds, _MOVES, "filling", since=9),
+    OpSpec("EyeLike", PLAIN, _eye_like, _eye_like_bounds, _MOVES, "filling", since=9, shapes=rules.like_first),
 )

@@ -13,8 +13,9 @@ from miscompile.base.dtypes import PLAIN
 from miscompile.core.tensor import Array
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, Site, always
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, ShapeRule, Site, always
 from miscompile.ops.structural import (
     accumulated,
     axis_of,
@@ -250,15 +251,18 @@ def _spec(
     exactness: Exactness = Exactness.MOVES,
     since: int = 13,
     main: int = 0,
+    shapes: ShapeRule = "inferred",
 ) -> OpSpec:
-    return OpSpec(op, PLAIN, sample, bounds, exactness, "indexing", defined, since, main)
+    return OpSpec(op, PLAIN, sample, bounds, exactness, "indexing", defined, since, main, shapes=shapes)
 
+
+_INTEGER = Exactness.INTEGER
 
 SPECS = (
-    _spec("Gather", _gather, _gather_holds),
-    _spec("GatherElements", _gather_elements, _gather_holds),
-    _spec("GatherND", _gather_nd, _gather_nd_holds),
-    _spec("ScatterElements", _scatter_elements, _scatter_holds, _scatter_bounds, Exactness.INTEGER),
-    _spec("ScatterND", _scatter_nd, _scatter_holds, _scatter_bounds, Exactness.INTEGER),
+    _spec("Gather", _gather, _gather_holds, shapes=rules.gather),
+    _spec("GatherElements", _gather_elements, _gather_holds, shapes=rules.like_second),
+    _spec("GatherND", _gather_nd, _gather_nd_holds, shapes=rules.gather_nd),
+    _spec("ScatterElements", _scatter_elements, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
+    _spec("ScatterND", _scatter_nd, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
     _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
 )

@@ -9,6 +9,7 @@ from miscompile.base.dtypes import FLOATS, INTEGERS, UNSIGNED, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.matrices import matrix_partner
@@ -211,12 +212,15 @@ def _bounds_det(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
     return (rounded(types[0].dtype, -largest, largest, terms=4 * size, partial=largest),)
 
 
+_INTEGER = Exactness.INTEGER
+
 SPECS = (
-    OpSpec("MatMul", _PRODUCTS, _sample_matmul, _bounds_matmul, Exactness.INTEGER, _FAMILY),
-    OpSpec("Gemm", _PRODUCTS, _sample_gemm, _bounds_gemm, Exactness.INTEGER, _FAMILY),
+    OpSpec("MatMul", _PRODUCTS, _sample_matmul, _bounds_matmul, _INTEGER, _FAMILY, shapes=rules.product()),
+    OpSpec("Gemm", _PRODUCTS, _sample_gemm, _bounds_gemm, _INTEGER, _FAMILY, shapes=rules.gemm),
     OpSpec("Einsum", (*FLOATS[:3], *INTEGERS), _sample_einsum, _bounds_einsum, Exactness.INTEGER, _FAMILY),
     OpSpec(
-        "MatMulInteger", _BYTES, _sample_matmul_integer, _bounds_matmul_integer, Exactness.INTEGER, _FAMILY, since=10
+        "MatMulInteger", _BYTES, _sample_matmul_integer, _bounds_matmul_integer, _INTEGER, _FAMILY, since=10,
+        shapes=rules.product(),
     ),
     OpSpec("Det", FLOATS, _sample_det, _bounds_det, Exactness.ROUNDS, _FAMILY),
-)
+)  # fmt: skip

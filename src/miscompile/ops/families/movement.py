@@ -9,9 +9,10 @@ import random
 from miscompile.base.dtypes import PLAIN
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.shapes import draw_size
-from miscompile.ops.spec import BoundsOf, Call, OpSpec, Sampler, Shape, Site
+from miscompile.ops.spec import BoundsOf, Call, OpSpec, OutputShapes, Sampler, Shape, Site
 from miscompile.ops.structural import carried, draw_axes, draw_axis, hull, signed, vector
 
 
@@ -219,20 +220,20 @@ def _space_to_depth(site: Site) -> Call:
     return Call("SpaceToDepth", (x,), attributes({"blocksize": block}))
 
 
-def _move(op: str, sample: Sampler, bounds: BoundsOf = carried) -> OpSpec:
-    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "movement")
+def _move(op: str, sample: Sampler, shapes: OutputShapes, bounds: BoundsOf = carried) -> OpSpec:
+    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "movement", shapes=shapes)
 
 
 SPECS = (
-    _move("Reshape", _reshape),
-    _move("Flatten", _flatten),
-    _move("Squeeze", _squeeze),
-    _move("Unsqueeze", _unsqueeze),
-    _move("Transpose", _transpose),
-    _move("Expand", _expand),
-    _move("Tile", _tile),
-    _move("Concat", _concat, _concat_bounds),
-    _move("Split", _split),
-    _move("DepthToSpace", _depth_to_space),
-    _move("SpaceToDepth", _space_to_depth),
+    _move("Reshape", _reshape, rules.reshape),
+    _move("Flatten", _flatten, rules.flatten),
+    _move("Squeeze", _squeeze, rules.squeeze),
+    _move("Unsqueeze", _unsqueeze, rules.unsqueeze),
+    _move("Transpose", _transpose, rules.transpose),
+    _move("Expand", _expand, rules.expand),
+    _move("Tile", _tile, rules.tile),
+    _move("Concat", _concat, rules.concat, _concat_bounds),
+    _move("Split", _split, rules.split),
+    _move("DepthToSpace", _depth_to_space, rules.depth_to_space),
+    _move("SpaceToDepth", _space_to_depth, rules.space_to_depth),
 )

@@ -13,6 +13,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.rounding import Span, rounded
@@ -120,6 +121,8 @@ def _bounds_instance(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds,
 
 def _sample_group(site: Site) -> Call:
     x = _calm_images(site)
+    if 0 in x.shape:
+        raise RejectedDraft("an empty batch meets a Reshape in the body of GroupNormalization")
     inputs = (x, site.weight((x.shape[1],)), site.weight((x.shape[1],)))
     groups, stash = site.rng.choice(divisors(x.shape[1])), site.rng.choice((None, None, 1))
     found: dict[str, Plain | None] = {"num_groups": groups, "stash_type": stash, "epsilon": _epsilon(site, x)}
@@ -271,15 +274,24 @@ _ROUGH = Exactness.TRANSCENDENTAL
 _SINGLE = ("float32",)
 """The type that onnx's own inference of the body of MeanVarianceNormalization takes."""
 
+_LIKE = rules.only_like_first
+
 SPECS = (
-    OpSpec("BatchNormalization", FLOATS, _sample_batch, _bounds_batch, _ROUGH, _FAMILY, _defined_batch),
-    OpSpec("InstanceNormalization", FLOATS, _sample_instance, _bounds_instance, _ROUGH, _FAMILY, _calm),
-    OpSpec("GroupNormalization", FLOATS, _sample_group, _bounds_group, _ROUGH, _FAMILY, _calm, since=21),
-    OpSpec("LayerNormalization", FLOATS, _sample_layer, _bounds_layer, _ROUGH, _FAMILY, _calm, since=17),
-    OpSpec("RMSNormalization", FLOATS, _sample_rms, _bounds_rms, _ROUGH, _FAMILY, _calm, since=23),
-    OpSpec("LRN", FLOATS, _sample_lrn, _bounds_lrn, _ROUGH, _FAMILY, _defined_lrn),
-    OpSpec("LpNormalization", FLOATS, _sample_lp, _bounds_lp, _ROUGH, _FAMILY, _defined_lp),
+    OpSpec("BatchNormalization", FLOATS, _sample_batch, _bounds_batch, _ROUGH, _FAMILY, _defined_batch, shapes=_LIKE),
+    OpSpec("InstanceNormalization", FLOATS, _sample_instance, _bounds_instance, _ROUGH, _FAMILY, _calm, shapes=_LIKE),
+    OpSpec("GroupNormalization", FLOATS, _sample_group, _bounds_group, _ROUGH, _FAMILY, _calm, since=21, shapes=_LIKE),
+    OpSpec("LayerNormalization", FLOATS, _sample_layer, _bounds_layer, _ROUGH, _FAMILY, _calm, since=17, shapes=_LIKE),
+    OpSpec("RMSNormalization", FLOATS, _sample_rms, _bounds_rms, _ROUGH, _FAMILY, _calm, since=23, shapes=_LIKE),
+    OpSpec("LRN", FLOATS, _sample_lrn, _bounds_lrn, _ROUGH, _FAMILY, _defined_lrn, shapes=_LIKE),
+    OpSpec("LpNormalization", FLOATS, _sample_lp, _bounds_lp, _ROUGH, _FAMILY, _defined_lp, shapes=_LIKE),
     OpSpec(
-        "MeanVarianceNormalization", _SINGLE, _sample_mean_variance, _bounds_mean_variance, _ROUGH, _FAMILY, _varies
+        "MeanVarianceNormalization",
+        _SINGLE,
+        _sample_mean_variance,
+        _bounds_mean_variance,
+        _ROUGH,
+        _FAMILY,
+        _varies,
+        shapes=_LIKE,
     ),
 )

@@ -12,6 +12,7 @@ from miscompile.base.dtypes import DTYPES, FLOATS, is_float
 from miscompile.core.tensor import tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import draw_window, images, window_attributes, window_of, without_default_dilations
@@ -138,10 +139,46 @@ def _filled(call: Call) -> bool:
 _ROUNDS, _MOVES, _POWERS = Exactness.ROUNDS, Exactness.MOVES, Exactness.TRANSCENDENTAL
 
 SPECS = (
-    OpSpec("MaxPool", (*FLOATS, "int8", "uint8"), _sample_max, _bounds_max, _MOVES, _FAMILY, _defined_max),
-    OpSpec("AveragePool", FLOATS, _sample_average, _bounds_average, _ROUNDS, _FAMILY, _covers),
-    OpSpec("LpPool", FLOATS, _sample_lp, _bounds_lp, _POWERS, _FAMILY, _covers),
-    OpSpec("GlobalAveragePool", FLOATS, _sample_global_average, _bounds_global_average, _ROUNDS, _FAMILY, _filled),
-    OpSpec("GlobalMaxPool", FLOATS, _sample_global_max, _bounds_global_max, _MOVES, _FAMILY, _filled),
-    OpSpec("GlobalLpPool", FLOATS, _sample_global_lp, _bounds_global_lp, _POWERS, _FAMILY, _filled),
+    OpSpec(
+        "MaxPool",
+        (*FLOATS, "int8", "uint8"),
+        _sample_max,
+        _bounds_max,
+        _MOVES,
+        _FAMILY,
+        _defined_max,
+        shapes=rules.pooled,
+    ),
+    OpSpec("AveragePool", FLOATS, _sample_average, _bounds_average, _ROUNDS, _FAMILY, _covers, shapes=rules.pooled),
+    OpSpec("LpPool", FLOATS, _sample_lp, _bounds_lp, _POWERS, _FAMILY, _covers, shapes=rules.pooled),
+    OpSpec(
+        "GlobalAveragePool",
+        FLOATS,
+        _sample_global_average,
+        _bounds_global_average,
+        _ROUNDS,
+        _FAMILY,
+        _filled,
+        shapes=rules.pooled_whole,
+    ),
+    OpSpec(
+        "GlobalMaxPool",
+        FLOATS,
+        _sample_global_max,
+        _bounds_global_max,
+        _MOVES,
+        _FAMILY,
+        _filled,
+        shapes=rules.pooled_whole,
+    ),
+    OpSpec(
+        "GlobalLpPool",
+        FLOATS,
+        _sample_global_lp,
+        _bounds_global_lp,
+        _POWERS,
+        _FAMILY,
+        _filled,
+        shapes=rules.pooled_whole,
+    ),
 )

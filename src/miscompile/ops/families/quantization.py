@@ -15,6 +15,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.matrices import matrix_partner
@@ -262,16 +263,22 @@ _ROUNDS = Exactness.ROUNDS
 SPECS = (
     OpSpec(
         "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _ROUNDS,
-        _FAMILY, _scaled,
+        _FAMILY, _scaled, shapes=rules.like_first,
     ),
     OpSpec(
         "DequantizeLinear", (*_BYTES, *_WORDS, "int32"), _sample_dequantize, _bounds_dequantize, _INDEX, _FAMILY,
-        _scaled, exact_when=_exact_dequantize,
+        _scaled, exact_when=_exact_dequantize, shapes=rules.like_first,
     ),
     OpSpec(
         "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, _ROUNDS, _FAMILY,
         _defined_dynamic,
     ),
-    OpSpec("QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _ROUNDS, _FAMILY, _defined_matmul),
-    OpSpec("QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv),
+    OpSpec(
+        "QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _ROUNDS, _FAMILY, _defined_matmul,
+        shapes=rules.product(0, 3),
+    ),
+    OpSpec(
+        "QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv,
+        shapes=rules.convolution(3),
+    ),
 )  # fmt: skip

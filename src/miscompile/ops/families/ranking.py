@@ -7,6 +7,7 @@ Sources: the operator pages of the ONNX documentation. Ties are defined: the low
 from miscompile.base.dtypes import NUMBERS
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 from miscompile.ops.structural import axis_of, draw_axis, kept, numbers, signed, vector
@@ -60,11 +61,13 @@ def _arg(op: str) -> OpSpec:
         x = call.operand(0)
         return x.rank > 0 and x.shape[axis_of(call, x.rank)] > 0
 
-    return OpSpec(op, NUMBERS, sample, bounds, Exactness.INDEX, "ranking", defined)
+    return OpSpec(op, NUMBERS, sample, bounds, Exactness.INDEX, "ranking", defined, shapes=rules.ranked)
 
 
 SPECS = (
-    OpSpec("TopK", NUMBERS, _top_k, _top_k_bounds, Exactness.INDEX, "ranking", _top_k_holds, since=11),
+    OpSpec(
+        "TopK", NUMBERS, _top_k, _top_k_bounds, Exactness.INDEX, "ranking", _top_k_holds, since=11, shapes=rules.top_k
+    ),
     _arg("ArgMax"),
     _arg("ArgMin"),
 )

@@ -12,6 +12,7 @@ from miscompile.base.dtypes import DTYPES, FLOATS, NUMBERS, PLAIN
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts, settle
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 from miscompile.ops.structural import (
@@ -143,7 +144,7 @@ def reduction(
         n = _count(call)
         return n is not None and (n > 0 or empty) and (domain is None or call.facts().inside(*domain))
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, "reduction", defined)
+    return OpSpec(op, dtypes, sample, bounds, exactness, "reduction", defined, shapes=rules.reduced)
 
 
 def _draw(site: Site, op: str, x: Operand, moved: int, *, few: bool) -> Call:
@@ -198,5 +199,8 @@ SPECS = (
     reduction("ReduceLogSum", _log_sum, _TRANSCENDENTAL, dtypes=FLOATS, domain=_LOG_DOMAIN),
     reduction("ReduceLogSumExp", _log_sum_exp, _TRANSCENDENTAL, dtypes=FLOATS, domain=_EXP_DOMAIN),
     reduction("ReduceSumSquare", _sum_square, _INTEGER, empty=True),
-    OpSpec("CumSum", NUMBERS, _cum_sum, _cum_sum_bounds, _INTEGER, "reduction", _cum_sum_holds, since=11),
-)
+    OpSpec(
+        "CumSum", NUMBERS, _cum_sum, _cum_sum_bounds, _INTEGER, "reduction", _cum_sum_holds, since=11,
+        shapes=rules.like_first,
+    ),
+)  # fmt: skip

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from miscompile.base.dtypes import NUMBERS, PLAIN
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
+from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, Site, always
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, ShapeRule, Site, always
 from miscompile.ops.structural import (
     accumulated,
     carried,
@@ -243,16 +244,21 @@ def _col2im_holds(call: Call) -> bool:
 
 
 def _move(
-    op: str, sample: Sampler, bounds: BoundsOf = carried, defined: Callable[[Call], bool] = always, since: int = 13
+    op: str,
+    sample: Sampler,
+    bounds: BoundsOf = carried,
+    defined: Callable[[Call], bool] = always,
+    since: int = 13,
+    shapes: ShapeRule = "inferred",
 ) -> OpSpec:
-    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "slicing", defined, since)
+    return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "slicing", defined, since, shapes=shapes)
 
 
 SPECS = (
-    _move("Slice", _slice),
-    _move("Pad", _pad, _pad_bounds, _pad_holds),
-    _move("CenterCropPad", _center_crop_pad, _with_zeros, since=18),
-    _move("Trilu", _trilu, _with_zeros, _trilu_holds, since=14),
-    _move("ReverseSequence", _reverse_sequence, carried, _reverse_sequence_holds, since=10),
+    _move("Slice", _slice, shapes=rules.slices),
+    _move("Pad", _pad, _pad_bounds, _pad_holds, shapes=rules.pad),
+    _move("CenterCropPad", _center_crop_pad, _with_zeros, since=18, shapes=rules.center_crop_pad),
+    _move("Trilu", _trilu, _with_zeros, _trilu_holds, since=14, shapes=rules.like_first),
+    _move("ReverseSequence", _reverse_sequence, carried, _reverse_sequence_holds, since=10, shapes=rules.like_first),
     OpSpec("Col2Im", NUMBERS, _col2im, _col2im_bounds, Exactness.INTEGER, "slicing", _col2im_holds, 18),
 )

@@ -74,7 +74,7 @@ class OnnxSession:
         self._session = session
         self._inputs = [port.name for port in program.inputs]
         self._outputs = [port.name for port in program.outputs]
-        self._all_plain = all(_plain(port.dtype) for port in (*program.inputs, *program.outputs))
+        self._all_plain = _PLAIN.issuperset([port.dtype for port in (*program.inputs, *program.outputs)])
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed."""
@@ -83,12 +83,12 @@ class OnnxSession:
     def _run_arrays(self, feed: Feed) -> tuple[Tensor | None, ...]:
         feeds = {name: tensor.array for name, tensor in zip(self._inputs, feed, strict=True)}
         results = self._session.run(self._outputs, feeds, None)
-        return tuple(None if result is None else _wrap(np.asarray(result)) for result in results)
+        return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
 
     def _run_values(self, feed: Feed) -> tuple[Tensor | None, ...]:
         feeds = {name: _to_value(tensor) for name, tensor in zip(self._inputs, feed, strict=True)}
         results = self._session.run_with_ort_values(feeds, self._outputs, None)
-        return tuple(None if not result.has_value() else _from_value(result) for result in results)
+        return tuple([None if not result.has_value() else _from_value(result) for result in results])
 
 
 _PLAIN = frozenset(name for name, info in DTYPES.items() if info.storage.name == name or name == "string")

@@ -1,0 +1,84 @@
+"""Making an environment: a virtual environment, pip, and at the very end the record that makes it count."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from miscompile.base.errors import UsageError
+from miscompile.environments import pip
+from miscompile.environments.interpreters import choose
+from miscompile.environments.recipe import Recipe
+from miscompile.environments.shelf import Environment, Say, clear, executable_of, load, locked, log_of, save, shelf
+
+_LIST = (
+    "import json; from importlib.metadata import distributions;"
+    "print(json.dumps({d.metadata['Name']: d.version for d in reversed(list(distributions()))}))"
+)
+"""Prints what is installed; of two that are called the same, the one that an import would find."""
+
+
+def make(recipe: Recipe, say: Say) -> Environment:
+    """Return the environment of `recipe`, made now unless it is there; `say` hears how it goes.
+
+    Two processes never make the same one: the second waits and uses what the first has made. Whatever ends this
+    early, an interrupt included, leaves no environment. Raises UsageError when the cache cannot be written, no Python
+    fits, or pip fails.
+    """
+    path = shelf() / recipe.name
+    with locked(recipe.name, say):
+        found = load(path)
+        if found is not None:
+            return found
+        clear(recipe.name)
+        try:
+            return _make(recipe, path, say)
+        except OSError as error:
+            _discard(path)
+            raise UsageError(f"environment {recipe.name} cannot be made: {error.strerror or error}") from None
+        except BaseException:
+            _discard(path)
+            raise
+
+
+def _make(recipe: Recipe, path: Path, say: Say) -> Environment:
+    began = time.monotonic()
+    python = choose(recipe.python, recipe.spec)
+    log = log_of(recipe.name)
+    say(f"making an environment for {recipe.spec} with Python {python.version} (once)")
+    pip.make_venv(python, path, log)
+    pip.install(path, recipe.requirements, log, say, recipe.spec)
+    packages, size = _packages(path), _size(path)
+    log.replace(path / "pip.log")
+    seconds = time.monotonic() - began
+    made = Environment(
+        recipe.name, recipe.target, recipe.version, python.version, path, recipe.requirements, packages, size, seconds
+    )
+    save(made)
+    say(f"{recipe.spec} is ready after {seconds:.0f} s ({size >> 20} MiB in {path})")
+    return made
+
+
+def _discard(path: Path) -> None:
+    """Remove a half-made environment; its log stays, because the error points to it."""
+    log = log_of(path.name)
+    text = log.read_bytes() if log.exists() else None
+    clear(path.name)
+    if text is not None:
+        log.write_bytes(text)
+
+
+def _packages(path: Path) -> dict[str, str]:
+    """Return what is installed at `path`, by its own Python."""
+    command = [str(executable_of(path)), "-I", "-c", _LIST]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise UsageError(f"the Python of {path} does not run: {' '.join(done.stderr.split())[-200:]}")
+    found: dict[str, str] = json.loads(done.stdout)
+    return dict(sorted(found.items()))
+
+
+def _size(path: Path) -> int:
+    """Return the bytes that a folder takes on disk."""
+    return sum((Path(folder) / name).lstat().st_blocks * 512 for folder, _, names in os.walk(path) for name in names)

@@ -1,0 +1,126 @@
+"""pip and venv as child processes: their words go to a log, their last ones into our errors."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from miscompile.base.errors import UsageError
+from miscompile.base.versions import is_final, is_version, order
+from miscompile.environments.interpreters import Interpreter
+from miscompile.environments.shelf import Say, executable_of
+
+_DISTURBING = {
+    "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
+    "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "PIP_DRY_RUN",
+}  # fmt: skip
+_FLAGS = ("--no-input", "--disable-pip-version-check", "--no-color")
+WHEELS_ONLY = ("--only-binary", ":all:")
+"""Compiling a compiler, or numpy, from its sources would take hours or fail in the middle."""
+
+_TELL_EVERY = 15.0
+_LAST_WORDS = 300
+_AVAILABLE = re.compile(r"^Available versions:\s*(.+)$", re.MULTILINE)
+_FROM = re.compile(r"\(from versions: ([^)]*)\)")
+_FEW = 5
+
+
+def clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` without what would make another Python load or install packages elsewhere."""
+    return {name: value for name, value in environment.items() if name not in _DISTURBING}
+
+
+def make_venv(python: Interpreter, path: Path, log: Path) -> None:
+    """Make an empty virtual environment with pip in it. Raises UsageError when that fails."""
+    if _run([python.path, "-I", "-m", "venv", str(path)], log):
+        raise UsageError(f"Python {python.version} makes no virtual environment: {last_words(log)} (log: {log})")
+
+
+def install(path: Path, requirements: Sequence[str], log: Path, say: Say, wanted_by: str) -> None:
+    """Have pip install `requirements` in the environment at `path`; `say` hears of long downloads.
+
+    Raises UsageError with pip's last words; `wanted_by` names in it what was to be installed.
+    """
+    command = [*_pip(str(executable_of(path))), "install", *_FLAGS, *WHEELS_ONLY, *requirements]
+    if _run(command, log, say):
+        raise UsageError(f"{wanted_by} cannot be installed: {last_words(log)} (log: {log})")
+
+
+def releases(distribution: str, python: Interpreter) -> list[str]:
+    """Return the final releases of a distribution that have wheels for `python`, the oldest first.
+
+    pip asks the indexes that it is configured for. Raises UsageError when there are none, or pip fails.
+    """
+    with TemporaryDirectory(prefix="miscompile-") as place:
+        log = Path(place) / "pip.log"
+        executable = python.path
+        if _run([*_pip(executable), "--version"], log):  # a Python without pip
+            make_venv(python, Path(place) / "venv", log)
+            executable = str(executable_of(Path(place) / "venv"))
+        log.unlink(missing_ok=True)
+        failed = _run([*_pip(executable), "index", "versions", *_FLAGS, *WHEELS_ONLY, distribution], log)
+        text = log.read_text("utf-8", errors="replace")
+        found = final_releases(text)
+        if failed or not found:
+            raise UsageError(f"the releases of {distribution} cannot be listed: {last_words(log) or 'there are none'}")
+    return found
+
+
+def final_releases(text: str) -> list[str]:
+    """Return the final releases in what `pip index versions` printed, the oldest first."""
+    listed = _AVAILABLE.search(text)
+    names = [name.strip() for name in listed[1].split(",")] if listed else []
+    return sorted({name for name in names if is_version(name) and is_final(name)}, key=order)
+
+
+def last_words(log: Path) -> str:
+    """Return in one line why pip or venv failed, as far as its log says so."""
+    try:
+        text = log.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    errors = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]
+    said = "; ".join(errors[-2:]) or " ".join(lines[-2:])
+    return _FROM.sub(_few, said)[-_LAST_WORDS:]
+
+
+def _few(found: "re.Match[str]") -> str:
+    names = [name.strip() for name in found[1].split(",")]
+    if len(names) <= _FEW:
+        return found[0]
+    return f"(there are {len(names)} versions, the newest: {', '.join(names[-_FEW:])})"
+
+
+def _pip(executable: str) -> list[str]:
+    return [executable, "-P", "-m", "pip"]
+
+
+def _run(command: Sequence[str], log: Path, say: Say | None = None) -> int:
+    """Run a command with its output appended to `log`; return its exit status. Killed if this process gives up."""
+    try:
+        with log.open("ab") as out:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=clean(os.environ)
+            )
+    except OSError as error:
+        raise UsageError(f"{command[0]} cannot be started: {error.strerror or error} (log: {log})") from None
+    try:
+        while True:
+            try:
+                return process.wait(_TELL_EVERY)
+            except subprocess.TimeoutExpired:
+                if say is not None:
+                    say(f"  pip: {_last_line(log)}")
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", errors="replace").replace("\r", "\n").split("\n")
+    said = next((line for line in reversed(lines) if line.strip()), "")
+    return " ".join(said.split())[:100]

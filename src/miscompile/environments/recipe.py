@@ -1,0 +1,53 @@
+"""What goes into an environment: the compiler's distributions, what our worker and scripts need, and the pins."""
+
+import re
+from dataclasses import dataclass
+
+from miscompile.base.errors import UsageError
+from miscompile.environments.shelf import name_of
+from miscompile.targets.pins import ALWAYS, pins
+from miscompile.targets.registry import about, compiler_of
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to make an environment: requirements for pip, and a condition on the version of Python."""
+
+    target: str
+    version: str
+    requirements: tuple[str, ...]
+    python: str = ""
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return name_of(self.target, self.version)
+
+    @property
+    def spec(self) -> str:
+        """The target spec that asks for it."""
+        return f"{self.target}=={self.version}"
+
+
+def recipe_of(target: str, version: str) -> Recipe:
+    """Return the recipe for a release of the target called `target`.
+
+    What `environment.toml` says of a distribution goes before what is installed always. Raises UsageError for
+    a target that is unknown, or a part of this tool.
+    """
+    face, special = about(target), pins(target, version)
+    first = compiler_of(face)
+    if first is None:
+        raise UsageError(f"target {target} is a part of this tool; there is nothing to install")
+    wanted = {distribution_of(text): text for text in (*face.distributions, *ALWAYS)}
+    wanted |= {distribution_of(text): text for text in special.requires}
+    wanted.pop(distribution_of(first), None)
+    return Recipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
+
+
+def distribution_of(requirement: str) -> str:
+    """Return the normalised name in a requirement: `ML_dtypes>=0.5` gives `ml-dtypes`."""
+    found = _NAME.match(requirement.strip())
+    return re.sub(r"[-_.]+", "-", found[0] if found else requirement).lower()

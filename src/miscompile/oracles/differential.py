@@ -1,0 +1,136 @@
+"""The differential oracle: one program on several compilers; who stands alone against the others is named.
+
+A third of known bugs do not depend on optimisation, so that both builds of the guilty compiler agree
+(differential testing of compilers: McKeeman 1998). Every compiler builds the program once, fully optimised. When two
+disagree, a second round asks for everybody's unoptimised build, for the ONNX reference implementation, and for a
+Monte-Carlo run that says how far correct results may lie apart. Then results that agree form camps; the camp with the
+most implementations, at least two and more than any other, is right, and everyone else is at fault. Without such a
+camp nothing is said.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, OutOfMemory, Rejected, Unsupported, Values, status_of
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.camps import Ballot, Camps, form_camps
+from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
+from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
+from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, noise_seed, noisy
+from miscompile.oracles.narrow import fit_of
+from miscompile.oracles.weave import NOT_NARROWED, ULPS
+
+ABSTAINS = (Unsupported, Rejected, OutOfMemory)
+_LAWFUL = (Values, *ABSTAINS)
+NO_PASSES: Mapping[str, frozenset[str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Differential:
+    """Holds the fully optimised builds of `targets` (specs) against each other.
+
+    `voters` are asked in the second round only; `disabled` are the passes that stay off, by target; `narrowed` says
+    which types some of the targets compute in a narrower one by design. A case's recipe may name the `targets`
+    that it is meant for. A target that lacks an operator abstains.
+    """
+
+    targets: tuple[str, ...]
+    voters: tuple[str, ...] = ()
+    disabled: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_PASSES)
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the optimised run of every target."""
+        del rng
+        chosen = case.recipe.get("targets", self.targets)
+        return tuple(Run(case, target, Build("full", self.disabled.get(target, frozenset()))) for target in chosen)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge the first round by equality, the second by camps."""
+        seen = [(run, outcome) for run, outcome in zip(runs, outcomes, strict=True) if not is_noise(run)]
+        noise = next((outcome for run, outcome in zip(runs, outcomes, strict=True) if is_noise(run)), None)
+        second = len({run.build.level for run, _ in seen}) > 1
+        ballots = [Ballot(run, outcome) for run, outcome in seen if isinstance(outcome, Values)]
+        failed = next(((run, out) for run, out in seen if not isinstance(out, _LAWFUL)), None)
+        if failed is not None:
+            return self._failed(*failed, ballots)
+        if len({ballot.run.target for ballot in ballots}) < 2:
+            return Inconclusive(_why_alone([outcome for _, outcome in seen]))
+        if self._agree(ballots):
+            return Holds()
+        fit = fit_of(runs[0].case, self.narrowed)
+        if fit == "overflows":
+            return Inconclusive("beyond a type that is narrower by design")
+        if not second:
+            return self._second_round(runs[0].case, ballots)
+        return _decide(form_camps(ballots, noise, exact=fit == "fits"))
+
+    def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
+        """Judge an error or death; another implementation that accepts the program shows that it is valid."""
+        if self._is_voter(run):
+            return Inconclusive(f"voter {status_of(outcome)}")
+        others = [ballot.run for ballot in ballots if ballot.run.target != run.target]
+        own = [ballot.run for ballot in ballots if ballot.run.target == run.target and ballot.run.build.level == "off"]
+        return bad_build(run, next(iter([*own, *others]), None), outcome)
+
+    def _is_voter(self, run: Run) -> bool:
+        return run.target in self.voters and run.target not in self.targets
+
+    def _agree(self, ballots: Sequence[Ballot]) -> bool:
+        first, ports = ballots[0], ballots[0].run.case.program.outputs
+        if contradiction(ports, first.values):
+            return False
+        return all(self._close(first.values, other.values, first.run) for other in ballots[1:])
+
+    def _close(self, one: Values, other: Values, run: Run) -> bool:
+        """Tell whether two results are equal, or so near that noise would surely not tell them apart."""
+        allowed = SURELY * THRESHOLD * ULPS
+        ports = run.case.program.outputs
+        for found in mismatches(ports, one, other):
+            want, got = one.results[found.feed][found.output], other.results[found.feed][found.output]
+            if found.kind != "wrong" or want is None or got is None:
+                return False
+            narrow = self.narrowed.get(want.dtype, "")
+            if ports[found.output].exact and not self.narrowed:
+                return False
+            if not within_ulps(want, got, allowed, FLOOR * allowed, narrow):
+                return False
+        return True
+
+    def _second_round(self, case: Case, ballots: Sequence[Ballot]) -> Verdict:
+        targets = list(dict.fromkeys(ballot.run.target for ballot in ballots))
+        plain = [Run(case, target, Build("off"), "judge") for target in targets]
+        plain += [Run(case, voter, Build("off"), "judge") for voter in self.voters if voter not in targets]
+        try:
+            twin = noisy(case, noise_seed(case), self.narrowed)
+        except ModelError:
+            return Needs(tuple(plain))
+        return Needs((*plain, Run(twin, targets[0], Build("off"), "judge")))
+
+
+def _why_alone(outcomes: Sequence[Outcome]) -> str:
+    refused = next((outcome for outcome in outcomes if isinstance(outcome, ABSTAINS)), None)
+    return "no second opinion" if refused is None else status_of(refused).replace("outofmemory", "out of memory")
+
+
+def _decide(camps: Camps) -> Verdict:
+    """Blame the first optimised build, else the first build, that does not belong to the right camp."""
+    right = camps.right
+    if right is None:
+        return Inconclusive("no majority")
+    if not finite(right[0].values):
+        return Inconclusive("reference not finite")
+    for ballot in camps.outside:
+        witness = next((one for one in right if one.run.target == ballot.run.target), right[0])
+        breach = contradiction(ballot.run.case.program.outputs, witness.values)
+        if breach:
+            return undeclared(witness.run, breach)
+        found = camps.difference(witness, ballot)
+        votes = {f"{b.run.target} {b.run.build.level}": number for number, camp in enumerate(camps.all) for b in camp}
+        details = {**found.details, "votes": votes}
+        return Violated(Evidence(found.kind, found.rule, found.message, ballot.run, witness.run, found.output, details))
+    return Holds("only voters disagree")

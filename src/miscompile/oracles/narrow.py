@@ -1,0 +1,53 @@
+"""Compilers that compute in a narrower type by design: what may still be asked of a program's results.
+
+OpenVINO's CPU plugin, for one, computes float64 in float32 and int64 in int32. Integers that fit the narrower type must
+come out exactly; what does not fit proves nothing; floats agree to the narrower type's rounding.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from miscompile.base.dtypes import is_float
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
+from miscompile.graph.read import read
+from miscompile.ops.analysis import analyse
+from miscompile.ops.facts import Facts
+
+Fit = Literal["fits", "rounds", "overflows"]
+
+_EXACT_INTEGERS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+
+
+def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
+    """Say how the values of `case` fare in the types that `narrowed` gives for theirs.
+
+    `overflows` also when nothing is known of some value, such as those within bodies and local functions.
+    """
+    if not narrowed:
+        return "fits"
+    worst: Fit = "fits"
+    try:
+        model = read(case.program.payload)
+        names = [port.name for port in case.program.inputs]
+        for feed in case.feeds:
+            operands = analyse(model, dict(zip(names, feed, strict=True)))
+            if any(name and name not in operands for node in model.graph.nodes for name in node.outputs):
+                return "overflows"
+            fits = {_fit(o.facts, narrowed[o.dtype]) for o in operands.values() if o.dtype in narrowed}
+            if "overflows" in fits:
+                return "overflows"
+            worst = "rounds" if "rounds" in fits else worst
+    except ModelError:
+        return "overflows"
+    return worst
+
+
+def _fit(facts: Facts, narrow: str) -> Fit:
+    if is_float(narrow):
+        whole = facts.integral and facts.magnitude <= _EXACT_INTEGERS.get(narrow, 0.0)
+        return "fits" if whole else "rounds"
+    limits = np.iinfo(narrow)
+    return "fits" if facts.inside(float(limits.min), float(limits.max)) else "overflows"

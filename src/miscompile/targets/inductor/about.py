@@ -1,0 +1,75 @@
+"""What is known of PyTorch Inductor without importing torch.
+
+The names of passes are of three kinds, in the order in which they act: FX passes by the names that the compiler gives
+them; patterns by the names of their handlers, or of the functions that describe them; and settings of the scheduler
+and the code generator, which have names here alone (see `switches.py`).
+"""
+
+from miscompile.targets.about import About
+
+GRAPH_PASSES = (
+    "remove_noop_ops",
+    "constant_fold_uniform_value",
+    "reorder_for_locality",
+    "reinplace_inplaceable_ops",
+)
+"""FX passes that may be left out; those that decompose or sort must run."""
+
+EARLY_PATTERNS = (
+    "pointless_convert",
+    "pointless_view",
+    "pointless_view_pair",
+    "pointless_permute_pair",
+    "bmm_to_mm",
+    "mul_softmax_pattern",
+    "div_softmax_pattern",
+    "scatter_upon_const_tensor",
+    "pad_mm",
+    "pad_bmm",
+    "pad_addmm",
+)
+ATTENTION_PATTERNS = tuple(f"sfdp_pattern_{number}" for number in (*range(1, 17), *range(18, 31)))
+LATE_PATTERNS = (
+    "pointless_cumsum_replacement",
+    "addmm",
+    "unfuse_bias_add_to_pointwise",
+    "mm_plus_mm",
+    "cat_splitwithsizes_replace",
+    "splitwithsizes_cat_replace",
+    "cat_slice_cat",
+    "reuse_partial",
+    "prepare_softmax_pattern",
+)
+SETTINGS = (
+    "pick_loop_orders",
+    "split_reductions",
+    "unroll_reductions",
+    "constant_and_index_propagation",
+    "comprehensive_padding",
+    "layout_optimization",
+    "scheduler_fusion",
+    "epilogue_fusion",
+    "loop_ordering_after_fusion",
+    "horizontal_fusion",
+    "reorder_for_peak_memory",
+    "vectorization",
+    "loop_tail_vectorization",
+    "tiling_heuristics",
+    "inplace_buffers",
+    "buffer_reuse",
+)
+
+ABOUT = About(
+    name="inductor",
+    title="PyTorch Inductor (CPU)",
+    kinds=("onnx",),
+    levels=("off", "aot", "fallback", "nopasses", "full"),
+    adapter="miscompile.targets.inductor.adapter:Inductor",
+    script="miscompile.targets.inductor.script:SCRIPT",
+    distributions=("torch",),
+    max_opset=22,
+    max_ir_version=13,
+    passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),
+    extra="inductor",
+    switches="FX passes and patterns are observed and switched by hooks, the scheduler and code generator by settings",
+)

@@ -1,0 +1,195 @@
+"""PyTorch in the worker: eager at level off, Inductor at level full.
+
+A program is compiled in `build` on tensors of zeros, up to the point where the compiled code would be called, so that an
+error of the compiler is not mistaken for one of the compiled code.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo
+import torch._inductor.codecache
+import torch._inductor.compile_fx
+from torch._inductor import config as settings
+
+from miscompile.base.errors import UsageError
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor, numpy_name
+from miscompile.graph.read import read
+from miscompile.targets.inductor.about import ABOUT
+from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header
+from miscompile.targets.inductor.program import program as lowered
+from miscompile.targets.inductor.switches import OFF, Switchboard, install, settings_of
+
+_BUILDS = 200
+"""Builds after which the folder of kernels is emptied, and the memory that the compiler holds on to is given back."""
+
+_ALWAYS = {
+    "compile_threads": 1,
+    "fx_graph_cache": False,
+    "fx_graph_remote_cache": False,
+    "autotune_local_cache": False,
+    "cpp.vec_isa_ok": True,
+}
+"""No pool of compiling processes; no result from a cache, since its passes would not run; no trial compilations."""
+
+
+class _CompiledError(Exception):
+    """Ends the call that compiles, before the compiled code runs."""
+
+
+class Inductor:
+    """Builds eager and compiled functions."""
+
+    def __init__(self) -> None:
+        _need_compiler()
+        torch.set_num_threads(1)
+        torch.backends.nnpack.set_flags(False)  # warns on many processors
+        torch._logging.set_logs(all=logging.CRITICAL)
+        for name, value in _ALWAYS.items():
+            if _known(name):
+                _set(name, value)
+        torch._functorch.config.enable_autograd_cache = False
+        self._folders = KernelFolders()
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=True)
+        keep_header(header_folder(torch.__version__))
+        self._board = Switchboard()
+        self._builds = 0
+        _register_patterns()
+        install(self._board)
+        torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
+
+    def build(self, program: Program, build: Build) -> "Session":
+        """Lower `program` and compile it; raises UnloweredError, NotImplementedError, and whatever torch raises."""
+        text = lowered(read(program.payload))
+        space: dict[str, Any] = {"torch": torch, "np": np}
+        space |= {name: to_torch(value) for name, value in text.constants.items()}
+        exec(compile(text.source, "program.py", "exec"), space)
+        function = space["program"]
+        if build.level == "off":
+            return Session(function)
+        self._begin(build)
+        zeros = [_zeros(port.dtype, port.shape) for port in program.inputs]
+        if build.level == "aot":
+            return _compiled(function, torch._dynamo.lookup_backend("aot_eager_decomp_partition"), zeros)
+        with settings.patch(settings_of(build.level, build.disabled, _known)):
+            return _compiled(function, torch._inductor.compile_fx.compile_fx, zeros)
+
+    def _begin(self, build: Build) -> None:
+        """Forget the last program, and set the switches for this one."""
+        torch._dynamo.reset()
+        renew = self._builds % _BUILDS == 0
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=renew)
+        self._builds += 1
+        self._board.off = build.disabled | OFF.get(build.level, frozenset())
+        self._board.observing = build.observe
+        self._board.seen.clear()
+
+    def passes(self) -> tuple[str, ...]:
+        """Names of FX passes, patterns and settings."""
+        return ABOUT.passes
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Names of those that the hooks saw change the program, in order; settings only where a hook sees them."""
+        known = frozenset(ABOUT.passes)
+        seen, self._board.seen = self._board.seen, {}
+        return tuple(name for name in seen if name in known)
+
+
+class Session:
+    """A function of tensors."""
+
+    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
+        self._function = function
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        with torch.no_grad():
+            results = self._function(*[to_torch(value) for value in feed])
+        return tuple(from_torch(result) for result in results)
+
+
+def to_torch(value: Tensor) -> torch.Tensor:
+    """Return a copy of `value` as a tensor of torch. Raises TypeError for an element type that torch lacks."""
+    array = np.array(value.array, order="C")
+    if value.dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def from_torch(value: torch.Tensor) -> Tensor:
+    """Return `value` with numpy's storage."""
+    value = value.detach().contiguous()
+    if value.dtype == torch.bfloat16:
+        return Tensor("bfloat16", value.view(torch.int16).numpy().view(np.uint16))
+    array = value.numpy()
+    return Tensor(numpy_name(array.dtype), array)
+
+
+def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor:
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        raise NotImplementedError("an input without fixed sizes has no lowering")
+    return torch.zeros([size for size in shape if isinstance(size, int)], dtype=getattr(torch, dtype))
+
+
+def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor]) -> Session:  # noqa: ANN401
+    """Compile `function` by `backend`, without running the result."""
+    compiling = True
+
+    def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401
+        made = backend(graph, inputs)
+
+        def call(*values: Any) -> Any:  # noqa: ANN401
+            if compiling:
+                raise _CompiledError
+            return made(*values)
+
+        return call
+
+    made = torch.compile(function, backend=compile_graph, fullgraph=True, dynamic=False)
+    try:
+        with torch.no_grad():
+            made(*zeros)
+    except _CompiledError:
+        pass
+    compiling = False
+    return Session(made)
+
+
+def _register_patterns() -> None:
+    """Register the patterns that Inductor registers at the first compilation, so that the hooks find them."""
+    for module in ("pre_grad", "joint_graph", "post_grad"):
+        try:
+            passes = __import__(f"torch._inductor.fx_passes.{module}", fromlist=["lazy_init"])
+            passes.lazy_init()
+        except (ImportError, AttributeError, TypeError):  # another version registers them otherwise
+            continue
+
+
+def _known(name: str) -> bool:
+    """Tell whether this version has a setting, whose name may have a dot."""
+    owner: Any = settings
+    for part in name.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return True
+
+
+def _set(name: str, value: object) -> None:
+    owner, _, last = name.rpartition(".")
+    setattr(getattr(settings, owner) if owner else settings, last, value)
+
+
+def _need_compiler() -> None:
+    """Raise UsageError when there is no C++ compiler, without which nothing but Python code can be made."""
+    name = os.environ.get("CXX", "g++")
+    if shutil.which(name) is None:
+        raise UsageError(f"Inductor needs a C++ compiler and finds no '{name}'; install g++ or set CXX")

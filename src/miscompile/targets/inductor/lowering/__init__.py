@@ -1,0 +1,1 @@
+"""ONNX operators as functions of PyTorch. Read as text by `miscompile.lowering.table`; never imported."""

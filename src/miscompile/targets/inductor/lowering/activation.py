@@ -1,0 +1,150 @@
+"""Activation functions."""
+
+from typing import Any
+
+import torch
+
+from miscompile.lowering.table import lowers
+from miscompile.targets.inductor.lowering.names import F
+
+SELU = (1.67326319217681884765625, 1.05070102214813232421875)
+
+
+@lowers("Relu")
+def relu(x: Any) -> Any:
+    """Zero below zero."""
+    return F.relu(x)
+
+
+@lowers("LeakyRelu")
+def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
+    """x, by `alpha` below zero."""
+    return F.leaky_relu(x, alpha)
+
+
+@lowers("PRelu")
+def prelu(x: Any, slope: Any) -> Any:
+    """x, by `slope` below zero; slope is broadcast to x."""
+    if x.is_floating_point() and slope.numel() == 1 and x.dim() > 0:
+        return F.prelu(x, slope.reshape(1))
+    return torch.where(x < 0, x * slope, x)
+
+
+@lowers("Elu")
+def elu(x: Any, *, alpha: float = 1.0) -> Any:
+    """Exponential below zero."""
+    return F.elu(x, alpha)
+
+
+@lowers("Selu")
+def selu(x: Any, *, alpha: float = SELU[0], gamma: float = SELU[1]) -> Any:
+    """Exponential below zero, scaled."""
+    return F.selu(x) if (alpha, gamma) == SELU else gamma * F.elu(x, alpha)
+
+
+@lowers("Celu")
+def celu(x: Any, *, alpha: float = 1.0) -> Any:
+    """Exponential below zero, with a continuous slope."""
+    return F.celu(x, alpha)
+
+
+@lowers("ThresholdedRelu")
+def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
+    """Zero up to `alpha`."""
+    return F.threshold(x, alpha, 0.0)
+
+
+@lowers("Sigmoid")
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return torch.sigmoid(x)
+
+
+@lowers("HardSigmoid")
+def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
+    """A line, cut off at zero and one."""
+    return torch.clamp(alpha * x + beta, 0.0, 1.0)
+
+
+@lowers("HardSwish")
+def hard_swish(x: Any) -> Any:
+    """x * clamp(x / 6 + 1 / 2, 0, 1)."""
+    return F.hardswish(x)
+
+
+@lowers("Swish")
+def swish(x: Any, *, alpha: float = 1.0) -> Any:
+    """x * sigmoid(alpha * x)."""
+    return F.silu(x) if alpha == 1 else x * torch.sigmoid(alpha * x)
+
+
+@lowers("Softplus")
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)); beyond 40 that is x, even in float64."""
+    return F.softplus(x, threshold=40.0)
+
+
+@lowers("Softsign")
+def softsign(x: Any) -> Any:
+    """x / (1 + |x|)."""
+    return F.softsign(x)
+
+
+@lowers("Gelu")
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    """x by the normal distribution function."""
+    return F.gelu(x, approximate=approximate)
+
+
+@lowers("Mish")
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    return F.mish(x)
+
+
+@lowers("Shrink")
+def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
+    """Zero in [-lambd, lambd], outside moved toward zero by `bias`."""
+    if x.is_floating_point() and bias in (0.0, lambd):
+        return F.softshrink(x, lambd) if bias else F.hardshrink(x, lambd)
+    outside = torch.where(x < -lambd, x + bias, torch.where(x > lambd, x - bias, torch.zeros_like(x)))
+    return outside.to(x.dtype)
+
+
+@lowers("Clip", plain=(1, 2))
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """x, not below `low`, and then not above `high`."""
+    if low is None and high is None:
+        return x
+    if isinstance(low, torch.Tensor) and isinstance(high, (int, float)):
+        return torch.clamp_max(torch.clamp_min(x, low), high)
+    if isinstance(high, torch.Tensor) and isinstance(low, (int, float)):
+        return torch.clamp_max(torch.clamp_min(x, low), high)
+    return torch.clamp(x, low, high)
+
+
+@lowers("Softmax")
+def softmax(x: Any, *, axis: int = -1) -> Any:
+    """exp(x), divided by its sum along an axis."""
+    return torch.softmax(x, dim=axis)
+
+
+@lowers("LogSoftmax")
+def log_softmax(x: Any, *, axis: int = -1) -> Any:
+    """The logarithm of softmax."""
+    return torch.log_softmax(x, dim=axis)
+
+
+@lowers("Hardmax")
+def hardmax(x: Any, *, axis: int = -1) -> Any:
+    """One at the first largest element along an axis, else zero."""
+    return torch.zeros_like(x).scatter(axis, x.argmax(axis, keepdim=True), 1)
+
+
+@lowers("Dropout", static=(1, 2))
+def dropout(x: Any, ratio: float = 0.5, training: bool = False, *, seed: int = 0, outputs: int) -> Any:
+    """x itself, and a mask that keeps everything: what inference makes of it."""
+    if training:
+        raise NotImplementedError("Dropout in training has no lowering: it is random")
+    result = F.dropout(x, training=False)
+    return (result, torch.ones_like(x, dtype=torch.bool)) if outputs > 1 else result

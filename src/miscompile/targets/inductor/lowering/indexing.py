@@ -1,0 +1,93 @@
+"""Operators that read or write elements at given places."""
+
+from typing import Any
+
+import torch
+
+from miscompile.lowering.table import lowers
+from miscompile.targets.inductor.lowering.names import wrap
+
+REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}
+
+
+@lowers("Gather")
+def gather(x: Any, index: Any, *, axis: int = 0) -> Any:
+    """The slices of x at the places given, which may be negative."""
+    if index.dim() == 1:
+        return torch.index_select(x, axis, wrap(index, x.shape[axis]))
+    return x[(slice(None),) * (axis % x.dim()) + (index.to(torch.int64),)]
+
+
+@lowers("GatherElements")
+def gather_elements(x: Any, index: Any, *, axis: int = 0) -> Any:
+    """The elements of x at the places given along an axis."""
+    return torch.gather(x, axis, wrap(index, x.shape[axis]))
+
+
+@lowers("GatherND")
+def gather_nd(x: Any, index: Any, *, batch_dims: int = 0) -> Any:
+    """The parts of x whose first coordinates stand in the last axis of `index`."""
+    places = torch.unbind(index.to(torch.int64), -1)
+    for axis in reversed(range(batch_dims)):
+        shape = [1] * places[0].dim()
+        shape[axis] = x.shape[axis]
+        places = (torch.arange(x.shape[axis]).reshape(shape), *places)
+    return x[tuple(places)]
+
+
+@lowers("ScatterElements")
+def scatter_elements(x: Any, index: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+    """x with the elements at the places given along an axis set, or reduced with the updates."""
+    index = wrap(index, x.shape[axis])
+    if reduction == "none":
+        return torch.scatter(x, axis, index, updates)
+    if reduction == "add":
+        return torch.scatter_add(x, axis, index, updates)
+    return torch.scatter_reduce(x, axis, index, updates, REDUCTIONS[reduction])
+
+
+@lowers("ScatterND")
+def scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") -> Any:
+    """x with the parts set, or reduced with the updates, whose first coordinates stand in the last axis of `index`."""
+    places = torch.unbind(index.to(torch.int64), -1)
+    if reduction in ("none", "add"):
+        return torch.index_put(x, places, updates, accumulate=reduction == "add")
+    depth, row = len(places), 0
+    for size, place in zip(x.shape, places, strict=False):
+        row = row * size + wrap(place, size)
+    rows = x.reshape(x.shape[:depth].numel(), x.shape[depth:].numel())
+    row = row.reshape(-1, 1).expand(-1, rows.shape[1])
+    return torch.scatter_reduce(rows, 0, row, updates.reshape(row.shape), REDUCTIONS[reduction]).reshape(x.shape)
+
+
+@lowers("OneHot", static=(1,))
+def one_hot(index: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
+    """values[1] at the places given along a new axis, else values[0]."""
+    depth = int(depth[0] if isinstance(depth, tuple) else depth)
+    shape = [1] * (index.dim() + 1)
+    shape[axis] = depth
+    places = torch.arange(depth).reshape(shape)
+    return torch.where(wrap(index, depth).unsqueeze(axis) == places, values[1], values[0])
+
+
+@lowers("TopK", static=(1,))
+def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002
+    """The k largest or smallest elements and their places; of equals the first comes first."""
+    values, places = torch.sort(x, dim=axis, descending=bool(largest), stable=True)
+    return values.narrow(axis, 0, k[0]), places.narrow(axis, 0, k[0])
+
+
+@lowers("ArgMax")
+def arg_max(x: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Any:
+    """The place of the largest element along an axis, the first or the last one."""
+    if select_last_index:
+        return x.shape[axis] - 1 - torch.argmax(torch.flip(x, (axis,)), axis, bool(keepdims))
+    return torch.argmax(x, axis, bool(keepdims))
+
+
+@lowers("ArgMin")
+def arg_min(x: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Any:
+    """The place of the smallest element along an axis, the first or the last one."""
+    if select_last_index:
+        return x.shape[axis] - 1 - torch.argmin(torch.flip(x, (axis,)), axis, bool(keepdims))
+    return torch.argmin(x, axis, bool(keepdims))

@@ -1,0 +1,106 @@
+"""The lines that a reproducer for Inductor consists of, beside what all scripts have in common."""
+
+from miscompile.targets.about import ScriptLines
+from miscompile.targets.inductor.about import ABOUT, GRAPH_PASSES
+from miscompile.targets.inductor.switches import LEVELS, SETTINGS
+
+_LEVELS = {name: dict(found) for name, found in LEVELS.items()}
+_LEVELS["nopasses"]["cpp.simdlen"] = 1
+_SETTINGS = {**SETTINGS, "vectorization": {"cpp.simdlen": 1}}
+
+_PRELUDE = '''\
+def tensor(array, dtype):
+    """Return an array as a tensor; brain floats come as 16-bit words."""
+    array = np.array(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(array)
+'''
+
+_LINE = "        {name!r}: {value!r},"
+
+
+def _entries(values: dict[str, dict[str, object]]) -> str:
+    """Return the entries of a dict as template text; only those that the script needs are rendered."""
+    return "\n".join(
+        f'{{% if "{name}" in used %}}\n' + f"    {name!r}: {value!r},\n".replace("'", '"') + "{% endif %}"
+        for name, value in values.items()
+    )
+
+
+_RUN = f"""\
+{{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
+# Settings of Inductor for each level; "off" and "aot" compile nothing.
+LEVELS = {{
+{_entries(_LEVELS)}
+}}
+{{% set off = (faulty.disabled | sort | list) + (culprits | list) %}}
+{{% set used = off %}}
+{{% if off %}}
+# Settings that switch passes off.
+SETTINGS = {{
+{_entries(_SETTINGS)}
+}}
+{{% endif %}}
+
+
+def run(level, off=()):
+    \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
+    torch._dynamo.reset()
+    settings = dict(LEVELS.get(level, {{}}))
+{{% if off %}}
+    for name in off:
+        settings.update(SETTINGS.get(name, {{}}))
+    switch_off(set(off))
+{{% endif %}}
+    backend = "aot_eager_decomp_partition" if level == "aot" else "inductor"
+    function = program if level == "off" else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
+    with torch.no_grad(), torch._inductor.config.patch(settings):
+        results = [function(*[to_torch(name, array) for name, array in feed.items()]) for feed in feeds]
+    return [[to_numpy(value) for value in result] for result in results]
+
+
+def to_torch(name, array):
+    \"\"\"Return an input as a tensor.\"\"\"
+    return tensor(array, {{{{ 'types.get(name, str(array.dtype))' if types else 'str(array.dtype)' }}}})
+
+
+def to_numpy(value):
+    \"\"\"Return an output as an array{{{{ "; brain floats are widened" if exotic }}}}.\"\"\"
+    return {{{{ '(value.float() if value.dtype == torch.bfloat16 else value).numpy()' if exotic else 'value.numpy()' }}}}
+{{% if off %}}
+
+
+def switch_off(off, checks={{}}):
+    \"\"\"Switch FX passes and patterns off, which have no settings: through their observer, and by their own checks.\"\"\"
+    GraphTransformObserver._check_disable_pass = lambda self: self.passname in off & {set(GRAPH_PASSES)!r}
+    for module in (pre_grad, joint_graph, post_grad):
+        module.lazy_init()
+    for item in gc.get_objects():
+        if type(item) is pattern_matcher.PatternMatcherPass:
+            for entry in sum(item.patterns.values(), []):
+                check = checks.setdefault(id(entry), entry.extra_check)
+                entry.extra_check = (lambda match: False) if pattern_name(entry, check) in off else check
+
+
+def pattern_name(entry, check):
+    \"\"\"Return the name of a pattern: its handler's, or that of the function that describes it.\"\"\"
+    if hasattr(entry, "handler"):
+        return entry.handler.__name__
+    name = entry.pattern_name or inspect.getclosurevars(check).nonlocals["search_fn"].__name__
+    return "fuse_attention" if "sfdp_" in name else re.sub("^(mm|bmm|addmm)_pattern.*", "pad_mm", name)
+{{% endif %}}
+"""
+
+SCRIPT = ScriptLines(
+    setup=("import gc", "import inspect", "import os", "import re", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"', ""),
+    imports=(
+        "import torch",
+        "from torch._inductor import pattern_matcher",
+        "from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad",
+        "from torch.fx.passes.graph_transform_observer import GraphTransformObserver",
+    ),
+    levels={level: f'"{level}"' for level in ABOUT.levels},
+    run=_RUN,
+    versions='"torch", torch.__version__',
+    prelude=_PRELUDE,
+    program="miscompile.targets.inductor.program:program",
+)

@@ -1,0 +1,229 @@
+"""Hooks in Inductor through which passes are seen and switched off.
+
+Inductor has no interface for that, so methods of its classes are wrapped. Each hook stands for itself: where a version
+lacks what a hook needs, the passes behind it are not seen, or cannot be switched off, and nothing else changes.
+"""
+
+import contextlib
+import functools
+import gc
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from miscompile.targets.inductor.about import GRAPH_PASSES
+
+LEVELS: dict[str, dict[str, Any]] = {
+    "fallback": {"fallback_by_default": True},
+    "nopasses": {
+        "use_pre_grad_passes": False,
+        "use_joint_graph_passes": False,
+        "use_post_grad_passes": False,
+        "pattern_matcher": False,
+        "epilogue_fusion": False,
+        "max_fusion_size": 1,
+        "cpp.max_horizontal_fusion_size": 1,
+        "inplace_buffers": False,
+        "allow_buffer_reuse": False,
+    },
+    "full": {},
+}
+"""Settings of the levels that compile."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "pick_loop_orders": {"pick_loop_orders": False},
+    "split_reductions": {"split_reductions": False},
+    "unroll_reductions": {"unroll_reductions_threshold": 1},
+    "constant_and_index_propagation": {"constant_and_index_propagation": False},
+    "comprehensive_padding": {"comprehensive_padding": False},
+    "layout_optimization": {"layout_optimization": False},
+    "scheduler_fusion": {"max_fusion_size": 1},
+    "epilogue_fusion": {"epilogue_fusion": False},
+    "loop_ordering_after_fusion": {"loop_ordering_after_fusion": False},
+    "horizontal_fusion": {"cpp.max_horizontal_fusion_size": 1},
+    "reorder_for_peak_memory": {"reorder_for_peak_memory": False},
+    "loop_tail_vectorization": {"cpp.enable_loop_tail_vec": False},
+    "tiling_heuristics": {"cpp.enable_tiling_heuristics": False},
+    "inplace_buffers": {"inplace_buffers": False},
+    "buffer_reuse": {"allow_buffer_reuse": False},
+}
+"""For each pass that is a setting, what switches it off.
+
+Vectorisation is left to a hook: its setting would change the flags of the C++ compiler, and so ask for another header.
+"""
+
+OFF = {"nopasses": frozenset({"vectorization"})}
+"""What levels leave out beside."""
+
+_ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
+_KINDS = (("fuse_attention", re.compile(r"^_?sfdp_pattern_")), ("pad_mm", re.compile(r"^(mm|bmm|addmm)_pattern")))
+"""Names of the families of patterns that differ in shapes and types only."""
+
+_GENERIC = re.compile(r"_register_(\w+?)_lowering\.")
+
+
+@dataclass(slots=True)
+class Switchboard:
+    """Which passes are off in the current build, and which have been seen to change something."""
+
+    off: frozenset[str] = frozenset()
+    observing: bool = False
+    seen: dict[str, None] = field(default_factory=dict)
+
+    def note(self, name: str) -> None:
+        """Remember that a pass has changed the program."""
+        if self.observing:
+            self.seen[name] = None
+
+
+def settings_of(level: str, off: Iterable[str], known: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the settings of Inductor for `level` without the passes `off`; those that are not `known` are left out."""
+    wanted = dict(LEVELS[level])
+    for name in sorted(off):
+        wanted.update(SETTINGS.get(name, {}))
+    return {name: value for name, value in wanted.items() if known(name)}
+
+
+def install(board: Switchboard) -> None:
+    """Put the hooks in place, for the rest of the process."""
+    for hook in (_hook_graph_passes, _hook_patterns, _hook_fusion, _hook_vectors, _hook_buffers):
+        with contextlib.suppress(ImportError, AttributeError, TypeError):  # a version that has it differently
+            hook(board)
+
+
+def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class of torch
+    """Replace method `name` of `owner` by `wrapper`, which gets the original method first."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        return wrapper(original, self, *args, **words)
+
+    setattr(owner, name, method)
+
+
+def _hook_graph_passes(board: Switchboard) -> None:
+    """FX passes run inside an observer, which knows their names and can refuse to run them."""
+    observer = importlib.import_module("torch.fx.passes.graph_transform_observer").GraphTransformObserver
+    known, before = frozenset(GRAPH_PASSES), dict[int, str]()
+
+    def refuse(original: Any, self: Any) -> Any:  # noqa: ANN401
+        return self.passname in board.off or original(self)
+
+    def enter(original: Any, self: Any) -> Any:  # noqa: ANN401
+        if board.observing and self.passname in known:
+            before[id(self)] = str(self.gm.graph)
+        return original(self)
+
+    def leave(original: Any, self: Any, *error: Any) -> Any:  # noqa: ANN401
+        if before.pop(id(self), None) not in (None, str(self.gm.graph)):
+            board.note(self.passname)
+        return original(self, *error)
+
+    _wrap(observer, "_check_disable_pass", refuse)
+    _wrap(observer, "__enter__", enter)
+    _wrap(observer, "__exit__", leave)
+
+
+def _hook_patterns(board: Switchboard) -> None:
+    """Every registered pattern has a check of its own that decides whether it applies, and a method that applies it."""
+    matcher = importlib.import_module("torch._inductor.pattern_matcher")
+    for entry in list(_entries(matcher)):
+        name = _pattern_name(entry)
+        if name:
+            entry.extra_check = _Check(board, name, entry.extra_check)
+    for kind in _ENTRIES:
+        _wrap(getattr(matcher, kind), "apply", functools.partial(_apply, board))
+
+
+def _entries(matcher: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the registered patterns, each once."""
+    found = {}
+    for item in gc.get_objects():
+        if type(item) is matcher.PatternMatcherPass:
+            for entries in item.patterns.values():
+                found.update({id(entry): entry for entry in entries})
+    return iter(found.values())
+
+
+@dataclass(slots=True, eq=False)
+class _Check:
+    """A pattern's check that says no when the pattern is off."""
+
+    board: Switchboard
+    name: str
+    original: Callable[[Any], bool]
+
+    def __call__(self, match: Any) -> bool:  # noqa: ANN401
+        return self.name not in self.board.off and self.original(match)
+
+
+def _apply(board: Switchboard, original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+    check = self.extra_check
+    if isinstance(check, _Check):
+        board.note(check.name)
+    return original(self, *args, **words)
+
+
+def _pattern_name(entry: Any) -> str:  # noqa: ANN401
+    """Return the name under which a pattern is switched; empty when it has none."""
+    handler = getattr(entry, "handler", None)
+    if handler is not None:
+        generic = _GENERIC.search(getattr(handler, "__qualname__", ""))
+        return generic[1] if generic and handler.__name__ == "fn" else getattr(handler, "__name__", "")
+    name = getattr(entry, "pattern_name", None) or _described_by(entry.extra_check)
+    return next((family for family, members in _KINDS if members.match(name)), name)
+
+
+def _described_by(check: Any) -> str:  # noqa: ANN401
+    """Return the name of the function that describes a pattern, which its check holds on to."""
+    if not inspect.isfunction(check):
+        return ""
+    function = inspect.getclosurevars(check).nonlocals.get("search_fn")
+    return getattr(function, "__name__", "")
+
+
+def _hook_fusion(board: Switchboard) -> None:
+    scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
+
+    def fuse(original: Any, self: Any, nodes: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        fused = original(self, nodes, *args, **words)
+        if len(fused) < len(nodes) and "scheduler_fusion" not in board.off:
+            board.note("scheduler_fusion")
+        return fused
+
+    _wrap(scheduler, "fuse_nodes_once", fuse)
+
+
+def _hook_vectors(board: Switchboard) -> None:
+    """A loop nest is vectorised when a heuristic selects axes to tile."""
+    tiling = importlib.import_module("torch._inductor.codegen.cpp").TilingSelect
+
+    def select(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        factors, axes, *rest = original(self, *args, **words)
+        if "vectorization" in board.off:
+            return ([], [], *rest)
+        if axes:
+            board.note("vectorization")
+        return (factors, axes, *rest)
+
+    _wrap(tiling, "select_tiling", select)
+
+
+def _hook_buffers(board: Switchboard) -> None:
+    wrapper = importlib.import_module("torch._inductor.codegen.wrapper").PythonWrapperCodegen
+
+    def reuse(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        if "buffer_reuse" not in board.off:
+            board.note("buffer_reuse")
+        return original(self, *args, **words)
+
+    def inplace(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        board.note("inplace_buffers")
+        return original(self, *args, **words)
+
+    _wrap(wrapper, "make_buffer_reuse", reuse)
+    _wrap(wrapper, "codegen_inplace_reuse", inplace)

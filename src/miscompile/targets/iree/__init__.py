@@ -1,0 +1,1 @@
+"""IREE: the MLIR compiler and its runtime, CPU back end (llvm-cpu)."""

@@ -1,0 +1,20 @@
+"""What is known of IREE without importing it."""
+
+from miscompile.targets.about import About
+from miscompile.targets.iree.flags import LEVELS, SWITCHES
+
+ABOUT = About(
+    name="iree",
+    title="IREE (llvm-cpu)",
+    kinds=("onnx",),
+    levels=LEVELS,
+    adapter="miscompile.targets.iree.adapter:Iree",
+    script="miscompile.targets.iree.script:SCRIPT",
+    distributions=("iree-base-compiler", "iree-base-runtime"),
+    max_opset=22,
+    max_ir_version=10,
+    passes=SWITCHES,
+    extra="iree",
+    switches="IREE has no switch for a single pass: its optimisation flags are switched instead, by name, and what "
+    "fires is not observed; levels and phases (phases.py) narrow a fault down further",
+)

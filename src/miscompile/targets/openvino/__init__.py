@@ -1,0 +1,1 @@
+"""OpenVINO, CPU plugin."""

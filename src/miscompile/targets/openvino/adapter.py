@@ -1,0 +1,146 @@
+"""OpenVINO in the worker: models are read from memory, compiled for the CPU, and run through an infer request."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import openvino as ov
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Array, Tensor
+from miscompile.targets.openvino.about import FRAMES, PASSES, PLAIN, PROPERTIES
+from miscompile.targets.openvino.observer import Observer
+
+_LEVELS: Mapping[str, Mapping[str, Any]] = {"off": PLAIN, "plain": PLAIN, "full": {}}
+_SWITCHABLE = frozenset(PASSES)
+_OFF = _SWITCHABLE.union(FRAMES)
+
+TYPES = {
+    "boolean": "bool",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "f4e2m1": "float4e2m1",
+    "f8e4m3": "float8e4m3fn",
+    "f8e5m2": "float8e5m2",
+    "f8e8m0": "float8e8m0",
+    "i4": "int4",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u2": "uint2",
+    "u4": "uint4",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "string": "string",
+}
+"""Element types by the compiler's names."""
+
+_FOREIGN = {
+    dtype: getattr(ov.Type, name)
+    for name, dtype in TYPES.items()
+    if DTYPES[dtype].storage.name != dtype and hasattr(ov.Type, name)  # older releases know fewer types
+}
+
+
+class OpenVino:
+    """Compiles for the CPU plugin."""
+
+    def __init__(self) -> None:
+        self._core = ov.Core()
+        self._observer = Observer.find()
+
+    def build(self, program: Program, build: Build) -> "OpenVinoSession":
+        """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded."""
+        if self._observer is not None:
+            self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
+        model = self._core.read_model(program.payload)
+        names = {name: index for index, port in enumerate(model.inputs) for name in port.get_names()}
+        properties = {**PROPERTIES, **_LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
+        compiled = self._core.compile_model(model, "CPU", properties)
+        return OpenVinoSession(compiled, [names.get(port.name) for port in program.inputs], len(program.outputs))
+
+    def passes(self) -> tuple[str, ...]:
+        """Matchers that can be switched off; none when the observer is not preloaded."""
+        return PASSES if self._observer is not None else ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Switchable matchers that changed the graph since the last build began, in the order of their first try."""
+        if self._observer is None:
+            return ()
+        return tuple(name for name in self._observer.fired() if name in _SWITCHABLE)
+
+
+class OpenVinoSession:
+    """A compiled model and its infer request.
+
+    `places` are the numbers that the compiler gives to the program's inputs, None for an input that it has dropped
+    because nothing uses it. Outputs keep their order.
+    """
+
+    def __init__(self, compiled: Any, places: Sequence[int | None], outputs: int) -> None:  # noqa: ANN401 - an extension type
+        self._request = compiled.create_infer_request()
+        self._places = tuple(places)
+        self._outputs = range(outputs)
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        given = [_to_tensor(tensor) for tensor in feed]
+        for place, (value, _) in zip(self._places, given, strict=True):
+            if place is not None:
+                self._request.set_input_tensor(place, value)
+        self._request.infer()
+        return tuple(_from_tensor(self._request.get_output_tensor(index)) for index in self._outputs)
+
+
+def _to_tensor(tensor: Tensor) -> tuple[Any, Array]:
+    """Return the compiler's tensor, and the array whose memory it may share."""
+    array = np.asarray(tensor.array, order="C")
+    if tensor.dtype == "string":
+        return ov.Tensor(array.astype(np.str_)), array
+    if tensor.dtype not in _FOREIGN:
+        if tensor.dtype not in TYPES.values():
+            raise NotImplementedError(f"OpenVINO has no element type for {tensor.dtype}")
+        return ov.Tensor(array), array
+    packed = _pack(array, DTYPES[tensor.dtype].bits)
+    return ov.Tensor(packed, ov.Shape(array.shape), _FOREIGN[tensor.dtype]), packed
+
+
+def _from_tensor(value: Any) -> Tensor:  # noqa: ANN401 - an extension type
+    """Copy a result; elements that numpy has no type for are taken as bits."""
+    name = value.element_type.get_type_name()
+    dtype = TYPES.get(name)
+    if dtype is None:
+        raise NotImplementedError(f"no element type is known for the compiler's {name}")
+    if dtype == "string":
+        return Tensor(dtype, np.asarray(value.str_data, dtype=object))
+    if dtype not in _FOREIGN:
+        return Tensor(dtype, np.array(value.data))
+    info, shape = DTYPES[dtype], tuple(value.shape)
+    data = np.array(value.data)
+    if info.bits >= 8:
+        return Tensor(dtype, data.view(info.storage).reshape(shape))
+    return Tensor(dtype, _unpack(data.view(np.uint8).ravel(), info.bits, shape))
+
+
+def _pack(array: Array, bits: int) -> Array:
+    """Put elements of fewer than 8 bits next to each other, the first in the lowest bits."""
+    if bits >= 8:
+        return array
+    each = 8 // bits
+    flat = array.ravel() & (1 << bits) - 1
+    flat = np.concatenate([flat, np.zeros(-flat.size % each, np.uint8)]).reshape(-1, each)
+    packed: Array = np.bitwise_or.reduce(flat << (np.arange(each, dtype=np.uint8) * bits), axis=1)
+    return packed.astype(np.uint8)
+
+
+def _unpack(data: Array, bits: int, shape: tuple[int, ...]) -> Array:
+    each = 8 // bits
+    lanes = data[:, None] >> (np.arange(each, dtype=np.uint8) * bits) & (1 << bits) - 1
+    return lanes.astype(np.uint8).ravel()[: int(np.prod(shape))].reshape(shape)

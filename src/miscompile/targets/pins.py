@@ -1,0 +1,86 @@
+"""`environment.toml`: what certain versions of a compiler need beside them, as data.
+
+[[environment]]
+versions = "<1.19"                # releases of the compiler that this entry is for; left out: all
+requires = ["numpy<2"]            # what must be installed with it; {version} stands for the compiler's own
+python = "<3.13"                  # Pythons that there are wheels for
+max_opset = 21                    # newest opset it reads, where that is less than today's
+max_ir_version = 10
+note = "built against the C interface of numpy 1"
+
+All entries that match a version apply together.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from miscompile.base.errors import SpecError
+from miscompile.base.versions import satisfies
+
+ALWAYS = ("numpy", "ml_dtypes", "onnx")
+"""Distributions that our worker, adapters and standalone scripts need, whatever the compiler."""
+
+_FIELDS = {"versions", "requires", "python", "max_opset", "max_ir_version", "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What holds for some releases: requirements for pip, a condition on Python, and how new a model may be.
+
+    None for an opset or IR version leaves the target's own.
+    """
+
+    requires: tuple[str, ...] = ()
+    python: str = ""
+    max_opset: int | None = None
+    max_ir_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: the releases that it is for, and what they need."""
+
+    versions: str
+    pins: Pins
+
+
+def pins(target: str, version: str) -> Pins:
+    """Return what release `version` of the target called `target` needs. Raises SpecError for a malformed file."""
+    found = [entry.pins for entry in _entries(target) if satisfies(version, entry.versions)]
+    return Pins(
+        tuple(text.replace("{version}", version) for one in found for text in one.requires),
+        ",".join(one.python for one in found if one.python),
+        min((one.max_opset for one in found if one.max_opset is not None), default=None),
+        min((one.max_ir_version for one in found if one.max_ir_version is not None), default=None),
+    )
+
+
+@cache
+def _entries(target: str) -> tuple[Entry, ...]:
+    place = files("miscompile.targets").joinpath(target, "environment.toml")
+    return parse_pins(place.read_text("utf-8"), target) if place.is_file() else ()
+
+
+def parse_pins(text: str, target: str) -> tuple[Entry, ...]:
+    """Read the entries of an `environment.toml`. Raises SpecError that names what is wrong with one."""
+    try:
+        return tuple(_entry(row) for row in tomllib.loads(text).get("environment", ()))
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, SpecError) as error:
+        raise SpecError(f"environment.toml of target {target} is malformed: {error}") from None
+
+
+def _entry(row: dict[str, object]) -> Entry:
+    unknown = set(row) - _FIELDS
+    if unknown:
+        raise KeyError(f"unknown field {', '.join(sorted(unknown))}")
+    versions, python, requires = row.get("versions", ""), row.get("python", ""), row.get("requires", [])
+    opset, ir = row.get("max_opset"), row.get("max_ir_version")
+    if not isinstance(versions, str) or not isinstance(python, str) or not isinstance(requires, list):
+        raise TypeError("versions and python are texts, requires is a list")
+    if not (isinstance(opset, int | None) and isinstance(ir, int | None)):
+        raise TypeError("max_opset and max_ir_version are numbers")
+    satisfies("1", versions)
+    satisfies("3.11", python)
+    return Entry(versions, Pins(tuple(str(text) for text in requires), python, opset, ir))

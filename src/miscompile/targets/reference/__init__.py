@@ -1,0 +1,1 @@
+"""The ONNX reference implementation as a target: no compiler, but another voice in a vote."""

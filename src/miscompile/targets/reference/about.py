@@ -1,0 +1,16 @@
+"""What is known of the ONNX reference implementation without importing it."""
+
+from miscompile.targets.about import About
+
+ABOUT = About(
+    name="reference",
+    title="ONNX reference implementation",
+    kinds=("onnx",),
+    levels=("off", "full"),
+    adapter="miscompile.targets.reference.adapter:Reference",
+    script="miscompile.targets.reference.script:SCRIPT",
+    distributions=("onnx",),
+    max_opset=22,
+    max_ir_version=10,
+    switches="an interpreter in numpy: it has no passes, and both levels are the same",
+)

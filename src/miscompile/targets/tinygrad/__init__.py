@@ -1,0 +1,1 @@
+"""tinygrad, CPU device: its own rewriting and kernel generation, with clang as the assembler."""

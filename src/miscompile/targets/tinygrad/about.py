@@ -1,0 +1,27 @@
+"""What is known of tinygrad without importing it."""
+
+from miscompile.targets.about import About
+from miscompile.targets.tinygrad.names import RULES, STAGES
+
+DEVICES = {"clang": "CPU", "x86": "CPU:X86", "python": "PYTHON"}
+"""Values of the options `device` and `reference`, with tinygrad's own names for them."""
+
+ABOUT = About(
+    name="tinygrad",
+    title="tinygrad (CPU)",
+    kinds=("onnx",),
+    levels=("off", "full"),
+    adapter="miscompile.targets.tinygrad.adapter:TinyGrad",
+    script="miscompile.targets.tinygrad.script:SCRIPT",
+    distributions=("tinygrad",),
+    max_opset=22,
+    max_ir_version=10,
+    passes=STAGES + RULES,
+    options={
+        "device": "where kernels run: clang (C code, default), x86 (tinygrad's own assembler), python (its interpreter)",
+        "reference": "where those of level off run; default: the same",
+    },
+    extra="tinygrad",
+    prepare="miscompile.targets.tinygrad.environment:variables",
+    switches="rewrite rules are observed and dropped one by one, as matcher:pattern; three stages by their functions",
+)

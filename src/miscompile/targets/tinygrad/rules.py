@@ -1,0 +1,123 @@
+"""tinygrad's rewrite rules as passes: named, watched while they fire, and dropped on request.
+
+tinygrad optimises by pattern matchers: lists of (pattern, function) that `PatternMatcher.rewrite` tries one after the
+other. Sums of matchers share the pattern objects, so a rule is known by its pattern, wherever it is tried.
+
+A rule is called `matcher:pattern`, where the pattern is spelled from its operators and the names of its variables:
+`symbolic_simple:MUL(x.1)` is the rule of `symbolic_simple` that replaces x * 1. Line numbers shift with every release,
+and ordinals with every new rule; this spelling lasts as long as the rule does.
+"""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+from tinygrad.uop.ops import GroupOp, Ops, PatternMatcher, UPat
+
+from miscompile.targets.tinygrad.names import MATCHERS
+
+_GROUPS = {
+    frozenset(members): name
+    for name, members in vars(GroupOp).items()
+    if isinstance(members, set | frozenset) and len(members) > 1
+}
+_FEW = 4
+_TABLE = "_rules_that_are_on"
+
+_original = PatternMatcher.rewrite
+
+
+def spell(pattern: UPat) -> str:
+    """Return `pattern` as text without spaces and commas: operators, then operands in brackets, parted by dots.
+
+    Of alternatives the first is spelled, of operands in any order the order that the source has.
+    """
+    if pattern.op == (Ops.CONST,):
+        return str(pattern.arg) if pattern.arg is not None else (pattern.name or "const")
+    if pattern.is_any:
+        return spell(pattern.src[0][0])
+    if pattern.op is None:
+        head = pattern.name or "_"
+    else:
+        found = sorted(op.name for op in pattern.op)
+        head = _GROUPS.get(frozenset(pattern.op)) or ("_or_".join(found) if len(found) < _FEW else f"{len(found)}ops")
+    if pattern.src is None:
+        return head
+    given = pattern._in_src
+    operands = [given] if isinstance(given, UPat) else given
+    return f"{head}({'.'.join(map(spell, operands))})"
+
+
+def rules() -> Iterator[tuple[str, UPat]]:
+    """Yield the name and the pattern of every rule of `MATCHERS`; a matcher that this release lacks has none."""
+    seen: set[int] = set()
+    counts: dict[str, int] = {}
+    for path in MATCHERS:
+        for pattern in _patterns(path):
+            if id(pattern) not in seen:
+                seen.add(id(pattern))
+                name = f"{path.rpartition('.')[2]}:{spell(pattern)}"
+                counts[name] = counts.get(name, 0) + 1
+                yield (name if counts[name] == 1 else f"{name}#{counts[name]}"), pattern
+
+
+def _patterns(path: str) -> list[UPat]:
+    module, _, variable = path.rpartition(".")
+    try:
+        matcher = getattr(import_module(module), variable)
+    except (ImportError, AttributeError):
+        return []
+    return [pattern for pattern, _ in matcher.patterns]
+
+
+class Switch:
+    """Owns `PatternMatcher.rewrite`: some rules are dropped, and those that fire are noted.
+
+    `known` maps the identity of a pattern to its rule's name. The matchers themselves stay as they are.
+    """
+
+    def __init__(self, known: dict[int, str]) -> None:
+        self.known = known
+        self.names = frozenset(known.values())
+        self.fired: dict[str, None] = {}
+        self._off: frozenset[str] = frozenset()
+
+    def set(self, off: frozenset[str], observe: bool) -> None:
+        """From now on drop the rules `off`; forget what fired, and note it anew if `observe`."""
+        self.fired = {}
+        if off != self._off:
+            self._off = off
+        PatternMatcher.rewrite = self._rewriter(observe) if off or observe else _original
+
+    def _table(self, matcher: PatternMatcher) -> dict[Any, list[Any]]:
+        """The rules of `matcher` by operator, without those that are off; kept with the matcher."""
+        off, table = matcher.__dict__.get(_TABLE, (None, {}))
+        if off is not self._off:
+            table = {op: [entry for entry in entries if self._on(entry)] for op, entries in matcher.pdict.items()}
+            matcher.__dict__[_TABLE] = self._off, table
+        return table
+
+    def _on(self, entry: Any) -> bool:  # noqa: ANN401 - a list of tinygrad's
+        return self.known.get(id(entry[0]), "") not in self._off
+
+    def _rewriter(self, observe: bool) -> Callable[..., Any]:
+        """Return tinygrad's `rewrite` with other tables; a rule fires when it gives something new."""
+        known, fired = self.known, self.fired
+
+        def rewrite(matcher: PatternMatcher, uop: Any, ctx: Any = None) -> Any:  # noqa: ANN401 - as in tinygrad
+            entries = self._table(matcher).get(uop.op)
+            if not entries:
+                return None
+            operators = uop.__dict__.get("_src_ops")
+            if operators is None:
+                uop.__dict__["_src_ops"] = operators = {operand.op for operand in uop.src}
+            for pattern, match, needed in entries:
+                if needed.issubset(operators):
+                    result = match(uop, ctx)
+                    if result is not None and result is not uop:
+                        if observe and id(pattern) in known:
+                            fired[known[id(pattern)]] = None
+                        return result
+            return None
+
+        return rewrite

@@ -1,0 +1,1 @@
+"""Apache TVM: Relax, its ONNX importer and its virtual machine, on the CPU through LLVM."""

@@ -1,0 +1,70 @@
+"""What is known of TVM without importing it.
+
+Pass names are those of `PassInfo`, to which `PassContext(disabled_pass=...)` answers; some differ from the name of the
+Python function that makes the pass (`DecomposeOps`, `DataflowInsertInPlaceCalls`). Unknown names are ignored. Passes
+that lower what the code generator cannot take, or that keep a program safe (`s_tir.RewriteUnsafeSelect`), are left out;
+so are the inner passes by which another pass does its work (`FuseTIRInner`), and those that concern GPUs only.
+"""
+
+from miscompile.targets.about import About
+
+_GRAPH = (
+    "ConvertToDataflow",
+    "CanonicalizeBindings",
+    "FoldBatchnormToConv2D",
+    "DecomposeOps",
+    "FoldConstant",
+    "RemoveRedundantReshape",
+    "EliminateCommonSubexpr",
+    "AdjustMatmulOrder",
+    "ExpandMatmulOfSum",
+    "ReorderTakeAfterMatmul",
+    "CombineParallelMatmul",
+    "ReorderPermuteDimsAfterConcat",
+    "FuseTransposeMatmul",
+    "ConvertLayout",
+    "DeadCodeElimination",
+    "TopologicalSort",
+    "DataflowInsertInPlaceCalls",
+)
+_LOWERING = (
+    "AnnotateTIROpPattern",
+    "FuseOps",
+    "FuseTIR",
+    "ExpandTupleArguments",
+    "RemoveUnusedParameters",
+    "RewriteDataflowReshape",
+    "StaticPlanBlockMemory",
+    "KillAfterLastUse",
+)
+_LOOPS = (
+    "s_tir.CanonicalizeLoop",
+    "s_tir.PlanAndUpdateBufferAllocationLocation",
+    "s_tir.CompactBufferAllocation",
+    "s_tir.StmtSimplify",
+    "tirx.NarrowDataType",
+    "s_tir.LoopPartition",
+    "tirx.StorageRewrite",
+    "s_tir.HoistIfThenElse",
+    "s_tir.RenormalizeSplitPattern",
+    "tirx.StmtSimplify",
+    "tirx.RemoveNoOp",
+    "tirx.CommonSubexprElim",
+)
+
+ABOUT = About(
+    name="tvm",
+    title="Apache TVM Relax (CPU)",
+    kinds=("onnx",),
+    levels=("off", "default", "cpu", "full", "native"),
+    adapter="miscompile.targets.tvm.adapter:Tvm",
+    script="miscompile.targets.tvm.script:SCRIPT",
+    distributions=("apache-tvm", "apache-tvm-ffi"),
+    max_opset=22,
+    max_ir_version=10,
+    passes=(*_GRAPH, *_LOWERING, *_LOOPS),
+    twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
+    extra="tvm",
+    prepare="miscompile.targets.tvm.environment:prepare",
+    switches="observed by structural hashes before and after each pass, switched by PassContext(disabled_pass=...)",
+)

@@ -1,0 +1,124 @@
+"""TVM in the worker: ONNX through the Relax importer, `tvm.compile`, and the Relax virtual machine.
+
+`tvm_ffi` imports PyTorch when it is installed, only to settle the order in which two libraries are loaded; that costs
+two seconds and 150 MB, so here it is made to look absent.
+"""
+
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Feed, Port, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Array, Tensor
+from miscompile.targets.tvm.about import ABOUT
+from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES
+
+sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # None makes `import torch` raise ImportError
+
+import tvm  # noqa: E402
+import tvm_ffi  # noqa: E402
+from tvm import relax  # noqa: E402
+from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
+
+_SWITCHABLE = frozenset(ABOUT.passes)
+_FOREIGN = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16",)}
+"""Element types that TVM's numpy bridge takes from `ml_dtypes`."""
+
+
+@tvm.instrument.pass_instrument  # type: ignore[untyped-decorator]
+class _Observer:
+    """Collects the names of the switchable passes that change the module, each once, in order."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, None] = {}
+        self._before: list[int] = []
+
+    def run_before_pass(self, module: Any, info: Any) -> None:  # noqa: ANN401 - TVM's objects
+        if info.name in _SWITCHABLE:
+            self._before.append(tvm_ffi.structural_hash(module))
+
+    def run_after_pass(self, module: Any, info: Any) -> None:  # noqa: ANN401 - TVM's objects
+        if info.name in _SWITCHABLE and tvm_ffi.structural_hash(module) != self._before.pop():
+            self.changed[info.name] = None
+
+
+class Tvm:
+    """Builds executables for the CPU."""
+
+    def __init__(self) -> None:
+        self._fast, self._native = tvm.target.Target(FAST_BUILD), tvm.target.Target(FULL_BUILD)
+        self._changed: tuple[str, ...] = ()
+
+    def build(self, program: Program, build: Build) -> "TvmSession":
+        """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off."""
+        model = onnx.ModelProto.FromString(program.payload)
+        module = from_onnx(model, shape_dict={port.name: list(port.shape or ()) for port in _empty(program.inputs)})
+        target = self._native if build.level == "native" else self._fast
+        disabled = _SWITCHABLE if build.level == "off" else build.disabled
+        observer = _Observer() if build.observe else None
+        self._changed = ()
+        with tvm.transform.PassContext(
+            opt_level=3, disabled_pass=sorted(disabled), instruments=[observer] if observer else []
+        ):
+            executable = tvm.compile(module, target=target, relax_pipeline=_pipeline(build.level, target))
+        if observer:
+            self._changed = tuple(observer.changed)
+        return TvmSession(relax.VirtualMachine(executable, tvm.cpu()), program)
+
+    def passes(self) -> tuple[str, ...]:
+        """Names that `disabled_pass` knows and that may be off."""
+        return ABOUT.passes
+
+    def fired(self, log: str) -> tuple[str, ...]:  # noqa: ARG002 - observed by other means
+        """Switchable passes that changed the module in the last observed build, inside others or on their own."""
+        return self._changed
+
+
+def _empty(ports: tuple[Port, ...]) -> list[Port]:
+    """Return the ports with a size of zero, which the importer takes for unknown sizes unless it is told."""
+    return [port for port in ports if port.shape and 0 in port.shape and all(isinstance(d, int) for d in port.shape)]
+
+
+def _pipeline(level: str, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
+    """Return the Relax pipeline of a level: TVM's default, the CPU's own, or that after the optional graph passes."""
+    if level in ("off", "default"):
+        return "default"
+    lowering = relax.get_default_pipeline(target)
+    if level == "cpu":
+        return lowering
+    graph = [getattr(relax.transform, name)(*given) for name, given in GRAPH_PASSES]
+    return tvm.transform.Sequential([*graph, lowering])
+
+
+class TvmSession:
+    """A virtual machine with a compiled program."""
+
+    def __init__(self, machine: Any, program: Program) -> None:  # noqa: ANN401 - TVM's objects
+        self._main = machine["main"]
+        self._machine = machine  # the function does not keep its machine alive
+        self._single = len(program.outputs) == 1
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        result = self._main(*(tvm.runtime.tensor(_native(tensor)) for tensor in feed))
+        return tuple(map(_wrap, (result,) if self._single else result))
+
+
+def _native(tensor: Tensor) -> Array:
+    kind = _FOREIGN.get(tensor.dtype)
+    return tensor.array if kind is None else tensor.array.view(kind)
+
+
+def _wrap(value: Any) -> Tensor:  # noqa: ANN401 - TVM's objects
+    """Copy an output. The value of ONNX's Shape is no tensor in Relax but a tuple of integers."""
+    if isinstance(value, tvm_ffi.Shape):
+        return Tensor("int64", np.asarray(list(value), np.int64))
+    array: Array = value.numpy()
+    name = array.dtype.name.replace("_", "")
+    storage = DTYPES[name].storage if name in DTYPES else array.dtype
+    return Tensor(name, array if array.dtype == storage else array.view(storage))

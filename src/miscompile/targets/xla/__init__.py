@@ -1,0 +1,1 @@
+"""XLA for the CPU, fed through JAX."""

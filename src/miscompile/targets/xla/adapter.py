@@ -1,0 +1,146 @@
+"""XLA in the worker: a model becomes a function of jax.numpy, which is compiled as a whole, or run call by call."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from jax import lax
+
+from miscompile.core.case import Feed, Port, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.read import read
+from miscompile.lowering.program import lower
+from miscompile.lowering.table import load
+from miscompile.targets.xla.about import ABOUT
+from miscompile.targets.xla.dumps import changed
+
+_LEVELS = {"O0": 0, "O1": 1, "full": 3}
+"""Optimisation levels of code generation; 3 is XLA's default."""
+
+_CLEAR = 100
+"""Builds after which what JAX keeps of earlier ones is dropped."""
+
+TYPES: dict[str, Any] = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+}
+"""Types that numpy lacks and that lie in words of their own width."""
+
+NARROW: dict[str, Any] = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}
+"""Integers of less than a byte, each of which lies in a byte."""
+
+_NAMES = {np.dtype(kind): name for name, kind in (TYPES | NARROW).items()}
+
+Function = Callable[..., Sequence[jax.Array]]
+
+
+class Xla:
+    """Builds functions of JAX."""
+
+    def __init__(self) -> None:
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        self._builds = 0
+        self._fired: tuple[str, ...] = ()
+
+    def build(self, program: Program, build: Build) -> "XlaSession":
+        """Lower `program` to a function and compile that, unless sizes of its inputs are not known yet."""
+        self._builds += 1
+        if self._builds % _CLEAR == 0:
+            jax.clear_caches()
+        self._fired = ()
+        function = self._function(program)
+        if build.level == "off":
+            return XlaSession(_eager(function))
+        ports = [_abstract(port) for port in program.inputs]
+        compiled = None if None in ports else self._compile(function, ports, build)
+        return XlaSession(compiled or (lambda *values: self._compile(function, values, build)(*values)))
+
+    def passes(self) -> tuple[str, ...]:
+        """Names that `xla_disable_hlo_passes` knows and that correct code does not depend on."""
+        return ABOUT.passes
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Switchable passes that changed the text of the module."""
+        return self._fired
+
+    def _function(self, program: Program) -> Function:
+        lowered = lower(read(program.payload), load("miscompile.targets.xla.lowering"))
+        space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
+        space.update({name: jnp.asarray(_native(value)) for name, value in lowered.constants.items()})
+        exec(compile(lowered.source, "<program>", "exec"), space)
+        function: Function = space["program"]
+        return function
+
+    def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
+        options: dict[str, Any] = {
+            "xla_backend_optimization_level": _LEVELS[build.level],
+            "xla_disable_hlo_passes": ",".join(sorted(build.disabled)),  # in place of those that level `off` lacks
+        }
+        lowered = jax.jit(lambda *values: function(*values)).lower(*inputs)
+        if not build.observe:
+            return lowered.compile(options)
+        place = tempfile.mkdtemp(prefix="miscompile-xla-", dir=_MEMORY)
+        try:
+            compiled: Function = lowered.compile(options | {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"})
+            self._fired = changed(Path(place), frozenset(ABOUT.passes))
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        return compiled
+
+
+class XlaSession:
+    """A function that can be run."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        results = self._function(*[jnp.asarray(_native(tensor)) for tensor in feed])
+        return tuple(_wrap(np.asarray(result)) for result in results)
+
+
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def _eager(function: Function) -> Function:
+    """Return the function that executes every primitive alone, also those inside compiled functions of JAX."""
+
+    def run(*values: jax.Array) -> Sequence[jax.Array]:
+        with jax.disable_jit():
+            return function(*values)
+
+    return run
+
+
+def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
+    """Return what JAX must know of an input, None when a size is not known."""
+    if port.shape is None or not all(isinstance(size, int) for size in port.shape):
+        return None
+    kind = TYPES.get(port.dtype) or NARROW.get(port.dtype) or port.dtype
+    return jax.ShapeDtypeStruct(port.shape, kind)
+
+
+def _native(tensor: Tensor) -> Array:
+    """Return the elements as an array that JAX understands."""
+    if tensor.dtype in TYPES:
+        return tensor.array.view(TYPES[tensor.dtype])
+    return tensor.array.astype(NARROW[tensor.dtype]) if tensor.dtype in NARROW else tensor.array
+
+
+def _wrap(array: Array) -> Tensor:
+    name = _NAMES.get(array.dtype, array.dtype.name)
+    if name in TYPES:
+        return Tensor(name, array.view(f"uint{8 * array.itemsize}"))
+    return Tensor(name, array.astype("uint8" if name == "uint4" else "int8").view("uint8") if name in NARROW else array)

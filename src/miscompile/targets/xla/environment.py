@@ -1,0 +1,21 @@
+"""The variables that JAX and XLA must be started with."""
+
+from miscompile.targets.xla.about import PASSES
+
+FLAGS = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_multi_thread_eigen=false",
+    "--xla_allow_excess_precision=false",
+    f"--xla_disable_hlo_passes={','.join(PASSES)}",
+)
+"""Flags of every compilation that names none of its own: those of level `off`, one operation at a time."""
+
+
+def prepare() -> dict[str, str]:
+    """Return the variables: the CPU alone, one thread, no optimisation unless a compilation asks for it."""
+    return {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": " ".join(FLAGS),
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+    }

@@ -1,0 +1,66 @@
+"""Conversions and choices. Sources: the operator pages of the ONNX documentation."""
+
+import jax
+import jax.numpy as jnp
+
+from miscompile.lowering.table import lowers
+
+NAMES = {
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float4e2m1": "float4_e2m1fn",
+}
+
+
+def element_type(name: str) -> str:
+    """Return the name that JAX has for an element type of ONNX."""
+    if name == "string":
+        raise NotImplementedError("texts")
+    return NAMES.get(name, name)
+
+
+def convert(x: jax.Array, dtype: str, saturate: int = 1) -> jax.Array:
+    """Convert; floats of 8 bits may saturate instead of overflowing."""
+    if saturate and "float8" in str(dtype) and jnp.issubdtype(x.dtype, jnp.floating):
+        most = float(jnp.finfo(dtype).max)
+        return jnp.clip(x.astype(jnp.float32), -most, most).astype(dtype)
+    return x.astype(dtype)
+
+
+@lowers("Cast")
+def cast(x: jax.Array, *, to: str, saturate: int = 1, round_mode: str = "up") -> jax.Array:
+    """Conversion to another element type."""
+    if to == "float8e8m0":
+        raise NotImplementedError("conversion to powers of two")
+    return convert(x, element_type(to), saturate)
+
+
+@lowers("CastLike")
+def cast_like(x: jax.Array, like: jax.Array, *, saturate: int = 1) -> jax.Array:
+    """Conversion to the element type of `like`."""
+    return convert(x, like.dtype, saturate)
+
+
+@lowers("Where")
+def where(condition: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Choice between two."""
+    return jnp.where(condition, x, y)
+
+
+@lowers("Identity")
+def identity(x: jax.Array) -> jax.Array:
+    """X itself."""
+    return x
+
+
+@lowers("Dropout", static=(2,))
+def dropout(
+    x: jax.Array, ratio: jax.Array | None = None, training: bool = False, *, seed: int = 0, outputs: int
+) -> jax.Array | tuple[jax.Array, ...]:
+    """X itself, and a mask that is true everywhere; training is random."""
+    if training:
+        raise NotImplementedError("Dropout in training")
+    return x if outputs == 1 else (x, jnp.ones(x.shape, bool))

@@ -1,0 +1,38 @@
+"""Tensors made of shapes and numbers. Sources: the operator pages of the ONNX documentation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from miscompile.lowering.table import lowers
+
+
+@lowers("Shape")
+def shape_of(x: jax.Array, *, start: int = 0, end: int | None = None) -> jax.Array:
+    """Sizes of the axes from `start` to `end`."""
+    return jnp.array(x.shape[start:end], jnp.int64)
+
+
+@lowers("Size")
+def size_of(x: jax.Array) -> jax.Array:
+    """Number of elements."""
+    return jnp.array(x.size, jnp.int64)
+
+
+@lowers("ConstantOfShape", static=(0,))
+def constant_of_shape(shape: tuple[int, ...], *, value: jax.Array | None = None) -> jax.Array:
+    """The same value everywhere, by default zero."""
+    return jnp.zeros(shape, jnp.float32) if value is None else jnp.full(shape, value.reshape(()))
+
+
+@lowers("Range", static=(0, 1, 2))
+def arithmetic_progression(start: float, limit: float, delta: float, *, types: tuple[str, ...]) -> jax.Array:
+    """Numbers from `start` to before `limit`."""
+    count = max(int(np.ceil((limit - start) / delta)), 0)
+    return start + delta * jnp.arange(count, dtype=types[0])
+
+
+@lowers("EyeLike")
+def eye_like(x: jax.Array, *, dtype: str | None = None, k: int = 0) -> jax.Array:
+    """Ones on diagonal `k`, zeros elsewhere."""
+    return jnp.eye(*x.shape, k=k, dtype=x.dtype if dtype is None else dtype)

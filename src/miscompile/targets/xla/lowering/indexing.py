@@ -1,0 +1,93 @@
+"""Elements by index. Sources: the operator pages of the ONNX documentation."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from miscompile.lowering.table import lowers
+
+
+@lowers("Gather")
+def gather(x: jax.Array, indices: jax.Array, *, axis: int = 0) -> jax.Array:
+    """Slices of an axis."""
+    return jnp.take(x, indices, axis)
+
+
+@lowers("GatherElements")
+def gather_elements(x: jax.Array, indices: jax.Array, *, axis: int = 0) -> jax.Array:
+    """Single elements of an axis; the indices may cover a part of the other axes."""
+    axis = axis % x.ndim
+    part = [slice(None) if place == axis else slice(size) for place, size in enumerate(indices.shape)]
+    return jnp.take_along_axis(x[tuple(part)], indices, axis)
+
+
+@lowers("GatherND")
+def gather_nd(x: jax.Array, indices: jax.Array, *, batch_dims: int = 0) -> jax.Array:
+    """Parts of x by the leading indices of each."""
+    shape = indices.shape[:-1]
+    batch = [lax.broadcasted_iota(indices.dtype, shape, axis) for axis in range(batch_dims)]
+    return x[(*batch, *jnp.moveaxis(indices, -1, 0))]
+
+
+def scatter(x: jax.Array, index: tuple[jax.Array, ...], updates: jax.Array, reduction: str) -> jax.Array:
+    """Replace elements of x, or combine them with what comes."""
+    place = x.at[index]
+    match reduction:
+        case "none":
+            return place.set(updates)
+        case "add":
+            return place.add(updates)
+        case "mul":
+            return place.mul(updates)
+        case "max":
+            return place.max(updates)
+        case _:
+            return place.min(updates)
+
+
+@lowers("ScatterElements")
+def scatter_elements(
+    x: jax.Array, indices: jax.Array, updates: jax.Array, *, axis: int = 0, reduction: str = "none"
+) -> jax.Array:
+    """X with single elements replaced."""
+    index = [lax.broadcasted_iota(indices.dtype, indices.shape, place) for place in range(x.ndim)]
+    index[axis] = indices
+    return scatter(x, tuple(index), updates, reduction)
+
+
+@lowers("ScatterND")
+def scatter_nd(x: jax.Array, indices: jax.Array, updates: jax.Array, *, reduction: str = "none") -> jax.Array:
+    """X with parts replaced."""
+    return scatter(x, tuple(jnp.moveaxis(indices, -1, 0)), updates, reduction)
+
+
+@lowers("OneHot", static=(1,))
+def one_hot(indices: jax.Array, depth: int | tuple[int, ...], values: jax.Array, *, axis: int = -1) -> jax.Array:
+    """One value where the new axis meets the index, another elsewhere."""
+    depth = int(depth[0] if isinstance(depth, tuple) else depth)
+    indices = indices.astype(jnp.int64)
+    hot = jax.nn.one_hot(jnp.where(indices < 0, indices + depth, indices), depth, dtype=bool, axis=axis)
+    return jnp.where(hot, values[1], values[0])
+
+
+@lowers("TopK", static=(1,))
+def top_k(
+    x: jax.Array, k: tuple[int, ...], *, axis: int = -1, largest: int = 1, sorted: int = 1
+) -> tuple[jax.Array, jax.Array]:
+    """The largest or least elements and their places; of equal ones the first."""
+    if largest:
+        values, places = lax.top_k(jnp.moveaxis(x, axis, -1), k[0])
+        return jnp.moveaxis(values, -1, axis), jnp.moveaxis(places, -1, axis).astype(jnp.int64)
+    places = lax.slice_in_dim(jnp.argsort(x, axis), 0, k[0], axis=axis)
+    return jnp.take_along_axis(x, places, axis), places.astype(jnp.int64)
+
+
+@lowers("ArgMax", "ArgMin")
+def arg_extreme(x: jax.Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0, op: str) -> jax.Array:
+    """Place of the largest or least element."""
+    find = jnp.argmax if op == "ArgMax" else jnp.argmin
+    if select_last_index:
+        places = x.shape[axis] - 1 - find(jnp.flip(x, axis), axis, keepdims=bool(keepdims))
+    else:
+        places = find(x, axis, keepdims=bool(keepdims))
+    return places.astype(jnp.int64)

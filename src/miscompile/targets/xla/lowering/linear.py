@@ -1,0 +1,63 @@
+"""Linear algebra. Sources: the operator pages of the ONNX documentation."""
+
+import jax
+import jax.numpy as jnp
+
+from miscompile.lowering.table import lowers
+
+
+@lowers("MatMul")
+def matmul(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Product of matrices, or of stacks of them."""
+    return jnp.matmul(x, y)
+
+
+@lowers("Gemm")
+def gemm(
+    a: jax.Array,
+    b: jax.Array,
+    c: jax.Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> jax.Array:
+    """Product of two matrices plus a third, each with a factor."""
+    y = (a.T if transA else a) @ (b.T if transB else b)
+    if alpha != 1:
+        y = (alpha * y).astype(a.dtype)
+    if c is None:
+        return y
+    return y + (c if beta == 1 else (beta * c).astype(a.dtype))
+
+
+@lowers("Einsum")
+def einsum(*values: jax.Array, equation: str) -> jax.Array:
+    """Sum of products as the equation says."""
+    return jnp.einsum(equation, *values)
+
+
+def centred(x: jax.Array, zero: jax.Array | None, axis: int) -> jax.Array:
+    """Return 32-bit integers without the zero point, which may be one for each element of `axis`."""
+    x = x.astype(jnp.int32)
+    if zero is None:
+        return x
+    if zero.ndim == 1 and x.ndim > 1:
+        zero = jnp.expand_dims(zero, [place for place in range(x.ndim) if place != axis % x.ndim])
+    return x - zero.astype(jnp.int32)
+
+
+@lowers("MatMulInteger")
+def matmul_integer(
+    a: jax.Array, b: jax.Array, a_zero: jax.Array | None = None, b_zero: jax.Array | None = None
+) -> jax.Array:
+    """Product of integers less their zero points, in 32 bits."""
+    return jnp.matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
+
+
+@lowers("Det")
+def determinant(x: jax.Array) -> jax.Array:
+    """Determinant of each matrix; the solver takes 32 bits or more."""
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    return jnp.linalg.det(x.astype(wide)).astype(x.dtype)
