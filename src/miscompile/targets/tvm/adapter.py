@@ -16,9 +16,10 @@ from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES
+from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 
-sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # None makes `import torch` raise ImportError
+_modules: dict[str, Any] = sys.modules
+_modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
 
 import tvm  # noqa: E402
 import tvm_ffi  # noqa: E402
@@ -30,7 +31,7 @@ _FOREIGN = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16",)}
 """Element types that TVM's numpy bridge takes from `ml_dtypes`."""
 
 
-@tvm.instrument.pass_instrument  # type: ignore[untyped-decorator]
+@tvm.instrument.pass_instrument
 class _Observer:
     """Collects the names of the switchable passes that change the module, each once, in order."""
 
@@ -63,7 +64,10 @@ class Tvm:
         observer = _Observer() if build.observe else None
         self._changed = ()
         with tvm.transform.PassContext(
-            opt_level=3, disabled_pass=sorted(disabled), instruments=[observer] if observer else []
+            opt_level=3,
+            disabled_pass=sorted(disabled),
+            instruments=[observer] if observer else [],
+            config={UNCHECKED: build.level == "off"},
         ):
             executable = tvm.compile(module, target=target, relax_pipeline=_pipeline(build.level, target))
         if observer:
@@ -74,7 +78,7 @@ class Tvm:
         """Names that `disabled_pass` knows and that may be off."""
         return ABOUT.passes
 
-    def fired(self, log: str) -> tuple[str, ...]:  # noqa: ARG002 - observed by other means
+    def fired(self, log: str) -> tuple[str, ...]:
         """Switchable passes that changed the module in the last observed build, inside others or on their own."""
         return self._changed
 

@@ -23,10 +23,13 @@ GRAPH_PASSES: tuple[tuple[str, tuple[Any, ...]], ...] = (
 )
 """The optional graph passes of `tvm.relax.transform` that keep a model's meaning, with their arguments.
 
-Each stands where its documentation wants it: those that match operators of the graph come before the CPU pipeline, which
-turns operators into loops; `ReorderPermuteDimsAfterConcat` after `CombineParallelMatmul`, whose results it is for;
-`DataflowUseInplaceCalls` last, because it is the only one that fixes which buffers are overwritten.
+Each stands where its documentation wants it: those that match operators of the graph come before the CPU pipeline,
+which turns operators into loops; `ReorderPermuteDimsAfterConcat` after `CombineParallelMatmul`, whose results it is
+for; `DataflowUseInplaceCalls` last, because it is the only one that fixes which buffers are overwritten.
 """
 
 FAST_BUILD, FULL_BUILD = {"kind": "llvm", "opt-level": 0}, {"kind": "llvm"}
 """TVM's target without LLVM's own optimisations, which cost three quarters of the time, and with them."""
+
+UNCHECKED = "tirx.disable_assert"
+"""The option that leaves out each function's checks of its arguments, which are more than half of the machine code."""

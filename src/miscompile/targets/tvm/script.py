@@ -4,7 +4,7 @@ import textwrap
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES
+from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 
 
 def _source(value: object) -> str:
@@ -42,7 +42,8 @@ def run(level, off=()):
     off = OPTIONAL if level == "off" else off
 {{% endif %}}
     empty = {{name: list(value.shape) for name, value in feeds[0].items() if not value.size}}  # else taken for unknown
-    with tvm.transform.PassContext(opt_level=3, disabled_pass=list(off)):
+    config = {{"{UNCHECKED}": level == "off"}}
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=list(off), config=config):
         executable = tvm.compile(from_onnx(model, shape_dict=empty), target=target, relax_pipeline=pipeline)
     machine = relax.VirtualMachine(executable, tvm.cpu())
     results = [machine["main"](*map(to_tvm, feed, feed.values())) for feed in feeds]
