@@ -27,7 +27,7 @@ from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand
 from miscompile.triage.examine import Examination, examine_fully
-from miscompile.triage.signature import signature_of
+from miscompile.triage.signature import Symptom, signature_of, symptom_of
 
 MOST_SIGHTINGS = 3
 """Findings of one signature that a lane hands over."""
@@ -53,6 +53,8 @@ class Detective:
     seed: int
     known: Counter[Signature] = field(default_factory=Counter)
     unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
+    traced: dict[tuple[str, Symptom], list[Signature]] = field(default_factory=dict)
+    """Signatures of the violations whose culprits were looked for, by target and symptom."""
 
     def investigate(self, case: Case, evidence: Evidence) -> Charge | None:
         """Return the charge, None when the violation does not repeat in fresh processes."""
@@ -66,11 +68,17 @@ class Detective:
             repeated = self.pool.confirm(found.faulty, 2)
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
+        symptom = symptom_of(found, outcome)
+        usual = self.traced.setdefault((pair.target, symptom), [])
+        if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
+            return Charge(found, usual[0])  # the same message has had the same culprits each time
         about = parse_target(pair.target).about
         guilty = culprits(
             case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", case.program.digest)
         )
-        return Charge(found, signature_of(found, outcome, guilty, model_of(case)))
+        signature = signature_of(found, outcome, guilty, model_of(case))
+        usual.append(signature)
+        return Charge(found, signature)
 
     def is_new(self, signature: Signature) -> bool:
         """Tell whether this lane has not handed over such a finding often enough yet, and remember it.
