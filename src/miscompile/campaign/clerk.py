@@ -50,6 +50,10 @@ from miscompile.triage.signature import signature_of
 REDUCTION_SECONDS = 20.0
 """What the reduction of one finding may take, unless the user asks for more."""
 
+SLOW_REDUCTION_SECONDS = 60.0
+"""The same for a compiler that needs more than `SLOW_SECONDS` for the two builds of a finding."""
+SLOW_SECONDS = 0.15
+
 
 def triage(stored: Stored, plan: Plan, pool: Pool, budget: Budget) -> Answer:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again."""
@@ -172,6 +176,14 @@ class _Triage:
             return confirmed(confirm(path, python, seconds=max(60.0, 4 * self.plan.limit_seconds)))
 
 
+def _patience(stored: Stored, plan: Plan, pool: Pool) -> float:
+    """Return how long the reduction of a finding may take: a slow compiler gets longer."""
+    pair, case = stored_pair(stored, plan.compare), stored.finding.case
+    begin = time.monotonic()
+    pool.run(pair.plan(case, stream(plan.seed, "patience")))
+    return SLOW_REDUCTION_SECONDS if time.monotonic() - begin > SLOW_SECONDS else REDUCTION_SECONDS
+
+
 def _expected(seen: Examination) -> Tensor | None:
     """Return the right value of the bad output, where another target's run gave it."""
     assert isinstance(seen.verdict, Violated)
@@ -185,9 +197,10 @@ def _expected(seen: Examination) -> Tensor | None:
 
 def _serve(plan: Plan, pool: Pool, identifier: str) -> dict[str, Any]:
     place = desk_folder(plan.out)
-    deadline = time.monotonic() + REDUCTION_SECONDS
     try:
-        answer = triage(folder.load(place, identifier), plan, pool, Budget(expired=lambda: time.monotonic() > deadline))
+        stored = folder.load(place, identifier)
+        deadline = time.monotonic() + _patience(stored, plan, pool)
+        answer = triage(stored, plan, pool, Budget(expired=lambda: time.monotonic() > deadline))
         for stored in (answer.stored, *answer.slips):
             folder.save(place, stored)
     except Exception as error:  # noqa: BLE001 - one finding that defeats triage must not end the others
