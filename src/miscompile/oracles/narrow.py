@@ -1,7 +1,8 @@
 """Compilers that compute in a narrower type by design: what may still be asked of a program's results.
 
 OpenVINO's CPU plugin, for one, computes float64 in float32 and int64 in int32. Integers that fit the narrower type must
-come out exactly; what does not fit proves nothing; floats agree to the narrower type's rounding.
+come out exactly; what does not fit proves nothing; floats agree to the narrower type's rounding. An integer type in
+place of itself says that it saturates, or does not wrap around: values that reach its limits prove nothing.
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
             operands = analyse(model, dict(zip(names, feed, strict=True)))
             if any(name and name not in operands for node in model.graph.nodes for name in node.outputs):
                 return "overflows"
-            fits = {_fit(o.facts, narrowed[o.dtype]) for o in operands.values() if o.dtype in narrowed}
+            fits = {_fit(o.facts, o.dtype, narrowed[o.dtype]) for o in operands.values() if o.dtype in narrowed}
             if "overflows" in fits:
                 return "overflows"
             worst = "rounds" if "rounds" in fits else worst
@@ -45,9 +46,13 @@ def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
     return worst
 
 
-def _fit(facts: Facts, narrow: str) -> Fit:
+def _fit(facts: Facts, dtype: str, narrow: str) -> Fit:
     if is_float(narrow):
         whole = facts.integral and facts.magnitude <= _EXACT_INTEGERS.get(narrow, 0.0)
         return "fits" if whole else "rounds"
     limits = np.iinfo(narrow)
+    if narrow == dtype and facts.lo <= limits.min < 0:
+        return "overflows"
+    if narrow == dtype and facts.hi >= limits.max:
+        return "overflows"
     return "fits" if facts.inside(float(limits.min), float(limits.max)) else "overflows"

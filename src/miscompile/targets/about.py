@@ -50,7 +50,8 @@ class About:
     `prepare` (`module:function`) names a function without arguments that returns the environment variables which
     the compiler's process must be started with; it runs in that process before the adapter is imported, and the
     process starts itself anew when a variable differs. `narrowed` says which element types the compiler computes in
-    a narrower one by design, such as `{"float64": "float32"}`. `switches` says in a line how passes are observed and
+    a narrower one by design, such as `{"float64": "float32"}`; an integer type in place of itself does not wrap
+    around. `switches` says in a line how passes are observed and
     switched, or why they cannot be.
     """
 

@@ -113,7 +113,6 @@ FIRING = {
     "{ m = ReduceMax<axes=[1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, k) y = Div(e, s) }",
     "TransposeMatMul": "(float[4,3] x, float[4,2] w) => (float[3,2] y) "
     "{ t = Transpose<perm=[1,0]>(x) y = MatMul(t, w) }",
-    "TokenizeSnippets": f"{PLANE} {{ t = Sigmoid(x) u = Tanh(t) y = Abs(u) }}",
 }
 """Models on which the pass fires."""
 
@@ -148,6 +147,16 @@ def test_a_pass_over_the_whole_model_can_be_switched_off(pool: LocalPool) -> Non
     item = chain(f"{PLANE} {{ t = Sigmoid(x) u = Sigmoid(x) y = Mul(t, u) }}")
     seen, without = run(pool, item, FULL, Build("full", frozenset(MODEL_PASSES)))
     assert first(seen).same(first(without))
+
+
+@pytest.mark.parametrize("body", ["y = Dropout(x)", "t = Dropout(x) y = Abs(t)", "y = Identity(x)", "y = Abs(x)"])
+@pytest.mark.parametrize("inputs", ["float[3] u, float[2] x", "float[2] x, float[3] u", "float[2] x"])
+def test_inputs_are_told_apart_when_some_are_dropped_or_renamed(inputs: str, body: str, pool: LocalPool) -> None:
+    item = chain(f"({inputs}) => (float[2] y) {{ {body} }}")
+    given = next(value for port, value in zip(item.program.inputs, item.feeds[0], strict=True) if port.name == "x")
+    wanted = np.abs(given.array) if "Abs" in body else given.array
+    for outcome in run(pool, item, OFF, FULL):
+        assert np.array_equal(first(outcome).array, wanted)
 
 
 def test_without_a_compiler_levels_remain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,6 @@ PASSES = (
     "ExtractPairsAfterMatmul",
     "NgramFusion",
     "TokenizeMLPSeqSnippets",
-    "TokenizeSnippets",
     "FullyConnectedBiasFusion",
     "FuseUnaryEltwise",
     "FuseScaleShift",
@@ -254,14 +253,19 @@ PROPERTIES: Mapping[str, int | str] = {
 }
 """Properties of every build: numbers are computed in the precision that the model states."""
 
-PLAIN: Mapping[str, bool | str] = {"SNIPPETS_MODE": "DISABLE", "LP_TRANSFORMS_MODE": False}
-"""Properties of the levels off and plain: no generated kernels for subgraphs, no low-precision transformations."""
+LEVELS: Mapping[str, Mapping[str, bool | str]] = {
+    "off": {"LP_TRANSFORMS_MODE": False},
+    "plain": {"LP_TRANSFORMS_MODE": False, "SNIPPETS_MODE": "DISABLE"},
+    "full": {},
+}
+"""Properties of the levels: without low-precision transformations; without generated kernels for subgraphs (snippets).
+Level off keeps the latter, because the kernels that take their place divide and convert small types inexactly."""
 
 ABOUT = About(
     name="openvino",
     title="OpenVINO (CPU)",
     kinds=("onnx",),
-    levels=("off", "plain", "full"),
+    levels=tuple(LEVELS),
     adapter="miscompile.targets.openvino.adapter:OpenVino",
     script="miscompile.targets.openvino.script:SCRIPT",
     distributions=("openvino",),
@@ -270,9 +274,18 @@ ABOUT = About(
     passes=PASSES,
     extra="openvino",
     prepare="miscompile.targets.openvino.observer:prepare",
-    narrowed={"float64": "float32", "int64": "int32", "uint64": "int32", "uint32": "int32"},
+    narrowed={
+        "float64": "float32",
+        "int64": "int32",
+        "uint64": "int32",
+        "uint32": "int32",
+        "int8": "int8",
+        "uint8": "uint8",
+        "int16": "int16",
+        "uint16": "uint16",  # they saturate, or do not wrap
+    },
     switches=(
         "matchers are counted and switched by a small preloaded library, compiled on first use with the system's C++ "
-        "compiler; without one only the levels remain, and off is the same as plain"
+        "compiler; without one only the levels remain, and off is nearly the same as full"
     ),
 )

@@ -1,19 +1,19 @@
 """OpenVINO in the worker: models are read from memory, compiled for the CPU, and run through an infer request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import openvino as ov
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
-from miscompile.targets.openvino.about import FRAMES, PASSES, PLAIN, PROPERTIES
+from miscompile.targets.openvino.about import FRAMES, LEVELS, PASSES, PROPERTIES
 from miscompile.targets.openvino.observer import Observer
 
-_LEVELS: Mapping[str, Mapping[str, Any]] = {"off": PLAIN, "plain": PLAIN, "full": {}}
 _SWITCHABLE = frozenset(PASSES)
 _OFF = _SWITCHABLE.union(FRAMES)
 
@@ -61,10 +61,9 @@ class OpenVino:
         if self._observer is not None:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
         model = self._core.read_model(program.payload)
-        names = {name: index for index, port in enumerate(model.inputs) for name in port.get_names()}
-        properties = {**PROPERTIES, **_LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
+        properties = {**PROPERTIES, **LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
         compiled = self._core.compile_model(model, "CPU", properties)
-        return OpenVinoSession(compiled, [names.get(port.name) for port in program.inputs], len(program.outputs))
+        return OpenVinoSession(compiled, places(program, model), len(program.outputs))
 
     def passes(self) -> tuple[str, ...]:
         """Matchers that can be switched off; none when the observer is not preloaded."""
@@ -75,6 +74,36 @@ class OpenVino:
         if self._observer is None:
             return ()
         return tuple(name for name in self._observer.fired() if name in _SWITCHABLE)
+
+
+def places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - an extension type
+    """Return for each input of `program` its number in the compiler's `model`, None if it was dropped.
+
+    The front end keeps the order, but drops inputs that nothing uses, and gives an input that Dropout passes on the
+    name of Dropout's output, so that names alone do not tell.
+    """
+    names = [port.name for port in program.inputs]
+    if len(model.inputs) < len(names):
+        graph = onnx.load_model_from_string(program.payload).graph
+        used = _used(graph)
+        kept = [name for name in names if name in used]
+    else:
+        kept = names
+    if len(kept) == len(model.inputs):
+        return [kept.index(name) if name in kept else None for name in names]
+    found = {name: index for index, port in enumerate(model.inputs) for name in port.get_names()}
+    return [found.get(name) for name in names]
+
+
+def _used(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that nodes of `graph` or of graphs inside it read, and those that it returns."""
+    used = {output.name for output in graph.output}
+    for node in graph.node:
+        used.update(node.input)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                used |= _used(inner)
+    return used
 
 
 class OpenVinoSession:

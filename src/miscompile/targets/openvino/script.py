@@ -6,7 +6,7 @@ A script that switches passes carries its own few lines of C++ for it, since Ope
 import textwrap
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.openvino.about import FRAMES, PASSES, PLAIN, PROPERTIES
+from miscompile.targets.openvino.about import FRAMES, LEVELS, PASSES, PROPERTIES
 
 
 def _python(value: str | int) -> str:
@@ -106,6 +106,8 @@ def run(level, off=()):
     core = ov.Core()
     read = core.read_model(model.SerializeToString())
     places = {name: index for index, port in enumerate(read.inputs) for name in port.get_names()}
+    if len(read.inputs) == len(model.graph.input):  # else inputs that nothing uses were dropped
+        places = {port.name: index for index, port in enumerate(model.graph.input)}
     fixed = {
         "INFERENCE_NUM_THREADS": {{ faulty.threads }},
 '''
@@ -116,7 +118,7 @@ def run(level, off=()):
     for feed in feeds:
         request = compiled.create_infer_request()
         for name, array in feed.items():
-            if name in places:  # an input that nothing uses is dropped
+            if name in places:
                 request.set_input_tensor(places[name], value_of(np.asarray(array), read.inputs[places[name]]))
         request.infer()
         results.append([array_of(request.get_output_tensor(i)) for i in range(len(compiled.outputs))])
@@ -140,11 +142,15 @@ def array_of(value):
 """
 )
 
-_PLAIN = ", ".join(f'"{name}": {_python(value)}' for name, value in PLAIN.items())
+
+def _level(name: str) -> str:
+    properties = ", ".join(f'"{key}": {_python(value)}' for key, value in LEVELS[name].items())
+    return f"({{{properties}}}, {'OPTIONAL' if name == 'off' else '()'})"
+
 
 SCRIPT = ScriptLines(
     imports=("import openvino as ov",),
-    levels={"off": f"({{{_PLAIN}}}, OPTIONAL)", "plain": f"({{{_PLAIN}}}, ())", "full": "({}, ())"},
+    levels={name: _level(name) for name in LEVELS},
     run=_RUN,
     versions='"openvino", ov.__version__',
     prelude=_PRELUDE,

@@ -1,0 +1,62 @@
+"""What may be asked of a program when a compiler computes a type in a narrower one by design."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from miscompile.core.case import Case
+from miscompile.core.tensor import tensor
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
+from miscompile.oracles.narrow import fit_of
+
+NARROWED = {"float64": "float32", "int64": "int32", "uint64": "int32", "int8": "int8", "uint8": "uint8"}
+
+
+def twice(dtype: str, *numbers: Any) -> Case:
+    kind = TensorType(dtype, (len(numbers),))
+    graph = Graph("g", (ValueInfo("x", kind),), (ValueInfo("y", kind),), (Node("Add", ("x", "x"), ("y",)),))
+    return Case(to_program(Model(graph, {"": 18})), ((tensor(np.array(numbers), dtype),),))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "fit"),
+    [
+        ("int64", 5, "fits"),
+        ("int64", 2**31 - 1, "overflows"),
+        ("int64", 2**30 + 1, "overflows"),
+        ("int64", -(2**31), "overflows"),
+        ("uint64", 2**32, "overflows"),
+        ("float64", 5.0, "fits"),
+        ("float64", 0.5, "rounds"),
+        ("float64", 2.0**24, "rounds"),
+        ("float32", 0.5, "fits"),
+        ("int8", 60, "fits"),
+        ("int8", 100, "overflows"),
+        ("int8", -128, "overflows"),
+        ("uint8", 100, "fits"),
+        ("uint8", 200, "overflows"),
+        ("uint8", 0, "fits"),
+        ("int16", 2**14, "fits"),
+    ],
+)
+def test_values_fit_the_narrower_type_or_not(dtype: str, number: float, fit: str) -> None:
+    assert fit_of(twice(dtype, number), NARROWED) == fit
+
+
+def test_nothing_narrowed_means_that_everything_fits() -> None:
+    assert fit_of(twice("int64", 2**62), {}) == "fits"
+
+
+def test_what_is_not_known_may_overflow() -> None:
+    kind = TensorType("int64", (1,))
+    body = Graph("b", (), (ValueInfo("z", kind),), (Node("Neg", ("x",), ("z",)),))
+    from miscompile.graph.model import Attribute
+
+    branches = {"then_branch": Attribute("graph", body), "else_branch": Attribute("graph", body)}
+    nodes = (Node("If", ("c",), ("y",), branches),)
+    inputs = (ValueInfo("c", TensorType("bool", ())), ValueInfo("x", kind))
+    model = Model(Graph("g", inputs, (ValueInfo("y", kind),), nodes), {"": 18})
+    case = Case(to_program(model), ((tensor(np.array(True)), tensor(np.array([1], np.int64))),))
+    assert fit_of(case, NARROWED) == "overflows"
