@@ -126,7 +126,10 @@ def test_a_failed_installation_leaves_its_words_and_no_environment(place: Path) 
     assert str(log) in said
     assert "No matching distribution found" in log.read_text()
     assert shelf.environments() == []
-    assert shelf.leftovers() == []
+    assert [place.name for place in shelf.shelf().iterdir() if place.is_dir()] == []
+    assert shelf.leftovers() == ["onnxruntime-0.0.2"]
+    shelf.remove("onnxruntime-0.0.2", silent)
+    assert not log.exists()
 
 
 def _make_tiny(answers: "multiprocessing.Queue[tuple[float, int]]") -> None:

@@ -137,12 +137,13 @@ def remove(name: str, say: Say) -> bool:
 
 
 def leftovers() -> list[str]:
-    """Return the names of folders on the shelf that are no complete environments."""
+    """Return the names of what is on the shelf and no complete environment: folders, and logs of failures."""
     try:
-        places = [place for place in shelf().iterdir() if place.is_dir()]
+        places = list(shelf().iterdir())
     except OSError:
         return []
-    return sorted(place.name for place in places if load(place) is None)
+    folders = {place.name for place in places if place.is_dir() and load(place) is None}
+    return sorted(folders | {place.stem for place in places if place.suffix == ".log"})
 
 
 def clear(name: str) -> None:
