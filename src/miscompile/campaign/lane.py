@@ -200,8 +200,9 @@ class Lane:
     def _versions(self, charge: Charge) -> dict[str, str]:
         """Return the versions of the compilers that a violation is about, those of the faulty one last."""
         reference, faulty = charge.evidence.reference, charge.evidence.faulty.target
+        own = self.versions[faulty]
         other = {} if reference is None else self.versions.get(reference.target, {})
-        return {**other, **self.versions[faulty]}
+        return {**own, **{name: version for name, version in other.items() if name not in own}}
 
     def _quarantine(self, target: str, passes: frozenset[str]) -> None:
         known = self.disabled.get(target, frozenset())

@@ -41,7 +41,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
-    found = {name: version for target in plan.targets for name, version in versions_of(target).items()}
+    found = _versions(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
         make_producer(plan, *supports)  # a broken model is said before anything is written
@@ -51,6 +51,15 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
             supports = [probe_support(plan, target, listeners) for target in plan.targets]
             make_producer(plan, *supports)
         _Lead(plan, store, supports, listeners).run()
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    """Return the versions of all targets' distributions; of a second version of one, with the target's spec."""
+    found: dict[str, str] = {}
+    for target in plan.targets:
+        for name, version in versions_of(target).items():
+            found[name if found.get(name, version) == version else f"{name} of {target}"] = version
+    return found
 
 
 def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -> Support:

@@ -18,7 +18,8 @@ from miscompile.graph.wire import INPUT, OUTPUT, assembled, info_body, name_fiel
 from miscompile.ops.registry import specs
 from miscompile.ops.values import draw
 
-IR_VERSION = 10
+_IR_VERSIONS = ((21, 10), (19, 9), (15, 8), (13, 7))
+"""First opset of each IR version, the newest first (https://onnx.ai/onnx/repo-docs/Versioning.html)."""
 """Newest IR version that all supported compilers read, for opsets up to 22."""
 
 _NAME = "main"
@@ -36,6 +37,11 @@ AS_BUILT = Setting()
 
 _OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
 """Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
+
+
+def ir_version_of(opset: int) -> int:
+    """Return the oldest IR version that goes with `opset`, so that old releases read old models."""
+    return next((version for first, version in _IR_VERSIONS if opset >= first), _IR_VERSIONS[-1][1])
 
 
 class Finisher:
@@ -71,7 +77,7 @@ class Finisher:
         kept = {name: value for name, value in self.constants.items() if name not in setting.opened}
         results = tuple([self._info(name) for name in outputs])
         graph = Graph(_NAME, inputs, results, tuple(self.nodes), {**kept, **setting.frozen})
-        return Model(graph, {"": self.scope.opset}, (), IR_VERSION)
+        return Model(graph, {"": self.scope.opset}, (), ir_version_of(self.scope.opset))
 
     def draw_setting(self, flip: float) -> Setting:
         """Draw another setting: each input and each constant changes its part with probability `flip`."""
@@ -113,7 +119,7 @@ class Finisher:
         for tag, names in ((INPUT, inputs), (OUTPUT, outputs)):
             for name in names:
                 fields += (tag, self._infos.get(name) or self._write_info(name))
-        return assembled(IR_VERSION, fields, {"": self.scope.opset})
+        return assembled(ir_version_of(self.scope.opset), fields, {"": self.scope.opset})
 
     def _write_info(self, name: str) -> bytes:
         operand = self.scope.operands[name]

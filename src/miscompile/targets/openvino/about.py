@@ -248,7 +248,7 @@ FRAMES = (
 PROPERTIES: Mapping[str, int | str] = {
     "NUM_STREAMS": 1,
     "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in bfloat16 where the processor has it
-    "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # else operands of products with compressed weights are quantised
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",  # else operands of products with compressed weights are quantised
     "KV_CACHE_PRECISION": "f32",
 }
 """Properties of every build: numbers are computed in the precision that the model states."""

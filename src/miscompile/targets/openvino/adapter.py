@@ -54,6 +54,8 @@ class OpenVino:
 
     def __init__(self) -> None:
         self._core = ov.Core()
+        known = self._core.get_property("CPU", "SUPPORTED_PROPERTIES")
+        self._fixed = {name: value for name, value in PROPERTIES.items() if name in known}  # old releases lack some
         self._observer = Observer.find()
 
     def build(self, program: Program, build: Build) -> "OpenVinoSession":
@@ -61,7 +63,7 @@ class OpenVino:
         if self._observer is not None:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
         model = self._core.read_model(program.payload)
-        properties = {**PROPERTIES, **LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
+        properties = {**self._fixed, **LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
         compiled = self._core.compile_model(model, "CPU", properties)
         return OpenVinoSession(compiled, places(program, model), len(program.outputs))
 
