@@ -209,6 +209,23 @@ def test_a_death_is_attributed_to_its_run_and_costs_the_others_nothing(shared: L
     assert (outcomes[3].stage, outcomes[3].signal) == ("compile", signal.SIGABRT)
 
 
+@pytest.mark.parametrize("order", ["segv", "loop", "garbage", "hang_up", "kill_zygote"])
+def test_outcomes_that_were_held_back_survive_whatever_comes_next(shared: LocalPool, order: str) -> None:
+    shared.fresh()
+    first, again, lost, rest = shared.run([run(count=True), run(count=True), run(run=order), run(3.0)])
+    assert [value_of(first), value_of(again), value_of(rest)] == [1.0, 2.0, 4.0]
+    assert isinstance(lost, TimedOut if order == "loop" else Crashed)
+
+
+def test_outcomes_too_large_to_be_held_back_survive_as_well(shared: LocalPool) -> None:
+    small, large, lost = shared.run([run(1.0), run(size=3_000_000), run(run="segv")])
+    assert value_of(small) == 2.0
+    assert isinstance(large, Values)
+    assert large.results[0][0] is not None
+    assert large.results[0][0].array.shape == (3_000_000,)
+    assert isinstance(lost, Crashed)
+
+
 def test_the_rest_of_a_batch_runs_once(shared: LocalPool) -> None:
     shared.fresh()
     outcomes = shared.run([run(count=True), run(count=True), run(run="os_exit"), run(count=True), run(count=True)])

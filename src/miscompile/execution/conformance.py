@@ -22,25 +22,29 @@ RunnerFactory = Callable[[str], AbstractContextManager[Runner]]
 _OFF, _FULL = Build(level="off"), Build(level="full")
 
 
-def check_target(target: str, runner_factory: RunnerFactory) -> None:
+ALONE = 24
+"""Passes that the kit switches off one by one, unless told otherwise."""
+
+
+def check_target(target: str, runner_factory: RunnerFactory, *, alone: int = ALONE) -> None:
     """Hold the target called `target` against the contract of `targets.about`.
 
-    Raises AssertionError that lists every violation; returns when there is none. Raises SpecError for an unknown
-    target.
+    At most `alone` of its passes, evenly spread, are switched off one by one; all are switched off together. Returns
+    when every promise is kept. Raises AssertionError that lists every broken one, SpecError for an unknown target.
     """
     about = parse_target(target).about
     with runner_factory(target) as runner:
-        found = list(violations(target, about, runner))
+        found = list(violations(target, about, runner, alone))
     if found:
         raise AssertionError(f"{target} breaks the contract of targets:\n" + "\n".join(f"- {line}" for line in found))
 
 
-def violations(target: str, about: About, runner: Runner) -> Iterable[str]:
+def violations(target: str, about: About, runner: Runner, alone: int = ALONE) -> Iterable[str]:
     """Yield one line for each broken promise."""
     yield from _face(about)
     yield from _values(target, runner)
     yield from _dtypes(target, runner)
-    yield from _switches(target, about, runner)
+    yield from _switches(target, about, runner, alone)
     yield from _observation(target, about, runner)
     yield from _refusals(target, runner)
 
@@ -109,10 +113,11 @@ def _dtypes(target: str, runner: Runner) -> Iterable[str]:
             yield from mismatches(f"{item.name}, {build}", item, outcome)
 
 
-def _switches(target: str, about: About, runner: Runner) -> Iterable[str]:
-    """Every pass can be switched off, alone and with all others."""
-    builds = [Build(disabled=frozenset({name})) for name in about.passes] + [Build(disabled=frozenset(about.passes))]
-    labels = [f"without {name}" for name in about.passes] + ["without any pass"]
+def _switches(target: str, about: About, runner: Runner, alone: int) -> Iterable[str]:
+    """Passes can be switched off, alone and with all others."""
+    names = about.passes[:: max(1, -(-len(about.passes) // max(1, alone)))]
+    builds = [Build(disabled=frozenset({name})) for name in names] + [Build(disabled=frozenset(about.passes))]
+    labels = [f"without {name}" for name in names] + ["without any pass"]
     shown = exhibits()
     outcomes = _run(target, runner, [item.case for item in shown], *builds)
     for index, item in enumerate(shown):

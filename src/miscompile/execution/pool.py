@@ -9,6 +9,7 @@ import itertools
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from miscompile.base.errors import ExecutionError
@@ -19,9 +20,15 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.nursery import Origin
 from miscompile.execution.proxy import Batch, WorkerProxy
 from miscompile.execution.wire import encode_batch
+from miscompile.targets.registry import parse_target
 
 REMEMBERED = 256
 """Finished batches whose history can be asked for."""
+
+
+def _recycling(limits: Limits, batches: int | None) -> Limits:
+    """Return `limits` for a target whose workers last for so many batches only."""
+    return limits if batches is None else replace(limits, recycle=min(batches, limits.recycle))
 
 
 class LocalPool:
@@ -44,7 +51,7 @@ class LocalPool:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._origin = Origin(target, adapter, python, dict(environment or {}))
-        self._limits = limits or Limits()
+        self._limits = _recycling(limits or Limits(), None if adapter else parse_target(target).about.recycle)
         self._size, self._window = workers, window
         self._crew: Crew | None = None
         self._waiting: deque[Batch] = deque()

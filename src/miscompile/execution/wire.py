@@ -1,8 +1,8 @@
 """What travels between pool and worker, as frames.
 
 A request holds a batch of runs; a program, a case or a tensor that several runs share (the same object) is stored
-once. Recipes stay in the parent. A reply holds the outcome of one run of the batch: outcomes travel as they arise, so
-that those that came before a death are not lost.
+once. Recipes stay in the parent. A reply holds the outcome of one run of the batch, so that those that came before a
+death can be told from it.
 """
 
 import math
@@ -262,7 +262,7 @@ class ReplyDecoder:
         return tensor
 
 
-def _put_failure(outcome: Outcome) -> Json:
+def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Crashed | TimedOut) -> Json:
     match outcome:
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
             return stage, message
@@ -270,7 +270,6 @@ def _put_failure(outcome: Outcome) -> Json:
             return stage, kind, message, frames
         case Crashed(stage, number) | TimedOut(stage, number):
             return stage, number
-    raise AssertionError(outcome)
 
 
 def _get_failure(kind: str, content: Json, seen: Observations) -> Outcome:

@@ -72,6 +72,8 @@ class About:
     prepare: str = ""
     narrowed: Mapping[str, str] = field(default_factory=dict)
     switches: str = ""
+    recycle: int | None = None
+    """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
 
 
 class Session(Protocol):

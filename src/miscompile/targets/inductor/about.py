@@ -2,7 +2,7 @@
 
 The names of passes are of three kinds, in the order in which they act: FX passes by the names that the compiler gives
 them; patterns by the names of their handlers, or of the functions that describe them; and settings of the scheduler
-and the code generator, which have names here alone (see `switches.py`).
+and the code generator, which have names here alone (see `switches.py`). Patterns that apply on GPUs alone are left out.
 """
 
 from miscompile.targets.about import About
@@ -24,21 +24,17 @@ EARLY_PATTERNS = (
     "mul_softmax_pattern",
     "div_softmax_pattern",
     "scatter_upon_const_tensor",
-    "pad_mm",
-    "pad_bmm",
-    "pad_addmm",
+    "fuse_attention",
 )
-ATTENTION_PATTERNS = tuple(f"sfdp_pattern_{number}" for number in (*range(1, 17), *range(18, 31)))
+"""Patterns before the lowering to loops; `fuse_attention` stands for all of its kind."""
+
 LATE_PATTERNS = (
     "pointless_cumsum_replacement",
     "addmm",
-    "unfuse_bias_add_to_pointwise",
-    "mm_plus_mm",
     "cat_splitwithsizes_replace",
     "splitwithsizes_cat_replace",
     "cat_slice_cat",
     "reuse_partial",
-    "prepare_softmax_pattern",
 )
 SETTINGS = (
     "pick_loop_orders",
@@ -67,9 +63,10 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
-    max_opset=22,
+    max_opset=24,
     max_ir_version=13,
     passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),
     extra="inductor",
+    recycle=5_000,  # each build leaks some 0.1 MB
     switches="FX passes and patterns are observed and switched by hooks, the scheduler and code generator by settings",
 )

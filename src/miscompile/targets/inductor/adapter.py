@@ -1,14 +1,13 @@
 """PyTorch in the worker: eager at level off, Inductor at level full.
 
-A program is compiled in `build` on tensors of zeros, up to the point where the compiled code would be called, so that an
-error of the compiler is not mistaken for one of the compiled code.
+A program is compiled in `build` on tensors of zeros, up to the point where the compiled code would be called, so that
+an error of the compiler is not mistaken for one of the compiled code.
 """
 
 import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,17 @@ import torch
 import torch._dynamo
 import torch._inductor.codecache
 import torch._inductor.compile_fx
+import torch._inductor.utils
 from torch._inductor import config as settings
 
+from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.inductor.about import ABOUT
-from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header
+from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.program import program as lowered
 from miscompile.targets.inductor.switches import OFF, Switchboard, install, settings_of
 
@@ -59,12 +60,19 @@ class Inductor:
         torch._functorch.config.enable_autograd_cache = False
         self._folders = KernelFolders()
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=True)
-        keep_header(header_folder(torch.__version__))
+        headers = header_folder(torch.__version__)
+        keep_header(headers)
         self._board = Switchboard()
         self._builds = 0
         _register_patterns()
         install(self._board)
-        torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
+        flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
+        once(headers, str(flags), self._compile_header)
+
+    def _compile_header(self) -> None:
+        """Compile anything, and with it the header: that takes longer than a run may."""
+        self._begin(Build())
+        _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "Session":
         """Lower `program` and compile it; raises UnloweredError, NotImplementedError, and whatever torch raises."""
@@ -86,6 +94,8 @@ class Inductor:
         """Forget the last program, and set the switches for this one."""
         torch._dynamo.reset()
         renew = self._builds % _BUILDS == 0
+        if renew and hasattr(torch._inductor.utils, "clear_caches"):
+            torch._inductor.utils.clear_caches()
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=renew)
         self._builds += 1
         self._board.off = build.disabled | OFF.get(build.level, frozenset())
@@ -117,7 +127,9 @@ class Session:
 
 
 def to_torch(value: Tensor) -> torch.Tensor:
-    """Return a copy of `value` as a tensor of torch. Raises TypeError for an element type that torch lacks."""
+    """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types that have no lowering."""
+    if value.dtype not in PLAIN:
+        raise NotImplementedError(f"element type {value.dtype} has no lowering")
     array = np.array(value.array, order="C")
     if value.dtype == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -134,6 +146,8 @@ def from_torch(value: torch.Tensor) -> Tensor:
 
 
 def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor:
+    if dtype not in PLAIN:
+        raise NotImplementedError(f"element type {dtype} has no lowering")
     if shape is None or not all(isinstance(size, int) for size in shape):
         raise NotImplementedError("an input without fixed sizes has no lowering")
     return torch.zeros([size for size in shape if isinstance(size, int)], dtype=getattr(torch, dtype))

@@ -1,7 +1,7 @@
 """Where Inductor keeps what it makes: the precompiled header for good, kernels as long as their worker lives.
 
-The header takes seconds to compile and is the same for all programs, so it is kept in the user's cache folder, under the
-version of torch. Kernels lie in a folder of the zygote's with one folder for each worker, which starts anew when
+The header takes seconds to compile and is the same for all programs, so it is kept in the user's cache folder, under
+the version of torch. Kernels lie in a folder of the zygote's with one folder for each worker, which starts anew when
 it holds too many. What a killed process left behind is removed by the next one.
 """
 
@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ _KERNELS = f"miscompile-inductor-{os.getuid()}"
 
 
 def header_folder(version: str) -> str:
-    """Return the folder of the precompiled headers of torch `version`; a temporary one where no other can be written."""
+    """Return the folder of torch `version` for precompiled headers; a temporary one where no other can be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base, "miscompile", "inductor", version)
     try:
@@ -32,13 +33,40 @@ def header_folder(version: str) -> str:
     return str(folder)
 
 
+def compiler_version() -> str:
+    """Return what the C++ compiler says of its version."""
+    command = [os.environ.get("CXX", "g++"), "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def once(folder: str, what: str, action: Callable[[], object]) -> None:
+    """Do `action` in a child process if it has not been done yet for this compiler, as a note in `folder` tells.
+
+    A child, because a process that workers fork from must not compile; when it fails, so will the first worker.
+    """
+    note = Path(folder, hashlib.sha256(f"{what} {compiler_version()}".encode()).hexdigest() + ".done")
+    if note.exists():
+        return
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            action()
+            status = 0
+        finally:
+            os._exit(status)
+    if not os.waitpid(child, 0)[1]:
+        with contextlib.suppress(OSError):
+            note.touch()
+
+
 def keep_header(folder: str) -> None:
     """Have Inductor keep its precompiled headers in `folder`, and find them there again by the command line alone.
 
     Inductor's own search preprocesses the header in every process, which takes a second. `folder` is that of one
     version of torch; the command line names everything else but the compiler's version, which is asked for.
     """
-    codecache = importlib.import_module("torch._inductor.codecache")
+    codecache: Any = importlib.import_module("torch._inductor.codecache")
     codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = folder, os.path.join(folder, "locks")
     original = codecache._precompile_header
 
@@ -55,8 +83,7 @@ def keep_header(folder: str) -> None:
         return path
 
     def found(header: str, hashable_cmd_line: str, **words: Any) -> str:  # noqa: ANN401 - options of the build
-        version = subprocess.run([os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True).stdout
-        return precompile(header, hashable_cmd_line, version, tuple(words.items()))
+        return precompile(header, hashable_cmd_line, compiler_version(), tuple(words.items()))
 
     codecache._precompile_header = found
 

@@ -1,7 +1,7 @@
 """The lines that a reproducer for Inductor consists of, beside what all scripts have in common."""
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.inductor.about import ABOUT, GRAPH_PASSES
+from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.switches import LEVELS, SETTINGS
 
 _LEVELS = {name: dict(found) for name, found in LEVELS.items()}
@@ -12,28 +12,36 @@ _PRELUDE = '''\
 def tensor(array, dtype):
     """Return an array as a tensor; brain floats come as 16-bit words."""
     array = np.array(array)
-    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(array)
+    if dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 '''
-
-_LINE = "        {name!r}: {value!r},"
 
 
 def _entries(values: dict[str, dict[str, object]]) -> str:
     """Return the entries of a dict as template text; only those that the script needs are rendered."""
     return "\n".join(
-        f'{{% if "{name}" in used %}}\n' + f"    {name!r}: {value!r},\n".replace("'", '"') + "{% endif %}"
-        for name, value in values.items()
+        f'{{% if "{name}" in used %}}\n{_entry(name, found)}\n{{% endif %}}' for name, found in values.items()
     )
+
+
+def _entry(name: str, settings: dict[str, object]) -> str:
+    """Return one entry, over several lines if it is long."""
+    words = [f"{key!r}: {value!r}".replace("'", '"') for key, value in settings.items()]
+    if len(words) < 3:
+        return f'    "{name}": {{{", ".join(words)}}},'
+    return f'    "{name}": {{\n' + "".join(f"        {word},\n" for word in words) + "    },"
 
 
 _RUN = f"""\
 {{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
-# Settings of Inductor for each level; "off" and "aot" compile nothing.
+# Settings of Inductor; the levels off and aot have none, because they do without its code generator.
 LEVELS = {{
 {_entries(_LEVELS)}
 }}
 {{% set off = (faulty.disabled | sort | list) + (culprits | list) %}}
 {{% set used = off %}}
+{{% set hooked = off | reject("in", {sorted(_SETTINGS)!r}) | list %}}
 {{% if off %}}
 # Settings that switch passes off.
 SETTINGS = {{
@@ -49,7 +57,9 @@ def run(level, off=()):
 {{% if off %}}
     for name in off:
         settings.update(SETTINGS.get(name, {{}}))
+{{% if hooked %}}
     switch_off(set(off))
+{{% endif %}}
 {{% endif %}}
     backend = "aot_eager_decomp_partition" if level == "aot" else "inductor"
     function = program if level == "off" else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
@@ -65,17 +75,26 @@ def to_torch(name, array):
 
 def to_numpy(value):
     \"\"\"Return an output as an array{{{{ "; brain floats are widened" if exotic }}}}.\"\"\"
-    return {{{{ '(value.float() if value.dtype == torch.bfloat16 else value).numpy()' if exotic else 'value.numpy()' }}}}
-{{% if off %}}
+{{% if exotic %}}
+    value = value.float() if value.dtype == torch.bfloat16 else value
+{{% endif %}}
+    return value.numpy()
+{{% if hooked %}}
 
 
 def switch_off(off, checks={{}}):
-    \"\"\"Switch FX passes and patterns off, which have no settings: through their observer, and by their own checks.\"\"\"
-    GraphTransformObserver._check_disable_pass = lambda self: self.passname in off & {set(GRAPH_PASSES)!r}
+    \"\"\"Switch off FX passes and patterns, which have no settings: by their observer, and by their own checks.\"\"\"
+    import gc
+
+    from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad
+    from torch._inductor.pattern_matcher import PatternMatcherPass
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+    GraphTransformObserver._check_disable_pass = lambda self: self.passname in off
     for module in (pre_grad, joint_graph, post_grad):
         module.lazy_init()
     for item in gc.get_objects():
-        if type(item) is pattern_matcher.PatternMatcherPass:
+        if type(item) is PatternMatcherPass:
             for entry in sum(item.patterns.values(), []):
                 check = checks.setdefault(id(entry), entry.extra_check)
                 entry.extra_check = (lambda match: False) if pattern_name(entry, check) in off else check
@@ -83,21 +102,18 @@ def switch_off(off, checks={{}}):
 
 def pattern_name(entry, check):
     \"\"\"Return the name of a pattern: its handler's, or that of the function that describes it.\"\"\"
+    import inspect
+
     if hasattr(entry, "handler"):
         return entry.handler.__name__
     name = entry.pattern_name or inspect.getclosurevars(check).nonlocals["search_fn"].__name__
-    return "fuse_attention" if "sfdp_" in name else re.sub("^(mm|bmm|addmm)_pattern.*", "pad_mm", name)
+    return "fuse_attention" if "sfdp_" in name else name
 {{% endif %}}
 """
 
 SCRIPT = ScriptLines(
-    setup=("import gc", "import inspect", "import os", "import re", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"', ""),
-    imports=(
-        "import torch",
-        "from torch._inductor import pattern_matcher",
-        "from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad",
-        "from torch.fx.passes.graph_transform_observer import GraphTransformObserver",
-    ),
+    setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),
+    imports=("import torch", "import torch._inductor.config"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"torch", torch.__version__',

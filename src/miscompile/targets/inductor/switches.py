@@ -59,9 +59,7 @@ OFF = {"nopasses": frozenset({"vectorization"})}
 """What levels leave out beside."""
 
 _ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
-_KINDS = (("fuse_attention", re.compile(r"^_?sfdp_pattern_")), ("pad_mm", re.compile(r"^(mm|bmm|addmm)_pattern")))
-"""Names of the families of patterns that differ in shapes and types only."""
-
+_ATTENTION = re.compile(r"^_?sfdp_pattern_")
 _GENERIC = re.compile(r"_register_(\w+?)_lowering\.")
 
 
@@ -175,7 +173,7 @@ def _pattern_name(entry: Any) -> str:  # noqa: ANN401
         generic = _GENERIC.search(getattr(handler, "__qualname__", ""))
         return generic[1] if generic and handler.__name__ == "fn" else getattr(handler, "__name__", "")
     name = getattr(entry, "pattern_name", None) or _described_by(entry.extra_check)
-    return next((family for family, members in _KINDS if members.match(name)), name)
+    return "fuse_attention" if _ATTENTION.match(name) else name
 
 
 def _described_by(check: Any) -> str:  # noqa: ANN401

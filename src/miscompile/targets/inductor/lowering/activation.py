@@ -1,5 +1,7 @@
 """Activation functions."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

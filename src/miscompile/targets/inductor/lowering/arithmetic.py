@@ -1,5 +1,7 @@
 """Arithmetic of two or more operands."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

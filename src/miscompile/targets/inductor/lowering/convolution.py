@@ -1,5 +1,7 @@
 """Convolutions."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -46,7 +48,7 @@ def conv(
     strides, dilations = strides or (1,) * len(kernel), dilations or (1,) * len(kernel)
     sides = margins(x, kernel, strides, dilations, pads, auto_pad)
     padding = tuple([before for before, _ in sides])
-    if any([before != after for before, after in sides]):
+    if any(before != after for before, after in sides):
         x, padding = pad_spatial(x, sides), (0,) * len(kernel)
     if len(kernel) not in (1, 2, 3):
         raise NotImplementedError("Conv has a lowering for one to three axes only")
@@ -85,8 +87,8 @@ def conv_transpose(
             less = max(whole, 0) // 2
             sides.append((less, whole - less) if auto_pad == "SAME_UPPER" else (whole - less, less))
             sides[-1] = (0, whole) if whole < 0 else sides[-1]
-    plain = all([before == after >= 0 for before, after in sides])
-    if plain and all([e < max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)]):
+    plain = all(before == after >= 0 for before, after in sides)
+    if plain and all(e < max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
         return convolve(x, w, bias, strides, [before for before, _ in sides], extra, group, dilations)
     y = convolve(x, w, None, strides, 0, 0, group, dilations)
     y = pad_spatial(y, [(-before, e - after) for (before, after), e in zip(sides, extra, strict=True)])

@@ -1,5 +1,7 @@
 """Operators of one operand, element by element."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

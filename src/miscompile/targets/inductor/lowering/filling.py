@@ -1,5 +1,7 @@
 """Operators that make values from sizes and bounds."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

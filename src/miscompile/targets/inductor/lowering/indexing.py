@@ -1,5 +1,7 @@
 """Operators that read or write elements at given places."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -52,7 +54,7 @@ def scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") -> 
     places = torch.unbind(index.to(torch.int64), -1)
     if reduction in ("none", "add"):
         return torch.index_put(x, places, updates, accumulate=reduction == "add")
-    depth, row = len(places), 0
+    depth, row = len(places), torch.zeros((), dtype=torch.int64)
     for size, place in zip(x.shape, places, strict=False):
         row = row * size + wrap(place, size)
     rows = x.reshape(x.shape[:depth].numel(), x.shape[depth:].numel())
@@ -71,7 +73,7 @@ def one_hot(index: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
 
 
 @lowers("TopK", static=(1,))
-def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:  # noqa: A002
+def top_k(x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
     """The k largest or smallest elements and their places; of equals the first comes first."""
     values, places = torch.sort(x, dim=axis, descending=bool(largest), stable=True)
     return values.narrow(axis, 0, k[0]), places.narrow(axis, 0, k[0])

@@ -1,5 +1,7 @@
 """Matrix products and determinants."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -21,7 +23,7 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,
+    transA: int = 0,  # noqa: N803 - the attribute's name
     transB: int = 0,  # noqa: N803
 ) -> Any:
     """alpha * a @ b + beta * c, with a and b transposed on request."""

@@ -1,5 +1,7 @@
 """Comparisons, truth values and bits of two operands."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """Operators that move elements and compute nothing."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

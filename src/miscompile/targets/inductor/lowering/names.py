@@ -1,5 +1,7 @@
 """Names that the other modules use."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -7,14 +9,14 @@ import torch
 F = torch.nn.functional
 
 
-def dtype_of(name: str) -> Any:  # noqa: ANN401 - a torch.dtype
+def dtype_of(name: str) -> Any:
     """Return torch's element type of that ONNX name."""
     if not hasattr(torch, name):
         raise NotImplementedError(f"element type {name} has no lowering")
     return getattr(torch, name)
 
 
-def wrap(index: Any, size: int) -> Any:  # noqa: ANN401 - a tensor
+def wrap(index: Any, size: int) -> Any:
     """Return `index` as int64, counted from the front where it was counted from the back of an axis of `size`."""
     index = index.to(torch.int64)
     return torch.where(index < 0, index + size, index)

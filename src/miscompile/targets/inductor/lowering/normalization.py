@@ -1,5 +1,7 @@
 """Normalisation and losses."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -35,7 +37,9 @@ def batch_norm(
     y = F.batch_norm(y, now_mean, now_var, *moments[2:], eps=epsilon).to(x.dtype)
     if outputs == 1:
         return y
-    new_mean, new_var = (old * momentum + now * (1 - momentum) for old, now in zip(moments, (now_mean, now_var)))
+    new_mean, new_var = (
+        old * momentum + now * (1 - momentum) for old, now in zip(moments[:2], (now_mean, now_var), strict=True)
+    )
     return y, new_mean.to(mean.dtype), new_var.to(var.dtype)
 
 

@@ -1,5 +1,7 @@
 """Pooling over windows and over whole images."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -47,7 +49,7 @@ def max_pool(
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     sides = margins(x, kernel_shape, strides, dilations, pads, auto_pad)
     over = overhang(x, kernel_shape, strides, dilations, sides, ceil_mode)
-    if all([a == b <= k // 2 for (a, b), k in zip(sides, kernel_shape, strict=True)]) and not any(over):
+    if all(a == b <= k // 2 for (a, b), k in zip(sides, kernel_shape, strict=True)) and not any(over):
         sizes, padding = x.shape[2:], tuple([before for before, _ in sides])
         y = pool(x, kernel_shape, strides, padding, dilations, return_indices=outputs > 1)
         corner = (0,) * rank
@@ -62,7 +64,7 @@ def max_pool(
 
 def flat_places(place: Any, padded: Any, sizes: Any, corner: Any, storage_order: int) -> Any:
     """Return places within images of shape `padded` as places within the whole tensor without its margins."""
-    coordinates = []
+    coordinates: list[Any] = []
     for size, before in zip(reversed(padded[2:]), reversed(corner), strict=True):
         coordinates.insert(0, place % size - before)
         place = place // size
@@ -92,7 +94,7 @@ def average_pool(
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     sides = margins(x, kernel_shape, strides, dilations, pads, auto_pad)
     over = overhang(x, kernel_shape, strides, dilations, sides, ceil_mode)
-    alike = all([a == b <= k // 2 for (a, b), k in zip(sides, kernel_shape, strict=True)])
+    alike = all(a == b <= k // 2 for (a, b), k in zip(sides, kernel_shape, strict=True))
     if alike and max(dilations) == 1 and rank <= 3 and not any(over):
         pool = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
         padding = tuple([before for before, _ in sides])

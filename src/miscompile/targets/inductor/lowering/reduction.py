@@ -1,5 +1,7 @@
 """Reductions along axes, and the cumulative sum."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """Sampling of images."""
 
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
 from typing import Any
 
 import torch
@@ -83,13 +85,13 @@ def resize(
     axes = tuple(range(x.dim())) if axes is None else tuple([axis % x.dim() for axis in axes])
     olds = [x.shape[axis] for axis in axes]
     news = list(sizes) if sizes else [int(old * scale) for old, scale in zip(olds, scales, strict=True)]
-    if not sizes and all([old * scale == new for old, new, scale in zip(olds, news, scales, strict=True)]):
+    if not sizes and all(old * scale == new for old, new, scale in zip(olds, news, scales, strict=True)):
         sizes = news
     rates = scales or [new / old for old, new in zip(olds, news, strict=True)]
     rules = (mode, coordinate_transformation_mode, nearest_mode if mode == "nearest" else "")
     known = interpolation(rules, x.dim(), cubic_coeff_a, exclude_outside) if sizes and x.is_floating_point() else None
     outer = [i for i, axis in enumerate(axes) if axis < 2]
-    if known is not None and all([olds[i] == news[i] for i in outer]) and len(axes) - len(outer) == x.dim() - 2:
+    if known is not None and all(olds[i] == news[i] for i in outer) and len(axes) - len(outer) == x.dim() - 2:
         spatial = dict(zip(axes, news, strict=True))
         size = [spatial[axis] for axis in range(2, x.dim())]
         return F.interpolate(x, size=size, mode=known, align_corners=True if rules[1] == "align_corners" else None)
@@ -170,7 +172,7 @@ def roi_align(
         wide, tall = torch.clamp_min(wide, 1.0), torch.clamp_min(tall, 1.0)
     rows = bilinear_taps(sample_places(top, tall, output_height, sampling_ratio), x.shape[2])
     columns = bilinear_taps(sample_places(left, wide, output_width, sampling_ratio), x.shape[3])
-    images, total = x[batch.to(torch.int64)], 0.0
+    images, total = x[batch.to(torch.int64)], torch.zeros(())
     box = torch.arange(rois.shape[0]).reshape(-1, 1, 1)
     for row, down in rows:
         for column, across in columns:
