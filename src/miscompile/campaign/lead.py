@@ -141,7 +141,7 @@ class _Lead:
         about = parse_target(target).about
         order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
-        found = [record for record in found if record.signature.startswith(f"{about.name}:")]
+        found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
         last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in found]
         return expand(last, about.twins)
 

@@ -38,5 +38,10 @@ MIGRATIONS = (
     );
     CREATE UNIQUE INDEX finding_signature ON finding (signature) WHERE settled = 1;
     """,
+    # An unconfirmed finding owns no signature: the next sighting may be the one that can be confirmed.
+    """
+    DROP INDEX finding_signature;
+    CREATE UNIQUE INDEX finding_signature ON finding (signature) WHERE settled = 1 AND status != 'unconfirmed';
+    """,
 )
 VERSION = len(MIGRATIONS)

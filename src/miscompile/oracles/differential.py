@@ -67,7 +67,7 @@ class Differential:
             return Inconclusive("beyond a type that is narrower by design")
         if not second:
             return self._second_round(runs[0].case, ballots)
-        return _decide(form_camps(ballots, noise, exact=fit == "fits"))
+        return self._decide(form_camps(ballots, noise, exact=fit == "fits"))
 
     def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
         """Judge an error or death; another implementation that accepts the program shows that it is valid."""
@@ -111,26 +111,34 @@ class Differential:
             return Needs(tuple(plain))
         return Needs((*plain, Run(twin, targets[0], Build("off"), "judge")))
 
+    def _decide(self, camps: Camps) -> Verdict:
+        """Blame the first optimised build, else the first build, that does not belong to the right camp.
+
+        Voters are not on trial.
+        """
+        right = camps.right
+        if right is None:
+            return Inconclusive("no majority")
+        if not finite(right[0].values):
+            return Inconclusive("reference not finite")
+        for ballot in camps.outside:
+            if self._is_voter(ballot.run):
+                continue
+            witness = next((one for one in right if one.run.target == ballot.run.target), right[0])
+            breach = contradiction(ballot.run.case.program.outputs, witness.values)
+            if breach:
+                return undeclared(witness.run, breach)
+            found = camps.difference(witness, ballot)
+            votes = {
+                f"{b.run.target} {b.run.build.level}": number for number, camp in enumerate(camps.all) for b in camp
+            }
+            details = {**found.details, "votes": votes}
+            return Violated(
+                Evidence(found.kind, found.rule, found.message, ballot.run, witness.run, found.output, details)
+            )
+        return Holds("only voters disagree")
+
 
 def _why_alone(outcomes: Sequence[Outcome]) -> str:
     refused = next((outcome for outcome in outcomes if isinstance(outcome, ABSTAINS)), None)
     return "no second opinion" if refused is None else status_of(refused).replace("outofmemory", "out of memory")
-
-
-def _decide(camps: Camps) -> Verdict:
-    """Blame the first optimised build, else the first build, that does not belong to the right camp."""
-    right = camps.right
-    if right is None:
-        return Inconclusive("no majority")
-    if not finite(right[0].values):
-        return Inconclusive("reference not finite")
-    for ballot in camps.outside:
-        witness = next((one for one in right if one.run.target == ballot.run.target), right[0])
-        breach = contradiction(ballot.run.case.program.outputs, witness.values)
-        if breach:
-            return undeclared(witness.run, breach)
-        found = camps.difference(witness, ballot)
-        votes = {f"{b.run.target} {b.run.build.level}": number for number, camp in enumerate(camps.all) for b in camp}
-        details = {**found.details, "votes": votes}
-        return Violated(Evidence(found.kind, found.rule, found.message, ballot.run, witness.run, found.output, details))
-    return Holds("only voters disagree")

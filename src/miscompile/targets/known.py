@@ -21,6 +21,10 @@ from typing import Literal
 from miscompile.base.errors import SpecError
 
 
+_VERSION = re.compile(r"==[^:]*", re.ASCII)
+"""The version in a signature of a release that was named: a bug is the same in all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """A lawful refusal: messages that match `pattern` are no bugs."""
@@ -53,7 +57,8 @@ class Known:
 
     def bug(self, signature: str) -> KnownBug | None:
         """Return the known bug that `signature` belongs to, None when it is new."""
-        return next((entry for entry in self.bugs if signature.startswith(entry.signature)), None)
+        plain = _VERSION.sub("", signature, count=1) if "==" in signature.partition(":")[0] else signature
+        return next((entry for entry in self.bugs if plain.startswith(entry.signature)), None)
 
 
 @cache

@@ -131,7 +131,7 @@ def signature_of(
     that makes the output.
     """
     symptom = symptom_of(evidence, outcome)
-    target = re.split(r"[{=]", evidence.faulty.target, maxsplit=1)[0].strip()
+    target = evidence.faulty.target.partition("{")[0].strip()
     guilty = tuple(sorted(culprits))
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
@@ -95,8 +96,9 @@ X, Y, Z = floats(3, 4), floats(4), tensor(np.full((3, 4), 2), "float32")
 INTEGERS = tensor(np.arange(12).reshape(3, 4) - 5, "int32")
 
 RULES: dict[str, Case] = {
-    "symbolic_simple:MUL(x.1)": case([node("Mul", "x c", "y")], {"x": X}, "float32", {"c": number(1)}),
-    "symbolic_simple:CMPNE(CMPNE(x.1).1)": case([node("Not", "x", "p"), node("Not", "p", "y")], {"x": bools(0)}, "bool"),
+    "symbolic_simple:CMPNE(CMPNE(x.1).1)": case(
+        [node("Not", "x", "p"), node("Not", "p", "y")], {"x": bools(0)}, "bool"
+    ),
     "symbolic_simple:Idempotent(x.x)": case([node("Max", "x x", "y")], {"x": X}, "float32"),
     "symbolic_simple:WHERE(_.val.val)": case([node("Where", "c x x", "y")], {"c": bools(0), "x": floats(6)}, "float32"),
     "symbolic_simple:CAST(CAST(x))": case(
@@ -105,9 +107,6 @@ RULES: dict[str, Case] = {
     "symbolic:ADD(x.x)": case([node("Add", "x x", "y")], {"x": X}, "float32"),
     "symbolic:ADD(ADD(x.c1).c2)": case(
         [node("Add", "x a", "p"), node("Add", "p b", "y")], {"x": X}, "float32", {"a": number(2), "b": number(3)}
-    ),
-    "symbolic:MUL(MUL(x.c1).c2)": case(
-        [node("Mul", "x a", "p"), node("Mul", "p b", "y")], {"x": X}, "float32", {"a": number(2), "b": number(3)}
     ),
     "symbolic:MUL(MUL(x.RECIPROCAL(x2)).RECIPROCAL(x3))": case(
         [node("Div", "x z", "p"), node("Div", "p w", "y")], {"x": X, "z": Z, "w": Z}, "float32"
@@ -160,3 +159,172 @@ def test_a_rule_fires_and_does_not_when_it_is_off(name: str, pool: LocalPool) ->
     assert name not in dropped.observations.passes
     for outcome in (seen, dropped, off):
         assert np.array_equal(first(outcome).array, first(seen).array)
+
+
+def test_nothing_is_left_of_what_was_switched_off(pool: LocalPool) -> None:
+    item = RULES["pm_remove_bufferize:INDEX(STAGE(src))"]
+    nothing = Build("full", frozenset(ABOUT.passes), observe=True)
+    builds = (nothing, Build("off", observe=True), Build("full", observe=True))
+    first_time, off, again = run(pool, item, *builds)
+    assert first_time.observations.passes == off.observations.passes == ()
+    assert len(again.observations.passes) > 10
+
+
+def test_every_feed_is_run_on_its_own(pool: LocalPool) -> None:
+    item = case([node("Reshape", "x s", "y")], {"x": X, "s": tensor(np.array([2, 6]))}, "float32")
+    feeds = tuple((X, tensor(np.array(shape))) for shape in ([2, 6], [12, 1], [3, 4]))
+    for outcome in run(pool, Case(item.program, feeds), OFF, FULL):
+        assert isinstance(outcome, Values), outcome
+        shapes = [result[0].shape for result in outcome.results if result[0] is not None]
+        assert shapes == [(2, 6), (12, 1), (3, 4)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "int8", "uint16", "float16"])
+def test_numbers_are_computed_in_their_own_type(dtype: str, pool: LocalPool) -> None:
+    with np.errstate(over="ignore"):
+        value = tensor(np.array([1, 2**7 - 1, 0, 3]), dtype)
+        if dtype in ("int64", "uint64"):
+            value = Tensor(dtype, value.array + value.array.dtype.type(2**40))
+        if dtype == "float64":
+            value = Tensor(dtype, value.array + 2.0**-40)
+        wanted = value.array * value.array + value.array
+    item = case([node("Mul", "x x", "p"), node("Add", "p x", "y")], {"x": value}, dtype)
+    for outcome in run(pool, item, OFF, FULL):
+        found = first(outcome)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.array, wanted, rtol=0 if dtype != "float64" else 2e-16)
+
+
+def test_brain_floats_are_copied_as_they_are(pool: LocalPool) -> None:
+    value = tensor(np.array([1.5, -2.0, 0.0, 96.0]), "bfloat16")
+    for outcome in run(pool, case([node("Identity", "x", "y")], {"x": value}, "bfloat16"), OFF, FULL):
+        assert first(outcome).same(value)
+
+
+@pytest.mark.parametrize("target", ["tinygrad{device=python}", "tinygrad{reference=python}"])
+def test_other_devices_give_the_same(target: str) -> None:
+    item = RULES["hand_coded_optimizations"]
+    with open_pool(target) as other:
+        off, full = run(other, item, OFF, FULL, target=target)
+    wanted = X.array @ item.feeds[0][1].array
+    assert np.array_equal(first(off).array, wanted)
+    assert np.array_equal(first(full).array, wanted)
+
+
+def test_without_clang_one_is_told_what_to_do(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="install clang"),
+        LocalPool("tinygrad", environment={"PATH": str(tmp_path)}) as opened,
+    ):
+        opened.pids()
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(UsageError, match="no device 'gpu'"), LocalPool("tinygrad{device=gpu}") as opened:
+        opened.pids()
+
+
+COMPLEX = tensor(np.array([1 + 2j], np.complex64))
+IMAGE = floats(1, 1, 4, 4)
+REFUSED: dict[str, tuple[Case, str]] = {
+    "no such operator": (
+        case([node("NoSuchOperator", "x", "y")], {"x": X}, "float32"),
+        "no such operator, or not in this version or domain",
+    ),
+    "a type": (
+        case([node("Identity", "x", "y")], {"x": COMPLEX}, "complex64"),
+        "the importer knows neither strings nor complex numbers nor types below 8 bits nor 8-bit floats",
+    ),
+    "a domain": (
+        case([Node("Relu", ("x",), ("y",), domain="my.own")], {"x": X}, "float32"),
+        "the importer does not know this operator domain",
+    ),
+    "an attribute": (
+        case([node("Relu", "x", "y", no_such_attribute=1)], {"x": X}, "float32"),
+        "the operator lacks this attribute",
+    ),
+    "a mode": (
+        case(
+            [
+                node(
+                    "Resize",
+                    "x roi scales",
+                    "y",
+                    mode="linear",
+                    coordinate_transformation_mode="tf_crop_and_resize",
+                )
+            ],
+            {"x": IMAGE},
+            "float32",
+            {
+                "roi": tensor(np.array([0, 0, 0, 0, 1, 1, 1, 1]), "float32"),
+                "scales": tensor(np.array([1, 1, 2, 2]), "float32"),
+            },
+        ),
+        "Resize lacks this mode",
+    ),
+    "antialias": (
+        case(
+            [node("Resize", "x roi scales", "y", mode="linear", antialias=1)],
+            {"x": IMAGE},
+            "float32",
+            {"roi": tensor(np.zeros(0), "float32"), "scales": tensor(np.array([1, 1, 2, 2]), "float32")},
+        ),
+        "the operator lacks this form",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_it_says_when_it_refuses_is_known(name: str, pool: LocalPool) -> None:
+    item, reason = REFUSED[name]
+    for outcome in run(pool, item, OFF, FULL):
+        assert isinstance(outcome, Unsupported | Rejected), outcome
+        texts = [f"{kind}: {outcome.message}" for kind in ("NotImplementedError", "ValueError", "TypeError")]
+        rules = known("tinygrad").rejections
+        assert reason in [rule.reason for rule in rules if any(rule.pattern.search(text) for text in texts)]
+
+
+def test_an_error_that_is_no_refusal_stays_an_error(pool: LocalPool) -> None:
+    (outcome,) = run(pool, case([node("MatMul", "x x", "y")], {"x": X}, "float32"), FULL)
+    assert isinstance(outcome, Raised)
+    assert outcome.kind == "RuntimeError"
+
+
+def script(item: Case, faulty: Build, *culprits: str, target: str = "tinygrad") -> str:
+    runs = Run(item, target, faulty), Run(item, target, OFF)
+    return write_script(item, Evidence("wrong", "exact", "what was seen", *runs), culprits=culprits)
+
+
+def execute(text: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    path = folder / "repro.py"
+    path.write_text(text, "utf-8")
+    return subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_script_shows_a_fault_and_who_is_to_blame(tmp_path: Path) -> None:
+    item = case(
+        [node("Mul", "x c", "y")], {"x": tensor(np.array([np.inf, 1, 2], np.float32))}, "float32", {"c": number(0)}
+    )
+    name = "symbolic_simple:MUL(x.0)"
+    shown = execute(script(item, Build("full", frozenset(set(ABOUT.passes) - {name})), name), tmp_path)
+    assert shown.returncode == 1, shown.stderr
+    assert f"without {name} the results are right" in shown.stdout
+
+
+def test_the_script_of_a_sound_program_shows_nothing(tmp_path: Path) -> None:
+    value = tensor(np.array([1.5, -2.0, 0.0, 96.0]), "bfloat16")
+    item = case([node("Identity", "x", "y")], {"x": value}, "bfloat16")
+    shown = execute(script(item, FULL, target="tinygrad{device=python}"), tmp_path)
+    assert shown.returncode == 0, shown.stderr + shown.stdout
+    assert "the bug does not show" in shown.stdout
+
+
+def test_the_script_of_what_every_build_shows_switches_nothing(tmp_path: Path) -> None:
+    item = case([node("Range", "a a d", "y")], {}, "int64", {"a": number(0, "int64"), "d": number(1, "int64")}, (0,))
+    evidence = Evidence("dtype", "declared", "int32 where ONNX infers int64", Run(item, "tinygrad", OFF), output="y")
+    text = write_script(item, evidence)
+    assert "def spell" not in text
+    shown = execute(text, tmp_path)
+    assert shown.returncode == 1, shown.stderr
+    assert "int32" in shown.stdout

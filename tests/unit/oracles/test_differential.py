@@ -85,6 +85,15 @@ def test_three_opinions_prove_nothing() -> None:
     assert judge([GOOD, BAD], [GOOD, BAD, values([7.0, 7.0, 7.0])]) == Inconclusive("no majority")
 
 
+def test_voters_are_not_on_trial() -> None:
+    assert judge([GOOD, BAD], [GOOD, GOOD, BAD]) != Holds()
+    oracle = Differential((A, B), (C,))
+    item = case()
+    runs = [Run(item, target, build) for build in (Build(), Build("off")) for target in (A, B)]
+    odd = [*runs, Run(item, C, Build("off")), Run(item, A, Build("off"))]
+    assert oracle.judge(odd, [GOOD, GOOD, GOOD, GOOD, BAD, GOOD]) == Holds("only voters disagree")
+
+
 def test_what_rounding_explains_is_no_disagreement() -> None:
     assert isinstance(judge([GOOD, NEAR], [GOOD, NEAR, GOOD], WIDE), Holds | Inconclusive)
     assert blamed(judge([GOOD, NEAR], [GOOD, NEAR, GOOD], TIGHT)) == (B, "full", A, "full")

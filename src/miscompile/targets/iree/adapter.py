@@ -43,7 +43,7 @@ class Iree:
         self._config: runtime.Config | None = None
 
     def build(self, program: Program, build: Build) -> "IreeSession":
-        """Import and compile `program`. Raises SpecError for a level, IreeCompileError, and what the importer raises."""
+        """Import and compile `program`. Raises SpecError, IreeCompileError, and whatever the importer raises."""
         if build.level not in ABOUT.levels:
             raise SpecError(f"IREE has no level '{build.level}'; it has: {', '.join(ABOUT.levels)}")
         bytecode = compile_text(import_text(program.payload), flags(build.level, build.disabled))

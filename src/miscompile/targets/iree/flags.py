@@ -47,7 +47,7 @@ def flags(level: str, off: Collection[str] = ()) -> tuple[str, ...]:
     data tiling. Unknown names in `off` are ignored.
     """
     if level == "off":
-        return BASE + ("--iree-opt-level=O0", *(f"--{name}={value}" for name, value in OFF.items()))
+        return (*BASE, "--iree-opt-level=O0", *(f"--{name}={value}" for name, value in OFF.items()))
     number = "O3" if level == "full" else level
     tiling = ("--iree-opt-data-tiling=true",) if level == "full" and "iree-opt-data-tiling" not in off else ()
     switched = tuple(f"--{name}={value}" for name, value in OFF.items() if name in off)

@@ -18,7 +18,7 @@ ABOUT = About(
     max_ir_version=10,
     passes=STAGES + RULES,
     options={
-        "device": "where kernels run: clang (C code, default), x86 (tinygrad's own assembler), python (its interpreter)",
+        "device": "where kernels run: clang (C code; default), x86 (tinygrad's assembler), python (its interpreter)",
         "reference": "where those of level off run; default: the same",
     },
     extra="tinygrad",

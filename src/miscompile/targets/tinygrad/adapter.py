@@ -8,6 +8,7 @@ caches, which are emptied before each build.
 import subprocess
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from miscompile.core.tensor import Tensor as Value
 from miscompile.core.tensor import numpy_name
 from miscompile.targets.tinygrad.about import ABOUT, DEVICES
 from miscompile.targets.tinygrad.environment import require_clang
+from miscompile.targets.tinygrad.names import widen
 from miscompile.targets.tinygrad.rules import Switch, rules
 from miscompile.targets.tinygrad.stages import Stages
 
@@ -36,6 +38,17 @@ _CACHES = (
     tinygrad.schedule.schedule_cache,
 )
 """What tinygrad remembers of schedules and kernels; emptied, or else its rewriting would not run."""
+
+_REWRITES = tuple(
+    getattr(import_module(module), name)
+    for module, name in (
+        ("tinygrad.uop.divandmod", "fold_divmod_general"),
+        ("tinygrad.schedule.indexing", "_apply_reshape"),
+        ("tinygrad.schedule.indexing", "apply_movement_op"),
+        ("tinygrad.codegen.late.coalesce", "_drop_valid_stmts"),
+    )
+)
+"""Functions that remember results of rewriting, which depend on the rules that are on."""
 
 _OBJECTS = 4096
 """Results of clang that are kept. The same C code gives the same machine code, and clang takes most of the time."""
@@ -71,7 +84,9 @@ class TinyGrad:
             raise SpecError(f"tinygrad has no level '{build.level}'; it has: {', '.join(ABOUT.levels)}")
         for cache in _CACHES:
             cache.clear()
-        off = frozenset(ABOUT.passes) if build.level == "off" else build.disabled
+        for function in _REWRITES:
+            function.cache_clear()
+        off = widen(frozenset(ABOUT.passes) if build.level == "off" else build.disabled)
         self._switch.set(off & self._switch.names, build.observe)
         self._stages.set(off, build.observe)
         context = {"DEV": self._devices[build.level], **self._stages.context(off)}
@@ -117,7 +132,7 @@ class TinyGradSession:
 
 
 def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, str], bytes]:
-    """Return tinygrad's call of clang with a memory, and with clang's own words where tinygrad tells the command only."""
+    """Return tinygrad's call of clang with a memory, and with clang's errors in the message of a failure."""
 
     @lru_cache(_OBJECTS)
     def remembered(compiler: Any, source: str) -> bytes:  # noqa: ANN401 - a compiler of tinygrad's

@@ -34,14 +34,14 @@ _PATTERNS = {
         PERMUTE(PERMUTE) PERMUTE STACK(INDEX(src.const)) INDEX(INDEX(buf.idx1_arg))
     """,
     "symbolic_simple": """
-        SHL_or_SHR(x.0) MUL(x.1) FLOORDIV(x.x) FLOORDIV(x.1) FLOORDIV(x.-1) XOR(XOR(x.y).y) FLOORMOD(FLOORMOD(_.y).y)
-        ADD AND(x.c) OR(x.c) CMPNE(x.False) Idempotent(x.x) CMPNE(CMPNE(x.1).1) WHERE(x.True.False)
-        WHERE(x.False.True) CMPNE(CAST(x).c) TRUNC(x) CMPLT(x.x) FLOORMOD(x.x) XOR(x.x) AND(x.0) SHR(AND(x.mask).k)
+        SHL_or_SHR(x.0) FLOORDIV(x.x) FLOORDIV(x.1) FLOORDIV(x.-1) XOR(XOR(x.y).y) FLOORMOD(FLOORMOD(_.y).y) ADD
+        AND(x.c) OR(x.c) CMPNE(x.False) Idempotent(x.x) CMPNE(CMPNE(x.1).1) WHERE(x.True.False) WHERE(x.False.True)
+        CMPNE(CAST(x).c) TRUNC(x) CMPLT(x.x) FLOORMOD(x.x) XOR(x.x) AND(x.0) SHR(AND(x.mask).k)
         FLOORDIV(AND(x.mask).c) CMPNE(x.x) Ternary(CONST_or_STACK.CONST_or_STACK.CONST_or_STACK) MUL(x.y) ADD(x.y)
         MAX(x.y) MUL(0.RECIPROCAL(0)) MUL(MUL(x.0).RECIPROCAL(0)) MUL(x.RECIPROCAL(x)) MUL(MUL(x.x2).RECIPROCAL(x2))
         MUL(x.0) BITCAST_or_CAST BITCAST(c) CAST(CAST(x)) BITCAST(BITCAST(x)) CAST(x) POW(x.c) POW(c.x)
-        CAST(OR(SHL(_.32).CAST(y))) SHR(OR(SHL(CAST(x).32).CAST(_)).32) WHERE(_.val.val) WHERE(gate.c0.c1)
-        WHERE(a.WHERE(b.c.d).d) WHERE(a.c.WHERE(b.c.d))
+        CAST(OR(SHL(_.32).CAST(y))) SHR(OR(SHL(CAST(x).32).CAST(_)).32) WHERE(_.val.val) WHERE(a.WHERE(b.c.d).d)
+        WHERE(a.c.WHERE(b.c.d))
     """,
     "commutative": """
         Commutative
@@ -54,11 +54,11 @@ _PATTERNS = {
         ADD(ADD(y.x).MUL(x.c)) ADD(ADD(y.MUL(x.c)).x) ADD(x.x) ADD(ADD(y.x).x)
         MUL(MUL(x.RECIPROCAL(x2)).RECIPROCAL(x3)) MUL(-1.ADD(x.c)) MUL(y.ADD(x.c)) WHERE(CMPNE(cond.1).t.f)
         WHERE(cond.t.f) Binary(WHERE(c.t.f).WHERE(c.tt.ff)) ADD(ADD(y.WHERE(c.t.f)).WHERE(c.tt.ff))
-        ADD(WHERE(c.t.0).WHERE(c.0.f)) 7ops RANGE(const) WHERE(CMPLT(a.b).b.c) WHERE(CMPLT(a.b).c.a) MAX(x.y)
-        ADD(ADD(x.c1).c2) MAX(MAX(x.c1).c2) OR(OR(x.c1).c2) AND(AND(x.c1).c2) FLOORDIV(FLOORDIV(x.c1).c2)
-        CMPLT(ADD(c0.x).c1) CMPLT(MUL(c0.x).c1) CMPLT(FLOORDIV(x.d).c) ADD(ADD(x.c1).y) MUL(MUL(x.c1).y) CMPLT(x.c)
-        CMPLT(MUL(x.-1).MUL(y.-1)) CMPNE(CMPLT(x.1).1) FLOORMOD(RANGE(end).end) FLOORDIV(RANGE(end).end) CAST(CAST(x))
-        CAST(CAST(x))#2 Binary(x.y) CAST(ADD(x.c))
+        ADD(WHERE(c.t.0).WHERE(c.0.f)) WHERE(CMPLT(a.b).b.c) WHERE(CMPLT(a.b).c.a) MAX(x.y) ADD(ADD(x.c1).c2)
+        MAX(MAX(x.c1).c2) OR(OR(x.c1).c2) AND(AND(x.c1).c2) FLOORDIV(FLOORDIV(x.c1).c2) CMPLT(ADD(c0.x).c1)
+        CMPLT(MUL(c0.x).c1) CMPLT(FLOORDIV(x.d).c) ADD(ADD(x.c1).y) MUL(MUL(x.c1).y) CMPLT(x.c)
+        CMPLT(MUL(x.-1).MUL(y.-1)) CMPNE(CMPLT(x.1).1) FLOORDIV(RANGE(end).end) CAST(CAST(x)) CAST(CAST(x))#2
+        Binary(x.y) CAST(ADD(x.c))
     """,
     "pm_move_where_on_load": """
         WHERE(cond.INDEX(buf.idx).0) WHERE(cond.0.INDEX(buf.idx))
@@ -106,3 +106,11 @@ _PATTERNS = {
 """Patterns by matcher (`rules.py`), parted by blanks."""
 
 RULES = tuple(f"{matcher}:{pattern}" for matcher, text in _PATTERNS.items() for pattern in text.split())
+
+NEEDS = {"div_and_mod_symbolic:FLOORDIV_or_FLOORMOD": ("symbolic_simple:MUL(x.0)",)}
+"""Rule -> rules that clear its way; without one of them it would divide by zero, so it goes with them."""
+
+
+def widen(off: frozenset[str]) -> frozenset[str]:
+    """Return `off` with the rules that cannot be on without it."""
+    return off | {rule for rule, needed in NEEDS.items() if not off.isdisjoint(needed)}

@@ -91,6 +91,7 @@ class Switch:
 
     def _table(self, matcher: PatternMatcher) -> dict[Any, list[Any]]:
         """The rules of `matcher` by operator, without those that are off; kept with the matcher."""
+        table: dict[Any, list[Any]]
         off, table = matcher.__dict__.get(_TABLE, (None, {}))
         if off is not self._off:
             table = {op: [entry for entry in entries if self._on(entry)] for op, entries in matcher.pdict.items()}

@@ -8,7 +8,7 @@ import textwrap
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.tinygrad.about import DEVICES
 from miscompile.targets.tinygrad.environment import FIXED
-from miscompile.targets.tinygrad.names import MATCHERS, RULES, STAGES
+from miscompile.targets.tinygrad.names import MATCHERS, NEEDS, RULES, STAGES
 
 
 def _wrapped(words: tuple[str, ...]) -> str:
@@ -19,7 +19,9 @@ def _wrapped(words: tuple[str, ...]) -> str:
 _RUN = '''\
 {% set devices = @DEVICES@ %}
 {% set device = options.get("device", "clang") %}
+{% set switched = reference is not none or faulty.disabled or culprits %}
 DEVICES = {"off": "{{ devices[options.get("reference", device)] }}", "full": "{{ devices[device] }}"}
+{% if switched %}
 {% if reference is not none and reference.level == "off" %}
 # Every rewrite rule and stage that tinygrad can do without: all of them are off at level "off".
 OPTIONAL = """
@@ -33,11 +35,20 @@ MATCHERS = """
 @MATCHERS@
 """.split()
 COALESCING = codegen.memory_coalescing
+# Rules that go with others, by which their way is cleared.
+NEEDS = @NEEDS@
+{% endif %}
 
 
 def run(level, off=()):
+{% if switched %}
     """Execute at `level` without the rules and stages `off`; return the outputs for each feed."""
+{% else %}
+    """Execute on the device of `level`; return the outputs for each feed."""
+{% endif %}
+{% if switched %}
     off = set(OPTIONAL if level == "off" else off)
+    off |= {rule for rule, needed in NEEDS.items() if off.intersection(needed)}
     PatternMatcher.rewrite = rewriter({identity for identity, name in rules().items() if name in off})
     codegen.memory_coalescing = (lambda sink, _: sink) if "memory_coalescing" in off else COALESCING
     for cache in (codegen.to_program_cache, realize.runtime_cache, schedule.schedule_cache):
@@ -45,6 +56,11 @@ def run(level, off=()):
     no_opts, no_planner = int("hand_coded_optimizations" in off), int("memory_plan_rewrite" in off)
     with Context(DEV=DEVICES[level], NOOPT=no_opts, NO_MEMORY_PLANNER=no_planner):
         return [outputs(feed) for feed in feeds]
+{% else %}
+    # Every build shows this, so that nothing has to be switched off.
+    with Context(DEV=DEVICES[level]):
+        return [outputs(feed) for feed in feeds]
+{% endif %}
 
 
 def outputs(feed):
@@ -73,6 +89,7 @@ def array_of(value):
         return (value.bitcast(dtypes.uint16).numpy().astype(np.uint32) << 16).view(np.float32)
 {% endif %}
     return value.numpy()
+{% if switched %}
 
 
 def rewriter(dropped):
@@ -118,16 +135,25 @@ def spell(pattern):
         return head
     operands = [pattern._in_src] if isinstance(pattern._in_src, UPat) else pattern._in_src
     return f"{head}({'.'.join(map(spell, operands))})"
+{% endif %}
 '''
 for _mark, _text in (
     ("@DEVICES@", repr(DEVICES)),
     ("@OPTIONAL@", _wrapped(STAGES + RULES)),
     ("@MATCHERS@", _wrapped(MATCHERS)),
+    ("@NEEDS@", repr(NEEDS)),
 ):
     _RUN = _RUN.replace(_mark, _text)
 
+_VARIABLES = ("DEV", "CACHELEVEL", "CCACHE", "NUM_CPU_THREADS", "PARALLEL")
+
 SCRIPT = ScriptLines(
-    setup=("import os", "", f"os.environ.update({', '.join(f'{name}={value!r}' for name, value in FIXED.items())})"),
+    setup=(
+        "import os",
+        "",
+        "os.environ.update(" + ", ".join(f'{name}="{FIXED[name]}"' for name in _VARIABLES) + ")",
+        "",
+    ),
     imports=(
         "from importlib import import_module, metadata",
         "from tinygrad import Device, Tensor, codegen, dtypes, schedule",

@@ -1,0 +1,105 @@
+"""Which phase of IREE's compilation brings a fault in.
+
+IREE compiles in phases, and can stop after one and go on later, with other flags. So a program is compiled up to a
+phase with the flags that show the fault, and from there with those that do not: the first phase after which the fault
+is in, or which fails itself, is to blame. Everything runs in IREE's own programs (`iree-compile`, `iree-run-module`):
+nothing here imports IREE, and a crash costs a process.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from miscompile.base.errors import UsageError
+from miscompile.core.tensor import Array
+
+PHASES = (
+    "input",
+    "abi",
+    "preprocessing",
+    "global-optimization",
+    "dispatch-creation",
+    "flow",
+    "stream",
+    "executable-sources",
+    "executable-configurations",
+    "executable-targets",
+    "hal",
+    "vm",
+)
+"""The phases in their order, as `--compile-to` and `--compile-from` call them."""
+
+_PROGRAMS = {"iree-compile": ("iree.compiler", "_mlir_libs"), "iree-run-module": ("iree", "_runtime_libs")}
+_SECONDS = 120.0
+_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The phase to blame and why: `fails` tells that the compiler itself fails in it, `detail` what it says."""
+
+    phase: str
+    fails: bool
+    detail: str = ""
+
+
+def bisect_phases(
+    text: bytes, faulty: Sequence[str], sound: Sequence[str], shows: Callable[[bytes], bool]
+) -> Blame | None:
+    """Return the first phase that must run with the flags `faulty` for the fault to show, None when none suffices.
+
+    `text` is an imported program (MLIR); `shows` tells of bytecode whether the fault is in it. Raises UsageError
+    when IREE's compiler is not installed.
+    """
+    for phase in PHASES:
+        half = _compile(text, (*faulty, "--iree-input-type=onnx", f"--compile-to={phase}"))
+        if half.returncode:
+            return Blame(phase, True, _say(half))
+        whole = _compile(half.stdout, (*sound, f"--compile-from={phase}")) if phase != PHASES[-1] else None
+        bytecode = _compile(text, (*faulty, "--iree-input-type=onnx")).stdout if whole is None else whole.stdout
+        if (whole is None or not whole.returncode) and shows(bytecode):
+            return Blame(phase, False)
+    return None
+
+
+def outputs_of(bytecode: bytes, inputs: Sequence[Array], outputs: int) -> list[Array] | None:
+    """Run compiled bytecode on `inputs` in a process; return its first `outputs` outputs, None when it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "module.vmfb").write_bytes(bytecode)
+        words = [str(_program("iree-run-module")), "--device=local-sync", f"--module={place / 'module.vmfb'}"]
+        for number, array in enumerate(inputs):
+            np.save(place / f"in{number}.npy", array)
+            words.append(f"--input=@{place / f'in{number}.npy'}")
+        words += ["--function=main", *(f"--output=@{place / f'out{number}.npy'}" for number in range(outputs))]
+        done = subprocess.run(words, capture_output=True, timeout=_SECONDS, check=False)
+        return None if done.returncode else [np.load(place / f"out{number}.npy") for number in range(outputs)]
+
+
+def _compile(text: bytes, options: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+    words = [str(_program("iree-compile")), "-", "-o", "-", *options]
+    return subprocess.run(words, input=text, capture_output=True, timeout=_SECONDS, check=False)
+
+
+def _program(name: str) -> Path:
+    package, folder = _PROGRAMS[name]
+    try:
+        spec = find_spec(package)
+    except ModuleNotFoundError:
+        spec = None
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(place) / folder / name
+        if path.exists():
+            return path
+    raise UsageError(f"IREE's {name} is not installed; run: pip install iree-base-compiler iree-base-runtime")
+
+
+def _say(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """First lines of the errors, or the signal."""
+    lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()]
+    return "\n".join(lines[:_LINES]) or f"exit status {done.returncode}"
