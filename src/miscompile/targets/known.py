@@ -20,7 +20,6 @@ from typing import Literal
 
 from miscompile.base.errors import SpecError
 
-
 _VERSION = re.compile(r"==[^:]*", re.ASCII)
 """The version in a signature of a release that was named: a bug is the same in all of them."""
 

@@ -1,5 +1,6 @@
 """XLA in the worker: a model becomes a function of jax.numpy, which is compiled as a whole, or run call by call."""
 
+import ctypes
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,20 +13,18 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
+from miscompile.base.dtypes import PLAIN
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.read import read
-from miscompile.lowering.program import lower
-from miscompile.lowering.table import load
-from miscompile.targets.xla.about import ABOUT
+from miscompile.lowering.program import UnloweredError
+from miscompile.targets.xla.about import ABOUT, LEVELS
 from miscompile.targets.xla.dumps import changed
+from miscompile.targets.xla.program import program as lowering
 
-_LEVELS = {"O0": 0, "O1": 1, "full": 3}
-"""Optimisation levels of code generation; 3 is XLA's default."""
-
-_CLEAR = 100
-"""Builds after which what JAX keeps of earlier ones is dropped."""
+_CLEAR = 30
+"""Builds after which what JAX keeps of earlier ones is dropped: some 20 MB for each program run call by call."""
 
 TYPES: dict[str, Any] = {
     "bfloat16": ml_dtypes.bfloat16,
@@ -36,10 +35,8 @@ TYPES: dict[str, Any] = {
 }
 """Types that numpy lacks and that lie in words of their own width."""
 
-NARROW: dict[str, Any] = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}
-"""Integers of less than a byte, each of which lies in a byte."""
-
-_NAMES = {np.dtype(kind): name for name, kind in (TYPES | NARROW).items()}
+_KNOWN = frozenset((*PLAIN, *TYPES))
+_NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
 
 Function = Callable[..., Sequence[jax.Array]]
 
@@ -58,6 +55,7 @@ class Xla:
         self._builds += 1
         if self._builds % _CLEAR == 0:
             jax.clear_caches()
+            ctypes.CDLL(None).malloc_trim(0)
         self._fired = ()
         function = self._function(program)
         if build.level == "off":
@@ -75,7 +73,10 @@ class Xla:
         return self._fired
 
     def _function(self, program: Program) -> Function:
-        lowered = lower(read(program.payload), load("miscompile.targets.xla.lowering"))
+        for port in (*program.inputs, *program.outputs):
+            if port.dtype not in _KNOWN:
+                raise UnloweredError(f"element type {port.dtype} has no lowering")
+        lowered = lowering(read(program.payload))
         space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
         space.update({name: jnp.asarray(_native(value)) for name, value in lowered.constants.items()})
         exec(compile(lowered.source, "<program>", "exec"), space)
@@ -84,12 +85,13 @@ class Xla:
 
     def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
         options: dict[str, Any] = {
-            "xla_backend_optimization_level": _LEVELS[build.level],
+            "xla_backend_optimization_level": LEVELS[build.level],
             "xla_disable_hlo_passes": ",".join(sorted(build.disabled)),  # in place of those that level `off` lacks
         }
         lowered = jax.jit(lambda *values: function(*values)).lower(*inputs)
         if not build.observe:
-            return lowered.compile(options)
+            plain: Function = lowered.compile(options)
+            return plain
         place = tempfile.mkdtemp(prefix="miscompile-xla-", dir=_MEMORY)
         try:
             compiled: Function = lowered.compile(options | {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"})
@@ -128,19 +130,14 @@ def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
     """Return what JAX must know of an input, None when a size is not known."""
     if port.shape is None or not all(isinstance(size, int) for size in port.shape):
         return None
-    kind = TYPES.get(port.dtype) or NARROW.get(port.dtype) or port.dtype
-    return jax.ShapeDtypeStruct(port.shape, kind)
+    return jax.ShapeDtypeStruct(port.shape, TYPES.get(port.dtype, port.dtype))
 
 
 def _native(tensor: Tensor) -> Array:
     """Return the elements as an array that JAX understands."""
-    if tensor.dtype in TYPES:
-        return tensor.array.view(TYPES[tensor.dtype])
-    return tensor.array.astype(NARROW[tensor.dtype]) if tensor.dtype in NARROW else tensor.array
+    return tensor.array.view(TYPES[tensor.dtype]) if tensor.dtype in TYPES else tensor.array
 
 
 def _wrap(array: Array) -> Tensor:
     name = _NAMES.get(array.dtype, array.dtype.name)
-    if name in TYPES:
-        return Tensor(name, array.view(f"uint{8 * array.itemsize}"))
-    return Tensor(name, array.astype("uint8" if name == "uint4" else "int8").view("uint8") if name in NARROW else array)
+    return Tensor(name, array.view(f"uint{8 * array.itemsize}") if name in TYPES else array)

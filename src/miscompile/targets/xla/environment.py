@@ -2,6 +2,8 @@
 
 from miscompile.targets.xla.about import PASSES
 
+PLATFORM = "cpu"
+
 FLAGS = (
     "--xla_backend_optimization_level=0",
     "--xla_cpu_multi_thread_eigen=false",
@@ -14,7 +16,7 @@ FLAGS = (
 def prepare() -> dict[str, str]:
     """Return the variables: the CPU alone, one thread, no optimisation unless a compilation asks for it."""
     return {
-        "JAX_PLATFORMS": "cpu",
+        "JAX_PLATFORMS": PLATFORM,
         "XLA_FLAGS": " ".join(FLAGS),
         "JAX_ENABLE_COMPILATION_CACHE": "false",
         "TF_CPP_MIN_LOG_LEVEL": "1",

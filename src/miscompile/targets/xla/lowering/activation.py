@@ -13,7 +13,7 @@ def relu(x: jax.Array) -> jax.Array:
 
 
 @lowers("LeakyRelu")
-def leaky_relu(x: jax.Array, *, alpha: float = 0.01) -> jax.Array:
+def leaky_relu(x: jax.Array, *, alpha: float = 0.009999999776482582) -> jax.Array:
     """Rectifier with the slope `alpha` below zero."""
     return jnp.where(x < 0, alpha * x, x)
 
@@ -43,7 +43,7 @@ def thresholded_relu(x: jax.Array, *, alpha: float = 1.0) -> jax.Array:
 
 
 @lowers("HardSigmoid")
-def hard_sigmoid(x: jax.Array, *, alpha: float = 0.2, beta: float = 0.5) -> jax.Array:
+def hard_sigmoid(x: jax.Array, *, alpha: float = 0.20000000298023224, beta: float = 0.5) -> jax.Array:
     """Line between zero and one."""
     return jnp.clip(alpha * x + beta, 0, 1)
 

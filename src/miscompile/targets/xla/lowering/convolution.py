@@ -16,7 +16,7 @@ def padding_of(
 ) -> Padding:
     """Return the padding before and after each axis; `reach` are the sizes of the dilated window."""
     if auto.startswith("SAME"):
-        return lax.padtype_to_pads(sizes, reach, strides, "SAME" if auto == "SAME_UPPER" else auto)
+        return list(lax.padtype_to_pads(sizes, reach, strides, "SAME" if auto == "SAME_UPPER" else auto))
     rank = len(sizes)
     return [(0, 0)] * rank if pads is None or auto == "VALID" else list(zip(pads[:rank], pads[rank:], strict=True))
 

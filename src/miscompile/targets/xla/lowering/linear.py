@@ -20,8 +20,8 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
+    transA: int = 0,  # noqa: N803 - ONNX's name
+    transB: int = 0,  # noqa: N803
 ) -> jax.Array:
     """Product of two matrices plus a third, each with a factor."""
     y = (a.T if transA else a) @ (b.T if transB else b)

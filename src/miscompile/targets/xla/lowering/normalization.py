@@ -21,8 +21,8 @@ def batch_normalization(
     mean: jax.Array,
     var: jax.Array,
     *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
+    epsilon: float = 9.999999747378752e-06,
+    momentum: float = 0.8999999761581421,
     training_mode: int = 0,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
@@ -42,7 +42,9 @@ def batch_normalization(
 
 
 @lowers("InstanceNormalization")
-def instance_normalization(x: jax.Array, scale: jax.Array, bias: jax.Array, *, epsilon: float = 1e-5) -> jax.Array:
+def instance_normalization(
+    x: jax.Array, scale: jax.Array, bias: jax.Array, *, epsilon: float = 9.999999747378752e-06
+) -> jax.Array:
     """Normalisation of each channel of each image."""
     axes = tuple(range(2, x.ndim))
     y = (x - jnp.mean(x, axes, keepdims=True)) * lax.rsqrt(jnp.var(x, axes, keepdims=True) + epsilon)
@@ -62,12 +64,12 @@ def group_normalization(
     scale: jax.Array,
     bias: jax.Array,
     *,
-    epsilon: float = 1e-5,
+    epsilon: float = 9.999999747378752e-06,
     num_groups: int,
     stash_type: str = "float32",
 ) -> jax.Array:
     """Normalisation of groups of channels; scale and bias are given by channel, in old versions by group."""
-    groups = x.reshape(x.shape[0], num_groups, -1).astype(jnp.promote_types(x.dtype, stash_type))
+    groups = x.reshape(x.shape[0], num_groups, -1).astype(stash_type)
     y = standardized(groups, (2,), epsilon)[0].astype(x.dtype).reshape(x.shape)
     scale, bias = (by_channel(jnp.repeat(value, x.shape[1] // value.size), x.ndim) for value in (scale, bias))
     return y * scale + bias
@@ -80,7 +82,7 @@ def layer_normalization(
     bias: jax.Array | None = None,
     *,
     axis: int = -1,
-    epsilon: float = 1e-5,
+    epsilon: float = 9.999999747378752e-06,
     stash_type: str = "float32",
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
@@ -94,7 +96,12 @@ def layer_normalization(
 
 @lowers("RMSNormalization")
 def rms_normalization(
-    x: jax.Array, scale: jax.Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: str = "float32"
+    x: jax.Array,
+    scale: jax.Array,
+    *,
+    axis: int = -1,
+    epsilon: float = 9.999999747378752e-06,
+    stash_type: str = "float32",
 ) -> jax.Array:
     """Division by the root of the mean square along the last axes from `axis` on."""
     wide = x.astype(jnp.promote_types(x.dtype, stash_type))
@@ -104,7 +111,7 @@ def rms_normalization(
 
 @lowers("LRN")
 def local_response_normalization(
-    x: jax.Array, *, alpha: float = 0.0001, beta: float = 0.75, bias: float = 1.0, size: int
+    x: jax.Array, *, alpha: float = 9.999999747378752e-05, beta: float = 0.75, bias: float = 1.0, size: int
 ) -> jax.Array:
     """Division by a power of the sum of squares over neighbouring channels."""
     window = [size if axis == 1 else 1 for axis in range(x.ndim)]

@@ -33,7 +33,7 @@ def quantize_linear(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: str | int = 0,
+    output_dtype: str = "",
     precision: int = 0,
     saturate: int = 1,
 ) -> jax.Array:
@@ -58,7 +58,7 @@ def dequantize_linear(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: str | int = 0,
+    output_dtype: str = "",
 ) -> jax.Array:
     """Difference from the zero point, times the scale."""
     if "float" in str(x.dtype):

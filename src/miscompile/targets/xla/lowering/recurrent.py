@@ -16,10 +16,12 @@ ACTIVATIONS = {
     "Tanh": lambda x, a, b: jnp.tanh(x),
     "Sigmoid": lambda x, a, b: jax.nn.sigmoid(x),
     "Affine": lambda x, a, b: (1.0 if a is None else a) * x + (0.0 if b is None else b),
-    "LeakyRelu": lambda x, a, b: jnp.where(x < 0, (0.01 if a is None else a) * x, x),
+    "LeakyRelu": lambda x, a, b: jnp.where(x < 0, (0.009999999776482582 if a is None else a) * x, x),
     "ThresholdedRelu": lambda x, a, b: jnp.where(x > (1.0 if a is None else a), x, 0),
     "ScaledTanh": lambda x, a, b: (1.0 if a is None else a) * jnp.tanh((1.0 if b is None else b) * x),
-    "HardSigmoid": lambda x, a, b: jnp.clip((0.2 if a is None else a) * x + (0.5 if b is None else b), 0, 1),
+    "HardSigmoid": lambda x, a, b: jnp.clip(
+        (0.20000000298023224 if a is None else a) * x + (0.5 if b is None else b), 0, 1
+    ),
     "Elu": lambda x, a, b: jax.nn.elu(x, 1.0 if a is None else a),
     "Softsign": lambda x, a, b: jax.nn.soft_sign(x),
     "Softplus": lambda x, a, b: jax.nn.softplus(x),
@@ -58,7 +60,8 @@ def unroll(
         kept = tuple(jnp.where(inside, after, before) for after, before in zip(new, state, strict=True))
         return kept, jnp.where(inside, new[0], 0)
 
-    return lax.scan(step, state, (jnp.arange(x.shape[0]), x), reverse=reverse)
+    last, every = lax.scan(step, state, (jnp.arange(x.shape[0]), x), reverse=reverse)
+    return last, every
 
 
 def layer(

@@ -44,14 +44,14 @@ def reduce_prod(
 
 def lowest(dtype: np.dtype) -> float | int | bool:
     """Return the number that is not above any of the type."""
-    if dtype == bool:
+    if jnp.issubdtype(dtype, jnp.bool_):
         return False
     return -jnp.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).min)
 
 
 def highest(dtype: np.dtype) -> float | int | bool:
     """Return the number that is not below any of the type."""
-    if dtype == bool:
+    if jnp.issubdtype(dtype, jnp.bool_):
         return True
     return jnp.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).max)
 

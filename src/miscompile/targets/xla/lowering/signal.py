@@ -53,12 +53,13 @@ def stft(
 ) -> jax.Array:
     """Fourier transform of each frame of a signal."""
     step = step[0] if isinstance(step, tuple) else step
-    length = length[0] if isinstance(length, tuple) else length
-    length = window.shape[0] if length is None else length
-    starts = np.arange(0, x.shape[1] - length + 1, step)
-    frames = complex_of(x)[:, starts[:, None] + np.arange(length)]
+    if length is None:
+        length = x.shape[1] if window is None else window.shape[0]
+    size = length[0] if isinstance(length, tuple) else length
+    starts = np.arange(0, x.shape[1] - size + 1, step)
+    frames = complex_of(x)[:, starts[:, None] + np.arange(size)]
     y = jnp.fft.fft(frames if window is None else frames * window.astype(frames.real.dtype))
-    return parts_of(y[..., : length // 2 + 1] if onesided else y, x.dtype)
+    return parts_of(y[..., : size // 2 + 1] if onesided else y, x.dtype)
 
 
 @lowers("HannWindow", "HammingWindow", "BlackmanWindow", static=(0,))

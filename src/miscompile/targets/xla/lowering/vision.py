@@ -39,8 +39,15 @@ def taps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the old elements that make up each new one, and their weights; `shrink` < 1 widens the filter."""
     if mode == "nearest":
-        rounding = {"floor": np.floor, "ceil": np.ceil, "round_prefer_ceil": lambda x: np.floor(x + 0.5)}
-        index = rounding.get(nearest, lambda x: np.ceil(x - 0.5))(places)[:, None]
+        match nearest:
+            case "floor":
+                index = np.floor(places)[:, None]
+            case "ceil":
+                index = np.ceil(places)[:, None]
+            case "round_prefer_ceil":
+                index = np.floor(places + 0.5)[:, None]
+            case _:
+                index = np.ceil(places - 0.5)[:, None]
         weights = np.ones(index.shape)
     else:
         reach = int(np.ceil((2 if mode == "cubic" else 1) / shrink))
@@ -54,13 +61,17 @@ def taps(
     return np.clip(index, 0, size - 1).astype(int), weights
 
 
-def target_sizes(sizes: tuple[int, ...], old: list[int], policy: str) -> tuple[tuple[int, ...], list[float]]:
+def target_sizes(
+    old: list[int], scales: tuple[float, ...] | None, sizes: tuple[int, ...] | None, policy: str
+) -> tuple[list[int], list[float]]:
     """Return the new sizes and their scales, which `policy` may make all the same."""
-    scales = [new / size for new, size in zip(sizes, old, strict=True)]
-    if policy != "stretch":
-        scale = min(scales) if policy == "not_larger" else max(scales)
-        return tuple(int(scale * size + 0.5) for size in old), [scale] * len(old)
-    return sizes, scales
+    if not sizes:
+        return [int(np.floor(size * scale)) for size, scale in zip(old, scales or (), strict=True)], list(scales or ())
+    ratios = [new / size for new, size in zip(sizes, old, strict=True)]
+    if policy == "stretch":
+        return list(sizes), ratios
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    return [int(scale * size + 0.5) for size in old], [scale] * len(old)
 
 
 @lowers("Resize", static=(1, 2, 3))
@@ -81,19 +92,15 @@ def resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> jax.Array:
     """Interpolation, one axis after the other."""
-    axes = [axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)]
-    old = [x.shape[axis] for axis in axes]
-    if sizes:
-        news, scales = target_sizes(sizes, old, keep_aspect_ratio_policy)
-    else:
-        news = [int(np.floor(size * scale)) for size, scale in zip(old, scales, strict=True)]
+    chosen = [axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)]
+    news, factors = target_sizes([x.shape[axis] for axis in chosen], scales, sizes, keep_aspect_ratio_policy)
     cropped = coordinate_transformation_mode == "tf_crop_and_resize"
     y = x.astype(jnp.promote_types(x.dtype, jnp.float32)) if mode != "nearest" else x
-    for number, (axis, new, scale) in enumerate(zip(axes, news, scales, strict=True)):
+    for number, (axis, new, scale) in enumerate(zip(chosen, news, factors, strict=True)):
         size = x.shape[axis]
         if new == size and scale == 1 and not cropped:
             continue
-        part = (roi[number], roi[number + len(axes)]) if cropped else (0.0, 1.0)
+        part = (roi[number], roi[number + len(chosen)]) if cropped and roi else (0.0, 1.0)
         places = source_places(size, new, scale, coordinate_transformation_mode, part)
         shrink = min(scale, 1.0) if antialias else 1.0
         index, weights = taps(places, size, mode, nearest_mode, cubic_coeff_a, exclude_outside, shrink)
