@@ -40,6 +40,10 @@ _APPROXIMATED = frozenset({
 """Functions that libraries approximate to an absolute error: near zero their results have no correct digits."""
 
 
+_LOOSE = {"DFT": 16, "STFT": 16}
+"""Operators whose common algorithms lose more than a few places: Fourier transforms with rounded twiddle factors."""
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """A noise input: its elements lie at `centre` plus or minus `step`; at `centre` it changes nothing."""
@@ -107,7 +111,7 @@ class _Weaver:
     def _node(self, node: Node) -> list[Node]:
         before: list[Node] = []
         inputs = [
-            name if (node.op, place) in _STRUCTURAL else self._use(name, before)
+            name if (node.op, place) in _STRUCTURAL else self._use(name, before, _LOOSE.get(node.op, 1))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
@@ -151,14 +155,14 @@ class _Weaver:
     def _step(self, dtype: str) -> float:
         return ULPS * DTYPES[self._narrowed.get(dtype, dtype)].eps
 
-    def _use(self, name: str, before: list[Node]) -> str:
+    def _use(self, name: str, before: list[Node], times: int = 1) -> str:
         kind = self._types.get(name)
         if not isinstance(kind, TensorType) or not is_float(kind.dtype):
             return name
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
         port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
-        self.noises.append(Noise(port, 1.0, self._step(kind.dtype)))
+        self.noises.append(Noise(port, 1.0, times * self._step(kind.dtype)))
         result = f"miscompile_noised_{self._fresh}"
         before += _product(name, port, result, kind.dtype)
         return result

@@ -25,7 +25,7 @@ def elu(x: jax.Array, *, alpha: float = 1.0) -> jax.Array:
 
 
 @lowers("Selu")
-def selu(x: jax.Array, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> jax.Array:
+def selu(x: jax.Array, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> jax.Array:
     """Scaled exponential linear unit."""
     return gamma * jax.nn.elu(x, alpha)
 
@@ -51,7 +51,7 @@ def hard_sigmoid(x: jax.Array, *, alpha: float = 0.20000000298023224, beta: floa
 @lowers("HardSwish")
 def hard_swish(x: jax.Array) -> jax.Array:
     """Product of x and its hard sigmoid."""
-    return x * jnp.clip(x / 6 + 0.5, 0, 1)
+    return x * jnp.clip(0.1666666716337204 * x + 0.5, 0, 1)
 
 
 @lowers("Sigmoid")
