@@ -92,9 +92,11 @@ class _Triage:
     def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:
         """The plainest pair of builds first: as shipped, as found, with nothing on but the culprits."""
         plain = replace(found, reference=Build("off"), faulty=Build("full"))
+        off = expand(guilty, self.about.twins)
+        if self.about.forced:
+            return [plain.healed_without(off) if guilty else plain]
         if not guilty:
             return [plain, found]
-        off = expand(guilty, self.about.twins)
         pairs = [pair.healed_without(off) for pair in (plain, found)]
         return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
 

@@ -57,7 +57,8 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         return differential(plan, disabled)
     about = parse_target(plan.target).about
     off = disabled.get(plan.target, frozenset())
-    return Optimisation(plan.target, about.passes, rule=plan.compare, disabled=off, narrowed=about.narrowed)
+    passes = () if about.forced else about.passes
+    return Optimisation(plan.target, passes, rule=plan.compare, disabled=off, narrowed=about.narrowed)
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:

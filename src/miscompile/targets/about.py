@@ -72,6 +72,9 @@ class About:
     prepare: str = ""
     narrowed: Mapping[str, str] = field(default_factory=dict)
     switches: str = ""
+    forced: bool = False
+    """The switches are not the compiler's own: what only goes wrong with passes off may be the switching's fault, so
+    random subsets are not tried, and a finding must show in the build as shipped."""
     recycle: int | None = None
     """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
 

@@ -1,13 +1,15 @@
 """Bisection over passes: the minimal set that must be on for a violation to show."""
 
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
+from miscompile.core.run import Run
 from miscompile.core.verdict import Violated
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.examine import Remembering, examine_fully
@@ -24,14 +26,13 @@ def culprits(
     passes: Iterable[str],
     twins: Twins,
     rng: random.Random,
-    fired: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the smallest set of passes that suffices for the violation, all others being off; sorted by name.
 
     The violation must keep its kind, stage and message. The set is 1-minimal: without any one member the
     violation is gone. Twins are switched together and a group is called by its first member, so that the name
     does not depend on which twin happened to fire; `expand` gives all members back. Passes that the faulty build
-    has off anyway stay off. `fired` names passes seen to change this program; they are tried first.
+    has off anyway stay off. Passes that are seen to change this program are tried first.
 
     Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show.
     """
@@ -39,10 +40,17 @@ def culprits(
     groups = search.groups
     if not groups or not search.start() or search.shows(()):
         return ()
-    lively = [group for group in groups if not set(expand((group,), twins)).isdisjoint(fired)]
+    fired = _fired(case, pair, runner)
+    lively = [group for group in groups if not expand((group,), twins).isdisjoint(fired)]
     if lively and len(lively) < len(groups) and search.shows(lively):
         groups = lively
     return tuple(sorted(minimise(groups, search.shows)))
+
+
+def _fired(case: Case, pair: BuildPair, runner: Runner) -> frozenset[str]:
+    """Ask which passes change the program in the faulty build; a build that dies says nothing."""
+    run = Run(case, pair.target, replace(pair.faulty, observe=True), "bisect")
+    return frozenset(runner.run([run])[0].observations.passes)
 
 
 def expand(names: Iterable[str], twins: Twins) -> frozenset[str]:

@@ -154,7 +154,7 @@ def _spell_program(lower: Callable[[Model], Lowered], model: Model) -> str:
         assign(name, call("tensor", spell_array(value), quoted(value.dtype)))
         for name, value in lowered.constants.items()
     ]
-    return "\n\n".join(["\n".join(constants), "", lowered.source.strip("\n"), ""]).strip("\n") + "\n"
+    return "\n\n\n".join(part for part in ("\n".join(constants), lowered.source.strip("\n")) if part) + "\n"
 
 
 def _guilt(faulty: Build, guilty: Sequence[str]) -> dict[str, Any]:

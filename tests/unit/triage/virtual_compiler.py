@@ -51,10 +51,14 @@ Bug = Callable[[Model, Build], Wrong | Missing | Crashed | Raised | None]
 
 @dataclass
 class VirtualCompiler:
-    """A Runner. `bugs` are asked in order; the first that strikes decides. Counts what it runs."""
+    """A Runner. `bugs` are asked in order; the first that strikes decides. Counts what it runs.
+
+    `fired` are the passes that it reports when it is observed.
+    """
 
     bugs: Sequence[Bug]
     runs: list[Run] = field(default_factory=list)
+    fired: tuple[str, ...] = ()
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         self.runs += runs
@@ -72,7 +76,7 @@ class VirtualCompiler:
             except ZeroDivisionError:
                 return Crashed("run", 8)
             results.append((None, *row[1:]) if isinstance(struck, Missing) else row)
-        return Values(tuple(results))
+        return Values(tuple(results), Observations(passes=self.fired if run.build.observe else ()))
 
 
 def interpret(model: Model, program: Program, feed: Feed, wrong: Wrong | None) -> tuple[Tensor | None, ...]:

@@ -66,6 +66,7 @@ ABOUT = About(
     max_opset=24,
     max_ir_version=13,
     passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),
+    forced=True,
     extra="inductor",
     recycle=5_000,  # each build leaks some 0.1 MB
     switches="FX passes and patterns are observed and switched by hooks, the scheduler and code generator by settings",

@@ -272,6 +272,7 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     passes=PASSES,
+    forced=True,
     extra="openvino",
     prepare="miscompile.targets.openvino.observer:prepare",
     narrowed={

@@ -21,6 +21,7 @@ ABOUT = About(
         "device": "where kernels run: clang (C code; default), x86 (tinygrad's assembler), python (its interpreter)",
         "reference": "where those of level off run; default: the same",
     },
+    forced=True,
     extra="tinygrad",
     prepare="miscompile.targets.tinygrad.environment:variables",
     switches="rewrite rules are observed and dropped one by one, as matcher:pattern; three stages by their functions",
