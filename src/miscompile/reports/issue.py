@@ -8,7 +8,7 @@ Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -147,10 +147,19 @@ def _builds(facts: Mapping[str, Any]) -> list[str]:
         if build:
             off = f", passes off: {', '.join(build['disabled'])}" if build["disabled"] else ""
             plural = "" if build["threads"] == 1 else "s"
+            other = f"`{facts['against']}`, " if role == "reference" and facts.get("against") else ""
             lines.append(
-                f"{title}: level `{build['level']}`, {build['threads']} thread{plural}, {build['device']}{off}"
+                f"{title}: {other}level `{build['level']}`, {build['threads']} thread{plural}, {build['device']}{off}"
             )
-    return lines
+    return [*lines, *_votes(facts.get("details", {}).get("votes", {}))]
+
+
+def _votes(votes: Mapping[str, int]) -> list[str]:
+    """Return a line that says who agreed with whom, when several compilers were asked."""
+    camps: dict[int, list[str]] = {}
+    for voter, camp in votes.items():
+        camps.setdefault(camp, []).append(f"`{voter}`")
+    return [f"Agreed with each other: {' | '.join(', '.join(camp) for camp in camps.values())}"] if votes else []
 
 
 def _size(facts: Mapping[str, Any]) -> str:
@@ -164,6 +173,19 @@ def _size(facts: Mapping[str, Any]) -> str:
 def _culprit(stored: Stored) -> str:
     culprits = stored.finding.property.signature.culprits
     how = stored.finding.facts.get("attribution", "")
+    return _blame(stored, culprits, how) + _history(stored.finding.facts.get("releases"))
+
+
+def _history(releases: Mapping[str, Any] | None) -> str:
+    """Say which release brought the bug, if that was looked for."""
+    if not releases:
+        return ""
+    name, good = releases["distribution"], releases["last_good"]
+    before = f"{name} {good} does not show it" if good else "no older release could be asked"
+    return f"\n\nFirst release that shows it: {name} {releases['first_bad']}; {before}."
+
+
+def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:
     if not culprits and stored.status == "pending":
         return "Not examined yet."
     if not culprits:
