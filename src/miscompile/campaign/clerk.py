@@ -42,6 +42,7 @@ from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand, only
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.examine import Examination, examine, examine_fully
+from miscompile.triage.phase import phase_of
 from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
 from miscompile.triage.referee import accepts
 from miscompile.triage.script import write_script
@@ -126,6 +127,8 @@ class _Triage:
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
         bug = known(self.about.name).bug(str(signature))
+        if self.about.trace and python_of(self.target) is None:
+            facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         if bug is not None:
             facts["known"] = {"link": bug.link, "note": bug.note}
         alone = self._stands_alone(reduced.case, pair) if pair.against else True

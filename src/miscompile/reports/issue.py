@@ -173,7 +173,20 @@ def _size(facts: Mapping[str, Any]) -> str:
 def _culprit(stored: Stored) -> str:
     culprits = stored.finding.property.signature.culprits
     how = stored.finding.facts.get("attribution", "")
-    return _blame(stored, culprits, how) + _history(stored.finding.facts.get("releases"))
+    return (
+        _blame(stored, culprits, how)
+        + _phase(stored.finding.facts.get("phase"))
+        + _history(stored.finding.facts.get("releases"))
+    )
+
+
+def _phase(phase: Mapping[str, Any] | None) -> str:
+    """Say which phase of the compilation is to blame, where that could be told."""
+    if not phase:
+        return ""
+    what = "fails in" if phase["fails"] else "goes wrong in"
+    how = "compiled up to it with the flags of the faulty build, from there without"
+    return f"\n\nThe compilation {what} phase `{phase['phase']}`: {how}."
 
 
 def _history(releases: Mapping[str, Any] | None) -> str:

@@ -72,6 +72,9 @@ class About:
     prepare: str = ""
     narrowed: Mapping[str, str] = field(default_factory=dict)
     switches: str = ""
+    trace: str = ""
+    """A module that says, run as a child process, which phase of the compilation brings a fault in; for compilers
+    without switches for single passes. See `triage/phase.py` for what goes in and out."""
     forced: bool = False
     """The switches are not the compiler's own: what only goes wrong with passes off may be the switching's fault, so
     random subsets are not tried, and a finding must show in the build as shipped."""

@@ -15,6 +15,7 @@ ABOUT = About(
     max_ir_version=10,
     passes=SWITCHES,
     extra="iree",
+    trace="miscompile.targets.iree.trace",
     switches="IREE has no switch for a single pass: its optimisation flags are switched instead, by name, and what "
     "fires is not observed; levels and phases (phases.py) narrow a fault down further",
 )
