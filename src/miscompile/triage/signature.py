@@ -159,7 +159,9 @@ def _chain(model: Model) -> str:
 def _form(evidence: Evidence, model: Model) -> str:
     if evidence.rule == "declared":
         makers = [node.op for node in model.graph.nodes if evidence.output in node.outputs]
-        return _REDUCTION.sub("Reduce", makers[0]) if makers else form_of(model)
+        if not makers:
+            return "a constant" if evidence.output in model.graph.initializers else "an input"
+        return _REDUCTION.sub("Reduce", makers[0])
     return form_of(model)
 
 

@@ -1,0 +1,12 @@
+"""ONNX models as source text of JAX programs; used by the adapter and by the script writer, without JAX."""
+
+from miscompile.graph.model import Model
+from miscompile.lowering.program import Lowered, lower
+from miscompile.lowering.table import load
+
+LOWERINGS = "miscompile.targets.xla.lowering"
+
+
+def program(model: Model) -> Lowered:
+    """Return `model` as a function of jax.numpy arrays. Raises UnloweredError for what has no lowering."""
+    return lower(model, load(LOWERINGS))
