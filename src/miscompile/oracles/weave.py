@@ -95,7 +95,7 @@ class _Weaver:
 
     def __init__(self, types: Mapping[str, ValueType], narrowed: Mapping[str, str]) -> None:
         self.noises: list[Noise] = []
-        self._types, self._narrowed = types, narrowed
+        self._types, self._narrowed = dict(types), narrowed
         self._fresh = 0
 
     def graph(self, graph: Graph) -> Graph:
@@ -115,7 +115,12 @@ class _Weaver:
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
-            inputs[0] = self._jitter(inputs[0], node, before)
+            inputs[0] = self._jitter(inputs[0], node.inputs[0], node.inputs[1], before)
+        elif node.op == "DynamicQuantizeLinear" and not node.domain:
+            scale = f"miscompile_scale_{self._fresh}"
+            self._types[scale] = TensorType("float32", ())
+            before.append(Node(node.op, (inputs[0],), ("", scale, "")))
+            inputs[0] = self._jitter(inputs[0], node.inputs[0], scale, before)
         noised = replace(node, inputs=tuple(inputs))
         if node.op not in _APPROXIMATED or node.domain:
             return [*before, noised]
@@ -138,9 +143,9 @@ class _Weaver:
             after.append(Node("Add", (raw[place], port.name), (name,)))
         return [replace(node, outputs=tuple(raw)), *after]
 
-    def _jitter(self, noised: str, node: Node, before: list[Node]) -> str:
-        """Move what `node` quantises by up to three quarters of a step; only for one scale a tensor."""
-        data, scale = self._types.get(node.inputs[0]), self._types.get(node.inputs[1])
+    def _jitter(self, noised: str, name: str, step: str, before: list[Node]) -> str:
+        """Move `name`, which is quantised in steps of `step`, by up to three quarters of one; only for one step."""
+        data, scale = self._types.get(name), self._types.get(step)
         if not isinstance(data, TensorType) or not _is_static(data) or not isinstance(scale, TensorType):
             return noised
         if data.dtype != scale.dtype or data.dtype == "bfloat16" or scale.shape not in ((), (1,)):
@@ -149,7 +154,7 @@ class _Weaver:
         port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, data.shape)
         self.noises.append(Noise(port, 0.0, 0.75))
         part, result = f"miscompile_part_{self._fresh}", f"miscompile_jittered_{self._fresh}"
-        before += [Node("Mul", (port.name, node.inputs[1]), (part,)), Node("Add", (noised, part), (result,))]
+        before += [Node("Mul", (port.name, step), (part,)), Node("Add", (noised, part), (result,))]
         return result
 
     def _step(self, dtype: str) -> float:

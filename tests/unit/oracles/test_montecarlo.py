@@ -180,6 +180,15 @@ def test_an_approximated_function_may_vanish_before_a_ceil() -> None:
     assert weighed.ratio <= THRESHOLD
 
 
+def test_what_is_quantised_dynamically_may_fall_on_either_side_of_a_tie() -> None:
+    kind = TensorType("uint8", (3,))
+    item = build([node("DynamicQuantizeLinear", "x", "y s z")], {"x": full([-4.0, -2.0, -4.0])}, {"y": kind})
+    up, down = (Values(((full([0, number, 0], "uint8"),),)) for number in (128, 127))
+    weighed = judge_noise(up, down, evaluate(noisy(item, 0)))
+    assert weighed is not None
+    assert weighed.ratio <= THRESHOLD
+
+
 def test_an_input_that_is_an_output_stays_what_it_is() -> None:
     item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32, "x": F32})
     twin = noisy(item, 0)

@@ -43,7 +43,7 @@ def max_pool(
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """Largest element under a window, and its place in the whole of x."""
     _, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    least = jnp.array(lowest(x.dtype), x.dtype)
+    least = lowest(x.dtype)
     if outputs == 1:
         return lax.reduce_window(x, least, lax.max, padding=padding, **window)
     spatial = x.shape[:1:-1] if storage_order else x.shape[2:]

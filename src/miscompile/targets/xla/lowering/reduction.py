@@ -42,18 +42,18 @@ def reduce_prod(
     return jnp.prod(x, reduced(given, axes, noop_with_empty_axes), x.dtype, keepdims=bool(keepdims))
 
 
-def lowest(dtype: np.dtype) -> float | int | bool:
+def lowest(dtype: np.dtype) -> np.ndarray:
     """Return the number that is not above any of the type."""
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return False
-    return -jnp.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).min)
+    if jnp.issubdtype(dtype, jnp.integer):
+        return np.array(jnp.iinfo(dtype).min, dtype)
+    return np.array(False if jnp.issubdtype(dtype, jnp.bool_) else -jnp.inf, dtype)
 
 
-def highest(dtype: np.dtype) -> float | int | bool:
+def highest(dtype: np.dtype) -> np.ndarray:
     """Return the number that is not below any of the type."""
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return True
-    return jnp.inf if jnp.issubdtype(dtype, jnp.floating) else int(jnp.iinfo(dtype).max)
+    if jnp.issubdtype(dtype, jnp.integer):
+        return np.array(jnp.iinfo(dtype).max, dtype)
+    return np.array(True if jnp.issubdtype(dtype, jnp.bool_) else jnp.inf, dtype)
 
 
 @lowers("ReduceMax", static=(1,))
