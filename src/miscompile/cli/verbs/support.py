@@ -62,8 +62,10 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
     out: Path | None = given["out"]
     if out is not None:
         _writable(out)
-    tables = [_survey(ready(target, install=given["install"]), given, quiet=as_json) for target in targets]
-    for table in tables:
+    tables: list[SupportTable] = []
+    for target in [ready(target, install=given["install"]) for target in targets]:
+        table = _survey(target, given, quiet=as_json)
+        tables.append(table)
         if out is not None:
             (out / f"{table.target}.json").write_text(json.dumps(table.as_json(), indent=1), "utf-8")
         if not as_json:
