@@ -37,6 +37,9 @@ from miscompile.targets.registry import parse_target
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
 
+RARELY = (20_000, 20, 50)
+"""Thresholds of the garbage collector: a lane makes thousands of values a second that count themselves free."""
+
 _REPORT_EVERY = 0.25
 _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 
@@ -248,6 +251,7 @@ def main() -> int:
             detective = Detective(second, orders.plan.compare, orders.plan.seed)
             lane = Lane(orders, pool, detective, out)
             gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
+            gc.set_threshold(*RARELY)
             lane.run()
     except UsageError as error:
         out.write(json.dumps({"usage": str(error)}) + "\n")

@@ -58,7 +58,8 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
     about = parse_target(plan.target).about
     off = disabled.get(plan.target, frozenset())
     passes = () if about.forced else about.passes
-    return Optimisation(plan.target, passes, rule=plan.compare, disabled=off, narrowed=about.narrowed)
+    levels = tuple(level for level in about.levels if level not in ("off", "full"))
+    return Optimisation(plan.target, passes, levels, rule=plan.compare, disabled=off, narrowed=about.narrowed)
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:
@@ -88,4 +89,4 @@ def reprogram(model: Model, feed: Feed) -> Program:
 
 def _sized(port: Port, known: Operand | None) -> Port:
     """Fill in the sizes that follow from what is fed, which inference on the graph alone does not see."""
-    return port if known is None or known.dtype != port.dtype else replace(port, shape=known.shape)
+    return port if known is None or known.dtype != port.dtype else port._replace(shape=known.shape)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from miscompile.base.digest import digest_bytes
 from miscompile.core.tensor import Tensor
@@ -11,9 +11,8 @@ Dim = int | str | None
 """A size, the name of a symbolic size, or an unknown size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One input or output of a program.
+class Port(NamedTuple):
+    """One input or output of a program; a tuple, because a test makes dozens of them.
 
     `exact` says of an output that every correct implementation must give the same bits: the values that reach
     it are integers small enough, or only moved and compared.

@@ -106,7 +106,7 @@ def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
         lambda case: [programs.number(case.program), [[tensors.number(t) for t in feed] for feed in case.feeds]]
     )
     entries = [
-        (cases.number(r.case), r.target, b.level, sorted(b.disabled), b.threads, b.device, b.observe, r.purpose)
+        (cases.number(r.case), r.target, b.level, "\n".join(b.disabled), b.threads, b.device, b.observe, r.purpose)
         for r in runs
         for b in (r.build,)
     ]
@@ -128,10 +128,15 @@ def decode_batch(frame: Frame) -> tuple[int, tuple[Run, ...]]:
         for number, feeds in header["c"]
     ]
     runs = tuple(
-        Run(cases[case], target, Build(level, frozenset(disabled), threads, device, observe), purpose)
+        Run(cases[case], target, Build(level, _get_names(disabled), threads, device, observe), purpose)
         for case, target, level, disabled, threads, device, observe, purpose in header["r"]
     )
     return int(header["s"]), runs
+
+
+def _get_names(lines: str) -> frozenset[str]:
+    """Return the names of passes, one a line: a single text is quicker to write and read than dozens."""
+    return frozenset(lines.split("\n")) if lines else frozenset()
 
 
 def _put_program(program: Program, body: Body) -> Json:

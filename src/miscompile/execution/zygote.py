@@ -32,6 +32,8 @@ from miscompile.targets.known import Known, known
 from miscompile.targets.registry import load_attribute
 
 PACKET = 1 << 16
+RARELY = (20_000, 20, 50)
+"""Thresholds of the workers' garbage collector: what a run makes counts itself free, and is made again at once."""
 _FAILED = 70
 
 
@@ -157,6 +159,7 @@ def main(descriptor: int, parent: int) -> int:
         return 1
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*RARELY)
     ctypes.CDLL(None).fflush(None)  # else every child would print what is buffered here
     control.send(b'{"ready": true}')
     Zygote(control, adapter, expected, limits).serve()

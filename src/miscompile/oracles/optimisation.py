@@ -1,4 +1,4 @@
-"""The optimisation oracle: everything off against full, and against random subsets of passes off."""
+"""The optimisation oracle: everything off against full, and against random subsets of passes and lesser levels."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -11,30 +11,42 @@ from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 from miscompile.oracles.weave import NOT_NARROWED
 
+LEVEL_SHARE = 0.3
+"""Share of the lesser builds that are intermediate levels, where there are both."""
+
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """Holds the fully optimised build, and sometimes one with a random subset of passes off, against no optimisation.
+    """Holds the fully optimised build, and often a lesser one, against no optimisation.
 
-    `passes` are the names that can be switched off; `disabled` those that stay off (quarantined); `narrowed` says which
+    The lesser build has a random subset of `passes` off, or one of the intermediate `levels`: what one pass breaks
+    another may hide.
+
+    `disabled` those that stay off (quarantined); `narrowed` says which
     types the target computes in a narrower one by design. A crash, hang or
     error of either build is a violation as well, so this oracle includes the crash oracle.
     """
 
     target: str
     passes: tuple[str, ...] = ()
-    subset_chance: float = 0.25
+    levels: tuple[str, ...] = ()
+    lesser_chance: float = 0.75
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the reference run, the full run, and with probability `subset_chance` a run with passes off."""
+        """Return the reference run, the full run, and with probability `lesser_chance` that of a lesser build."""
         builds = [Build("off"), Build("full", self.disabled)]
-        if self.passes and rng.random() < self.subset_chance:
-            off = frozenset(name for name in self.passes if rng.random() < 0.5)
-            builds.append(Build("full", off | self.disabled))
+        if (self.passes or self.levels) and rng.random() < self.lesser_chance:
+            builds.append(self._lesser(rng))
         return tuple(Run(case, self.target, build) for build in builds)
+
+    def _lesser(self, rng: random.Random) -> Build:
+        if not self.passes or (self.levels and rng.random() < LEVEL_SHARE):
+            return Build(rng.choice(self.levels), self.disabled)
+        off = frozenset(name for name in self.passes if rng.random() < 0.5)
+        return Build("full", off | self.disabled)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge every optimised build against the reference; the first violation decides."""

@@ -274,7 +274,9 @@ def _off(names: Sequence[str]) -> str:
         return "OFF = []"
     if len(names) <= _FEW:
         return assign("OFF", array([quoted(name) for name in names]))
-    lines = textwrap.indent("\n".join(textwrap.wrap(" ".join(names), _TEXT_WIDTH - 4)), "    ")
+    # Names of passes may contain hyphens, and must not be broken there.
+    wrapped = textwrap.wrap(" ".join(names), _TEXT_WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.indent("\n".join(wrapped), "    ")
     return f'OFF = """\n{lines}\n""".split()'
 
 

@@ -68,7 +68,8 @@ PROGRAMS = st.builds(
     st.lists(PORTS, max_size=3).map(tuple),
 )
 FEEDS = st.lists(st.lists(tensors(), max_size=3).map(tuple), max_size=3).map(tuple)
-BUILDS = st.builds(Build, TEXT, st.frozensets(TEXT), st.integers(1, 8), TEXT, st.booleans())
+NAMES = st.frozensets(TEXT.filter(lambda text: text and "\n" not in text))
+BUILDS = st.builds(Build, TEXT, NAMES, st.integers(1, 8), TEXT, st.booleans())
 RUNS = st.builds(Run, st.builds(Case, PROGRAMS, FEEDS), TEXT, BUILDS, st.sampled_from(["fuzz", "judge", "reduce"]))
 SEEN = st.builds(Observations, SECONDS, SECONDS, st.integers(0, 2**50), st.lists(TEXT).map(tuple), TEXT, SECONDS)
 STAGE = st.sampled_from(STAGES)

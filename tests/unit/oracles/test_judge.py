@@ -136,7 +136,7 @@ def test_structure_goes_before_values_and_exact_outputs_before_inexact_ones() ->
     verdict = judge(values([1, 2, 3], [1, 2, 3]), values([1, 2, 9], None), item=item)
     assert said(verdict).startswith("missing")
     inexact, exact = item.program.outputs
-    ports = (inexact, replace(exact, exact=True))
+    ports = (inexact, exact._replace(exact=True))
     mixed = Case(replace(item.program, outputs=ports), item.feeds)
     verdict = judge(values([1, 2, 3], [1, 2, 3]), values([1, 2, 9], [1, 2, 9]), item=mixed)
     assert isinstance(verdict, Violated)

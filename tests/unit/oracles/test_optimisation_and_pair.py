@@ -20,14 +20,14 @@ WIDE = Values(((GOOD.results[0]), *([NEAR.results[0], GOOD.results[0]] * (ROUNDS
 
 
 def test_off_is_held_against_full() -> None:
-    runs = Optimisation("toy", PASSES, subset_chance=0.0).plan(case(), random.Random(0))
+    runs = Optimisation("toy", PASSES, lesser_chance=0.0).plan(case(), random.Random(0))
     assert [run.build for run in runs] == [OFF, FULL]
     assert {run.target for run in runs} == {"toy"}
     assert all(run.purpose == "fuzz" for run in runs)
 
 
 def test_subset_runs_come_as_often_as_asked_and_switch_off_about_half() -> None:
-    oracle = Optimisation("toy", PASSES, subset_chance=0.25)
+    oracle = Optimisation("toy", PASSES, lesser_chance=0.25)
     rng = random.Random(0)
     plans = [oracle.plan(case(), rng) for _ in range(2000)]
     subsets = [plan[2].build for plan in plans if len(plan) == 3]
@@ -39,12 +39,12 @@ def test_subset_runs_come_as_often_as_asked_and_switch_off_about_half() -> None:
 
 
 def test_without_passes_there_are_no_subsets() -> None:
-    oracle = Optimisation("toy", (), subset_chance=1.0)
+    oracle = Optimisation("toy", (), lesser_chance=1.0)
     assert len(oracle.plan(case(), random.Random(0))) == 2
 
 
 def test_quarantined_passes_stay_off_in_every_optimised_build() -> None:
-    oracle = Optimisation("toy", PASSES, subset_chance=1.0, disabled=frozenset("A"))
+    oracle = Optimisation("toy", PASSES, lesser_chance=1.0, disabled=frozenset("A"))
     for seed in range(20):
         off, full, subset = oracle.plan(case(), random.Random(seed))
         assert off.build == OFF
@@ -53,7 +53,7 @@ def test_quarantined_passes_stay_off_in_every_optimised_build() -> None:
 
 
 def test_a_plan_depends_on_the_stream_alone() -> None:
-    oracle = Optimisation("toy", PASSES, subset_chance=0.5)
+    oracle = Optimisation("toy", PASSES, lesser_chance=0.5)
     item = case()
     for seed in range(20):
         assert oracle.plan(item, random.Random(seed)) == oracle.plan(item, random.Random(seed))

@@ -27,7 +27,6 @@ PASSES = (
     "reshape-mover",
     "simplify-conditional",
     "simplify-sorts",
-    "simplify-while-loops",
     "small-while-loop-hoisting",
     "strip-memory-placement-annotations",
     "topk-rewriter",
@@ -37,7 +36,6 @@ PASSES = (
     "while-loop-constant-sinking",
     "while-loop-invariant-code-motion",
     "while-loop-trip-count-annotator",
-    "zero_sized_hlo_elimination",
 )
 
 LEVELS: dict[str, int | None] = {"off": None, "O0": 0, "O1": 1, "full": 3}

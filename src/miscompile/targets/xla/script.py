@@ -1,5 +1,7 @@
 """The lines that a reproducer for XLA consists of, beside what all scripts have in common."""
 
+import textwrap
+
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.xla.about import LEVELS
 from miscompile.targets.xla.environment import FLAGS, PLATFORM
@@ -47,7 +49,14 @@ def to_numpy(value):
     return np.asarray(value)
 '''
 
-_FLAGS = "".join(f'    "{flag} "\n' for flag in FLAGS)
+
+def _flags() -> str:
+    """Return the flags as string literals on lines of their own, the long list of passes on several."""
+    head, *names = FLAGS[-1].replace("=", "= ", 1).replace(",", ", ").split(" ")
+    wrapped = textwrap.wrap(" ".join(names), 100, break_long_words=False, break_on_hyphens=False)
+    pieces = [*(f"{flag} " for flag in FLAGS[:-1]), head, *(line.replace(" ", "") for line in wrapped)]
+    return "".join(f'    "{piece}"\n' for piece in pieces)
+
 
 SCRIPT = ScriptLines(
     setup=(
@@ -55,7 +64,7 @@ SCRIPT = ScriptLines(
         "",
         "# For level off, which runs one primitive at a time; compilation as a whole overrides levels and passes.",
         f'os.environ["JAX_PLATFORMS"] = "{PLATFORM}"',
-        f'os.environ["XLA_FLAGS"] = (\n{_FLAGS})',
+        f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
         "",
     ),
     imports=("import jax", "import jax.numpy as jnp", "from jax import lax"),

@@ -84,7 +84,7 @@ def inexact(model: Model, feed: Feed) -> Program:
 
 
 def _agreed(ports: tuple[Port, ...]) -> Port:
-    return replace(ports[0], exact=all(port.exact for port in ports))
+    return ports[0]._replace(exact=all(port.exact for port in ports))
 
 
 def tidy(draft: Draft) -> Draft:

@@ -69,7 +69,7 @@ def group_normalization(
     stash_type: str = "float32",
 ) -> jax.Array:
     """Normalisation of groups of channels; scale and bias are given by channel, in old versions by group."""
-    groups = x.reshape(x.shape[0], num_groups, -1).astype(stash_type)
+    groups = x.reshape(x.shape[0], num_groups, -1).astype(jnp.promote_types(x.dtype, stash_type))
     y = standardized(groups, (2,), epsilon)[0].astype(x.dtype).reshape(x.shape)
     scale, bias = (by_channel(jnp.repeat(value, x.shape[1] // value.size), x.ndim) for value in (scale, bias))
     return y * scale + bias

@@ -90,7 +90,7 @@ def col2im(
     padded = [size + pads[axis] + pads[axis + rank] for axis, size in enumerate(image)]
     reach = [(size - 1) * step + 1 for size, step in zip(block, dilations, strict=True)]
     counts = [(whole - most) // step + 1 for whole, most, step in zip(padded, reach, strides, strict=True)]
-    columns = x.reshape(x.shape[0], -1, *block, *counts)
+    columns = x.reshape(x.shape[0], x.shape[1] // int(np.prod(block)), *block, *counts)
     result = jnp.zeros((*columns.shape[:2], *padded), x.dtype)
     for place in np.ndindex(*block):
         starts = [offset * step for offset, step in zip(place, dilations, strict=True)]
