@@ -41,6 +41,7 @@ RARELY = (20_000, 20, 50)
 """Thresholds of the garbage collector: a lane makes thousands of values a second that count themselves free."""
 
 _REPORT_EVERY = 0.25
+_ASK_EVERY = 0.02
 _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 
 
@@ -105,13 +106,14 @@ class Lane:
         self._done: dict[int, list[Outcome]] = {}
         self._ahead: deque[_Ahead] = deque()
         self._reported = time.monotonic()
+        self._asked = 0.0
         self._deaths = (0, 0)
         self._compiler_cpu = 0.0
 
     def run(self) -> None:
         """Work until the quota is reached or the lead closes our standard input."""
         quota = self.orders.quota
-        while not _told_to_stop() and (quota is None or self._next < quota or self._ahead):
+        while not self._stopped() and (quota is None or self._next < quota or self._ahead):
             while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
                 self._submit()
             self._settle_next()
@@ -120,6 +122,14 @@ class Lane:
         while self._ahead:
             self._settle_next()
         self._report()
+
+    def _stopped(self) -> bool:
+        """Tell whether the lead wants us to stop; asked now and then, because asking takes a system call."""
+        now = time.monotonic()
+        if now - self._asked < _ASK_EVERY:
+            return False
+        self._asked = now
+        return _told_to_stop()
 
     def _settle_next(self) -> None:
         """Judge the oldest case that is out. A case that our own machinery cannot handle costs itself only."""

@@ -38,6 +38,8 @@ def mismatches(ports: Sequence[Port], reference: Values, other: Values) -> list[
 
     Zeros of either sign are equal, because ONNX promises no sign of zero; everything else is compared by bits.
     """
+    if other.results is reference.results:  # the wire has seen that every bit is the same
+        return []
     found = []
     for feed, (expected, actual) in enumerate(zip(reference.results, other.results, strict=True)):
         for index in range(len(ports)):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from miscompile.core.case import Case
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
@@ -30,7 +30,7 @@ class Optimisation:
     target: str
     passes: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
-    lesser_chance: float = 0.75
+    lesser_chance: float = 0.8
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
@@ -53,7 +53,7 @@ class Optimisation:
         noise = [place for place, run in enumerate(runs) if is_noise(run)]
         last: Verdict = Holds()
         for place in range(1, len(runs)):
-            if place in noise:
+            if place in noise or (place > 1 and _same(outcomes[0], outcomes[place])):
                 continue
             chosen = [0, place, *noise[:1]]
             verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
@@ -62,6 +62,11 @@ class Optimisation:
             if last == Holds():
                 last = verdict
         return last
+
+
+def _same(reference: Outcome, other: Outcome) -> bool:
+    """Tell whether two runs gave the very same values; the first pair's judgement has looked at their types."""
+    return isinstance(reference, Values) and isinstance(other, Values) and other.results is reference.results
 
 
 @dataclass(frozen=True, slots=True)
