@@ -15,6 +15,7 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
+from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
@@ -49,7 +50,7 @@ BLIND = {
 
 @pytest.fixture(scope="module")
 def pools() -> Iterator[tuple[LocalPool, LocalPool]]:
-    with LocalPool("xla") as xla, LocalPool("onnxruntime") as runtime:
+    with LocalPool("xla", limits=Limits(seconds=90.0)) as xla, LocalPool("onnxruntime") as runtime:
         yield xla, runtime
 
 

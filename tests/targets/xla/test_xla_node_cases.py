@@ -9,6 +9,7 @@ from xla_node_cases import NodeCase, difference, node_cases
 
 from miscompile.core.outcome import Outcome, Unsupported, Values
 from miscompile.core.run import Build, Run
+from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 
 if find_spec("jax") is None:
@@ -41,7 +42,7 @@ CASES = by_operator()
 def outcomes() -> dict[str, list[Outcome]]:
     """What came of all cases; the operators are batches for two workers."""
     found: dict[str, list[Outcome]] = {}
-    with LocalPool("xla", workers=2) as pool:
+    with LocalPool("xla", workers=2, limits=Limits(seconds=90.0)) as pool:
         tickets = {pool.submit([Run(item.case, "xla", Build("off")) for item in CASES[op]]): op for op in CASES}
         while len(found) < len(tickets):
             found.update({tickets[ticket]: batch for ticket, batch in pool.poll(1.0)})
