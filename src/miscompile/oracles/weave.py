@@ -44,6 +44,11 @@ _LOOSE = {"DFT": 16, "STFT": 16}
 """Operators whose common algorithms lose more than a few places: Fourier transforms with rounded twiddle factors."""
 
 
+_STASHING = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
+"""Operators that compute in the type that `stash_type` names, whatever their operands have; float32 by default."""
+_FLOAT = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """A noise input: its elements lie at `centre` plus or minus `step`; at `centre` it changes nothing."""
@@ -111,7 +116,7 @@ class _Weaver:
     def _node(self, node: Node) -> list[Node]:
         before: list[Node] = []
         inputs = [
-            name if (node.op, place) in _STRUCTURAL else self._use(name, before, _LOOSE.get(node.op, 1))
+            name if (node.op, place) in _STRUCTURAL else self._use(name, before, self._looseness(node, name))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
@@ -157,10 +162,17 @@ class _Weaver:
         before += [Node("Mul", (port.name, step), (part,)), Node("Add", (noised, part), (result,))]
         return result
 
+    def _looseness(self, node: Node, name: str) -> float:
+        """Return how many times the usual noise an operand gets."""
+        kind, stash = self._types.get(name), node.attributes.get("stash_type")
+        if node.op in _STASHING and isinstance(kind, TensorType) and (stash is None or stash.value == _FLOAT):
+            return max(1.0, DTYPES["float32"].eps / DTYPES[kind.dtype].eps) if is_float(kind.dtype) else 1
+        return _LOOSE.get(node.op, 1)
+
     def _step(self, dtype: str) -> float:
         return ULPS * DTYPES[self._narrowed.get(dtype, dtype)].eps
 
-    def _use(self, name: str, before: list[Node], times: int = 1) -> str:
+    def _use(self, name: str, before: list[Node], times: float = 1) -> str:
         kind = self._types.get(name)
         if not isinstance(kind, TensorType) or not is_float(kind.dtype):
             return name

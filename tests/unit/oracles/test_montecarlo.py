@@ -189,6 +189,22 @@ def test_what_is_quantised_dynamically_may_fall_on_either_side_of_a_tie() -> Non
     assert weighed.ratio <= THRESHOLD
 
 
+@pytest.mark.parametrize(
+    ("call", "allowed"),
+    [(node("LayerNormalization", "x s", "y"), True), (node("InstanceNormalization", "x s s", "y"), False)],
+)
+def test_a_normalisation_that_computes_in_float32_may_round_to_it(call: Node, allowed: bool) -> None:
+    kind, ones = TensorType("float64", (1, 1, 3)), full([1.0], "float64")
+    item = build([call], {"x": full([[[1.0, 2.0, 4.0]]], "float64"), "s": ones}, {"y": kind})
+    base = evaluate(noisy(item, 0))
+    exact = base.results[0][0]
+    assert exact is not None
+    near = Values(((Tensor("float64", exact.array * (1 + 1e-7)),),))
+    weighed = judge_noise(Values((base.results[0],)), near, base)
+    assert weighed is not None
+    assert (weighed.ratio <= THRESHOLD) == allowed
+
+
 def test_an_input_that_is_an_output_stays_what_it_is() -> None:
     item = build([node("Relu", "x", "y")], {"x": X}, {"y": F32, "x": F32})
     twin = noisy(item, 0)
