@@ -91,14 +91,20 @@ class _Triage:
         return replace(self.stored, status="unconfirmed")
 
     def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:
-        """The plainest pair of builds first: as shipped, as found, with nothing on but the culprits."""
+        """The plainest pairs first: as shipped, as found but with all passes, as found, the culprits alone."""
+        kept = replace(
+            found,
+            reference=replace(found.reference, level="off", disabled=frozenset()),
+            faulty=replace(found.faulty, level="full", disabled=frozenset()),
+        )
         plain = replace(found, reference=Build("off"), faulty=Build("full"))
+        shipped = _distinct(plain, kept)
         off = expand(guilty, self.about.twins)
         if self.about.forced:
-            return [plain.healed_without(off) if guilty else plain]
+            return [pair.healed_without(off) if guilty else pair for pair in shipped]
         if not guilty:
-            return [plain, found]
-        pairs = [pair.healed_without(off) for pair in (plain, found)]
+            return _distinct(*shipped, found)
+        pairs = [pair.healed_without(off) for pair in _distinct(*shipped, found)]
         return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
 
     def _report(self, original: Case, pair: BuildPair, reduced: Reduced) -> Stored:
@@ -179,6 +185,15 @@ class _Triage:
             path.write_text(script, "utf-8")
             python = python_of(self.target)
             return confirmed(confirm(path, python, seconds=max(60.0, 4 * self.plan.limit_seconds)))
+
+
+def _distinct(*pairs: BuildPair) -> list[BuildPair]:
+    """Return the pairs in order, each once; they hold tables, so that they cannot stand in a set."""
+    found: list[BuildPair] = []
+    for pair in pairs:
+        if pair not in found:
+            found.append(pair)
+    return found
 
 
 def _patience(stored: Stored, plan: Plan, pool: Pool) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from miscompile.campaign.plan import Plan
+from miscompile.campaign.presenting import Presenting
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.ports import Oracle, Producer
 from miscompile.execution.fleet import Fleet, Pool
@@ -68,10 +69,10 @@ def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differen
 
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
-    """Return a pool for the plan's targets; open it with `with`."""
+    """Return a pool for the plan's targets, which presents programs in the forms asked for; open it with `with`."""
     if plan.others:
-        return Fleet(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
-    return LocalPool(plan.target, workers, plan.limits, window)
+        return Presenting(Fleet(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window)))
+    return Presenting(LocalPool(plan.target, workers, plan.limits, window))
 
 
 def reprogram(model: Model, feed: Feed) -> Program:

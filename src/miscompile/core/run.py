@@ -13,7 +13,9 @@ class Build:
     """How a target builds a program.
 
     `level` is one of the target's build levels: every target knows `off` (no optional optimisation) and `full`.
-    `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time.
+    `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time. `form` says how
+    the program is presented: the spec of an equivalent form, such as `functions{seed=3}`, empty for the program as it
+    is. `sequence` names passes to run in this order before the level's own pipeline, where a target can.
     """
 
     level: str = "full"
@@ -21,6 +23,8 @@ class Build:
     threads: int = 1
     device: str = "cpu"
     observe: bool = False
+    form: str = ""
+    sequence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

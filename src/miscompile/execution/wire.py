@@ -106,9 +106,20 @@ def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
         lambda case: [programs.number(case.program), [[tensors.number(t) for t in feed] for feed in case.feeds]]
     )
     entries = [
-        (cases.number(r.case), r.target, b.level, "\n".join(b.disabled), b.threads, b.device, b.observe, r.purpose)
+        (
+            cases.number(r.case),
+            r.target,
+            b.level,
+            "\n".join(b.disabled),
+            b.threads,
+            b.device,
+            b.observe,
+            r.purpose,
+            *more,
+        )
         for r in runs
         for b in (r.build,)
+        for more in ((b.form, "\n".join(b.sequence)) if b.form or b.sequence else (),)
     ]
     header = {"s": sequence, "t": tensors.entries, "p": programs.entries, "c": cases.entries, "r": entries}
     return body.frame(header)
@@ -128,8 +139,10 @@ def decode_batch(frame: Frame) -> tuple[int, tuple[Run, ...]]:
         for number, feeds in header["c"]
     ]
     runs = tuple(
-        Run(cases[case], target, Build(level, _get_names(disabled), threads, device, observe), purpose)
-        for case, target, level, disabled, threads, device, observe, purpose in header["r"]
+        Run(
+            cases[case], target, Build(level, _get_names(disabled), threads, device, observe, *_get_more(more)), purpose
+        )
+        for case, target, level, disabled, threads, device, observe, purpose, *more in header["r"]
     )
     return int(header["s"]), runs
 
@@ -137,6 +150,14 @@ def decode_batch(frame: Frame) -> tuple[int, tuple[Run, ...]]:
 def _get_names(lines: str) -> frozenset[str]:
     """Return the names of passes, one a line: a single text is quicker to write and read than dozens."""
     return frozenset(lines.split("\n")) if lines else frozenset()
+
+
+def _get_more(more: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the form and the pass sequence of a build, which most builds lack."""
+    if not more:
+        return "", ()
+    form, sequence = more
+    return form, tuple(sequence.split("\n")) if sequence else ()
 
 
 def _put_program(program: Program, body: Body) -> Json:

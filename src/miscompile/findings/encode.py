@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -47,12 +48,15 @@ def build_json(build: Build) -> Json:
         "threads": build.threads,
         "device": build.device,
         "observe": build.observe,
+        "form": build.form,
+        "sequence": list(build.sequence),
     }
 
 
 def build_from(data: Mapping[str, Any]) -> Build:
     """Return the build that `build_json` wrote."""
-    return Build(data["level"], frozenset(data["disabled"]), data["threads"], data["device"], data["observe"])
+    first = Build(data["level"], frozenset(data["disabled"]), data["threads"], data["device"], data["observe"])
+    return replace(first, form=data.get("form", ""), sequence=tuple(data.get("sequence", ())))
 
 
 def evidence_facts(evidence: Evidence) -> Json:

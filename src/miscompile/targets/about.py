@@ -80,6 +80,14 @@ class About:
     random subsets are not tried, and a finding must show in the build as shipped."""
     recycle: int | None = None
     """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
+    forms: tuple[str, ...] = ()
+    """Forms of a program that the adapter itself presents, in the compiler's own representation (`Build.form`)."""
+    sequences: tuple[str, ...] = ()
+    """Passes that can be run in any order before the level's own pipeline (`Build.sequence`)."""
+    dynamic: bool = False
+    """A program with symbolic sizes is compiled once, and then runs at every size."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Devices that the adapter can build for (`Build.device`); whether this machine has them is asked at run time."""
 
 
 class Session(Protocol):

@@ -6,6 +6,8 @@ calls. Their templates get these variables:
 - `title`, `message`, `versions` ({distribution: version}), `kind`, `rule`, `stage`, `options` (of the target spec);
 - `model`, `feeds`: statements that define `model` (or the function `program` and its constants), and `feeds`, a
   list of dicts; `onnx`: True when `model` is an ONNX model;
+- `changed_model`, `changed_feeds`: the same for the faulty run, where it gets to see the program in another form;
+  empty texts where it does not; `form`: the name of that form;
 - `types`: {input: element type} of the inputs that numpy has no type for, as an expression (`TensorProto.BFLOAT16`, or
   `"bfloat16"` without ONNX); `exotic`: True when an input or output has no numpy type;
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
@@ -23,7 +25,7 @@ The filter `literal` writes a string or a sequence of strings as Python source.
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
+from miscompile.equivalence.forms import STATIC, present
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.lowering.program import Lowered, UnloweredError
@@ -91,7 +94,7 @@ def write_script(
     faulty, reference = evidence.faulty, evidence.reference
     values = {
         **_described(evidence, outcome, title or _title(spec.about.title, evidence, culprits), versions),
-        **_stated(case, lines),
+        **_stated(*_as_seen(case, evidence), lines),
         "options": spec.options,
         "faulty": faulty.build,
         "reference": reference.build if reference and reference.target == faulty.target else None,
@@ -129,20 +132,47 @@ def _described(
     }
 
 
-def _stated(case: Case, lines: ScriptLines) -> dict[str, Any]:
-    """Return the statements that define the model and the feeds."""
-    model = read(case.program.payload)
-    names = [port.name for port in case.program.inputs]
-    feeds = spell_feeds([dict(zip(names, feed, strict=True)) for feed in case.feeds])
+def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
+    """Return the case as the reference build gets to see it, and as the faulty one does.
+
+    Where the reference is built anew for every set of sizes, it is the case of the one feed that the decision is about.
+    """
+    seen = []
+    for run in (evidence.reference, evidence.faulty):
+        form = run.build.form if run is not None else ""
+        own = run is not None and form.partition("{")[0] in parse_target(run.target).about.forms
+        shares = present(case, "" if own else form) if form else ()
+        place = int(evidence.details.get("feed", 0))
+        chosen = next((share for share in shares if place in share.feeds), None)
+        shown = case if chosen is None else chosen.case
+        seen.append(replace(shown, feeds=(case.feeds[place],)) if form == STATIC else shown)
+    return seen[0], seen[1]
+
+
+def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
+    """Return the statements that define the model and the feeds, and those that define them anew for the faulty run."""
     foreign = [port for port in case.program.inputs if not native(port.dtype)]
     if lines.program:
-        source = _spell_program(load_attribute(lines.program), model)
         types = {port.name: quoted(port.dtype) for port in foreign}
     else:
-        source = spell_model(model)
         types = {port.name: f"TensorProto.{onnx_name(port.dtype)}" for port in foreign}
     exotic = any(not native(port.dtype) for port in (*case.program.inputs, *case.program.outputs))
-    return {"model": source, "onnx": not lines.program, "feeds": feeds, "types": types, "exotic": exotic}
+    other = "" if changed.program == case.program else _spell_model(changed, lines)
+    feeds = "" if len(changed.feeds) == len(case.feeds) else _spell_feeds(changed)
+    return {
+        "model": _spell_model(case, lines), "onnx": not lines.program, "feeds": _spell_feeds(case), "types": types,
+        "exotic": exotic, "changed_model": other, "changed_feeds": feeds,
+    }  # fmt: skip
+
+
+def _spell_model(case: Case, lines: ScriptLines) -> str:
+    model = read(case.program.payload)
+    return _spell_program(load_attribute(lines.program), model) if lines.program else spell_model(model)
+
+
+def _spell_feeds(case: Case) -> str:
+    names = [port.name for port in case.program.inputs]
+    return spell_feeds([dict(zip(names, feed, strict=True)) for feed in case.feeds])
 
 
 def _spell_program(lower: Callable[[Model], Lowered], model: Model) -> str:
@@ -169,12 +199,20 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
     tolerance, output = tolerance_of(evidence), _output(case, evidence)
     return {
         "feed": int(evidence.details.get("feed", 0)),
+        "reference_feed": _reference_feed(evidence),
+        "form": " ".join(run.build.form for run in (evidence.reference, evidence.faulty) if run and run.build.form),
         "output": output,
         "declared": _declared(case.program.outputs[output]),
         "expected": "" if expected is None else assign("expected", spell_array(_seen(expected))),
         "tolerance": repr(float(f"{tolerance.value:.6g}")),
         "reason": tolerance.reason,
     }
+
+
+def _reference_feed(evidence: Evidence) -> int:
+    """Return where the feed in question stands in the reference run, which may have that one alone."""
+    static = evidence.reference is not None and evidence.reference.build.form == STATIC
+    return 0 if static else int(evidence.details.get("feed", 0))
 
 
 def _seen(value: Tensor) -> Tensor:
@@ -192,7 +230,7 @@ def _voter(reference: Run | None) -> str:
 
 def _imports(lines: ScriptLines, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the import lines that the rest of the script needs: of the standard library, of others, and our own."""
-    text = values["model"] + values["feeds"] + values["expected"]
+    text = "".join(values[name] for name in ("model", "feeds", "expected", "changed_model", "changed_feeds"))
     standard = {"memory": ["resource"], "hang": ["signal"]}.get(values["kind"], [])
     standard = [*standard, *(["base64"] if "base64." in text else [])]
     standard += ["sys"] if values["kind"] not in ("death", "hang") else []

@@ -136,7 +136,18 @@ def signature_of(
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone says nothing of which kernel died
+    setting = _setting(evidence)
+    if setting and not guilty:
+        text = f"{setting}: {text}"
     return Signature(target, evidence.kind, symptom.stage, guilty, text)
+
+
+def _setting(evidence: Evidence) -> str:
+    """Return what sets the builds apart besides their passes: the form of the program, the device."""
+    builds = [run.build for run in (evidence.reference, evidence.faulty) if run is not None]
+    forms = {build.form.partition("{")[0] for build in builds if build.form}
+    devices = {build.device for build in builds}
+    return " ".join([*(f"as {form}" for form in sorted(forms)), *(f"on {name}" for name in sorted(devices - {"cpu"}))])
 
 
 def same_bug(a: Signature, b: Signature) -> bool:

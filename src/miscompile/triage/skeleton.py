@@ -135,11 +135,21 @@ print("onnx's checker accepts the model")
 {% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}
 {% set working = levels[reference.level] ~ without %}
 {% if compares %}
-expected = run({{ working }})[{{ feed }}][{{ output }}]
+expected = run({{ working }})[{{ reference_feed }}][{{ output }}]
 {% else %}
 run({{ working }})
 print("level {{ reference.level }} works")
 {% endif %}
+{% endif %}
+{% if changed_model %}
+
+# The same computation in another form: {{ form }}.
+{{ changed_model }}
+{% if changed_feeds %}
+
+{{ changed_feeds }}
+{% endif %}
+
 {% endif %}
 {% if declares %}
 found = problem(run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])

@@ -113,4 +113,4 @@ def test_limits_and_oracle_follow_the_plan() -> None:
     oracle = make_oracle(Plan("toy", compare="fixed"), {"toy": frozenset({"DeadCode"})})
     assert (oracle.rule, oracle.disabled, oracle.target) == ("fixed", {"DeadCode"}, "toy")
     assert "DeadCode" in oracle.passes
-    assert make_pool(Plan("toy")).pending == 0
+    assert make_pool(Plan("toy")).compiler_cpu_seconds == 0

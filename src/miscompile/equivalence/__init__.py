@@ -1,0 +1,1 @@
+"""Equivalent ways to say the same program."""
