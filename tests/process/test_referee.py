@@ -1,13 +1,17 @@
 """The referee's vote, cast by onnx's reference evaluator in a process of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor, tensor
+from miscompile.execution.limits import Limits
+from miscompile.execution.pool import LocalPool
 from miscompile.graph.program import to_program
 from miscompile.graph.text.parser import parse_model
-from miscompile.triage.referee import accepts
+from miscompile.triage.referee import VOTER, accepts, takes
 
 pytestmark = pytest.mark.process
 
@@ -87,3 +91,17 @@ def test_a_child_that_says_nothing_sensible_gives_no_vote() -> None:
 
 def test_a_child_out_of_memory_gives_no_vote() -> None:
     assert accepts(case(REDUCTION, zeros(5, 0)), memory=0).vote != "accepted"
+
+
+def test_every_step_of_a_reduction_can_be_asked_about_through_a_pool() -> None:
+    good = parse_model(REDUCTION)
+    case = Case(to_program(good), ((tensor(np.zeros((5, 0), np.float32)),),))
+    refused = Case(
+        to_program(parse_model(GEMM)),
+        ((tensor(np.ones((2, 3), np.float32)), tensor(np.ones(5, np.float32))),),
+    )
+    other = replace(case, program=replace(case.program, outputs=(Port("y", "float32", (7,)),)))
+    with LocalPool(VOTER, 1, Limits(seconds=30.0)) as pool:
+        assert takes(case, pool)
+        assert not takes(refused, pool)
+        assert not takes(other, pool), "it gives another shape than declared"

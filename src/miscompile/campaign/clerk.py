@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,10 +28,11 @@ from miscompile.core.finding import Finding, Property
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
-from miscompile.core.verdict import Evidence, Violated
+from miscompile.core.verdict import FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.execution.fleet import Pool
 from miscompile.execution.limits import die_with_parent
+from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Status, Stored
@@ -43,8 +45,8 @@ from miscompile.triage.bisect import culprits, expand, only
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.examine import Examination, examine, examine_fully
 from miscompile.triage.phase import phase_of
-from miscompile.triage.reduce.engine import Budget, Reduced, Slip, reduce_case
-from miscompile.triage.referee import accepts
+from miscompile.triage.reduce.engine import Budget, Reduced, Slip, any_case, reduce_case
+from miscompile.triage.referee import VOTER, accepts, takes
 from miscompile.triage.script import write_script
 from miscompile.triage.signature import signature_of
 
@@ -62,9 +64,9 @@ def triage(stored: Stored, plan: Plan, pool: Pool, budget: Budget) -> Answer:
     return Answer(work.conclude(budget), work.slips)
 
 
-def _asks_referee(evidence: Evidence) -> bool:
+def _asks_referee(kind: FindingKind, reference: object) -> bool:
     """An error or a type that no build of the target is better at may be the fault of the model."""
-    return evidence.reference is None and evidence.kind in ("exception", "shape", "dtype")
+    return reference is None and kind in ("exception", "shape", "dtype")
 
 
 class _Triage:
@@ -81,14 +83,26 @@ class _Triage:
         case = self.stored.original or self.stored.finding.case
         found = stored_pair(self.stored, self.plan.compare)
         guilty = self._culprits(case, found)
-        for pair in self._pairs(found, guilty):
-            reduced = reduce_case(
-                case, pair, self.pool, stream(self.seed, "reduce"), reprogram=reprogram, budget=budget
-            )
-            if reduced is not None:
-                self.slips = self._findings_of(reduced.slips)
-                return self._report(case, replace(pair, healed=None), reduced)
+        with ExitStack() as stack:
+            admits = self._demand(case, stack)
+            for pair in self._pairs(found, guilty):
+                rng = stream(self.seed, "reduce")
+                reduced = reduce_case(case, pair, self.pool, rng, reprogram=reprogram, budget=budget, admits=admits)
+                if reduced is not None:
+                    self.slips = self._findings_of(reduced.slips)
+                    return self._report(case, replace(pair, healed=None), reduced)
         return replace(self.stored, status="unconfirmed")
+
+    def _demand(self, case: Case, stack: ExitStack) -> Callable[[Case], bool]:
+        """Return what a reduction must keep: a model that the reference implementation takes, if it takes it now.
+
+        Asked for only where the model itself may be to blame.
+        """
+        facts = self.stored.finding.facts
+        if not _asks_referee(self.stored.finding.property.signature.kind, facts.get("reference")):
+            return any_case
+        voter = stack.enter_context(LocalPool(VOTER, 1, self.plan.limits))
+        return (lambda smaller: takes(smaller, voter)) if takes(case, voter) else any_case
 
     def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:
         """The plainest pairs first: as shipped, as found but with all passes, as found, the culprits alone."""
@@ -129,7 +143,7 @@ class _Triage:
             "reproduced": shows,
             "reduction": {"tries": reduced.tries, "complete": reduced.complete, "steps": list(reduced.steps)},
         }
-        vote = accepts(reduced.case) if _asks_referee(evidence) else None
+        vote = accepts(reduced.case) if _asks_referee(evidence.kind, evidence.reference) else None
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
         bug = known(self.about.name).bug(str(signature))

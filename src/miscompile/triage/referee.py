@@ -16,10 +16,17 @@ from typing import Any, Literal
 import numpy as np
 
 from miscompile.core.case import Case, Port
+from miscompile.core.outcome import Values
+from miscompile.core.ports import Runner
+from miscompile.core.run import Build, Run
 from miscompile.findings.encode import tensor_array
+from miscompile.oracles.compare import contradiction
 
 Vote = Literal["accepted", "refused", "silent"]
 """It runs and gives what is declared; it refuses, or gives something else; nothing came of it (time, memory)."""
+
+VOTER = "reference"
+"""The target that runs onnx's reference implementation."""
 
 _CHILD = "miscompile.triage.referee_child"
 
@@ -57,6 +64,15 @@ def accepts(case: Case, seconds: float = 30.0, memory: int = 2 << 30, child: str
     except ValueError:
         return Referee("silent", f"onnx's reference evaluator ends with status {done.returncode}")
     return _judge(answer, case.program.outputs)
+
+
+def takes(case: Case, runner: Runner) -> bool:
+    """Tell whether the reference implementation, as a target of `runner`, takes `case` and gives what is declared.
+
+    Quicker than `accepts`, so that every step of a reduction can be asked about.
+    """
+    (outcome,) = runner.run([Run(case, VOTER, Build("off"), "judge")])
+    return isinstance(outcome, Values) and contradiction(case.program.outputs, outcome) is None
 
 
 def _write(case: Case, folder: Path) -> None:

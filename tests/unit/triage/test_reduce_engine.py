@@ -201,3 +201,14 @@ def test_the_cost_orders_as_it_says() -> None:
 def test_a_build_without_the_pass_shows_nothing() -> None:
     assert not on(Build("full", frozenset({"Pass01"})), "Pass01")
     assert not on(Build("off"), "Pass01")
+
+
+def test_a_reduction_keeps_what_its_caller_demands() -> None:
+    compiler = VirtualCompiler([crash_if("Softmax", 11)])
+    planted = (Node("Softmax", ("x",), ("s",)), Node("Relu", ("s",), ("r",)))
+    case = case_of(large_model(3, planted=planted), feed_of(3))
+    assert "Relu" in operators(case)
+    found = reduce(case, compiler, admits=lambda smaller: "Relu" in operators(smaller))
+    assert "Relu" in operators(found.case)
+    assert "Softmax" in operators(found.case)
+    assert len(operators(found.case)) < len(operators(case))

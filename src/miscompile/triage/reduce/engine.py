@@ -33,6 +33,12 @@ def never() -> bool:
     return False
 
 
+def any_case(case: Case) -> bool:
+    """The demand that every case meets."""
+    del case
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How long to search: at most `tries` examinations, and until `expired()` says stop."""
@@ -77,14 +83,15 @@ def reduce_case(
     reprogram: Reprogram = inexact,
     budget: Budget | None = None,
     reductions: Sequence[Reduction] | None = None,
+    admits: Callable[[Case], bool] = any_case,
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To hold an attribution fixed, pass the pair that `bisect.only` makes. Without `reductions` the standard ones
-    are used. Programs that are no readable ONNX model, or break its rules, come back as they are. Deterministic for a
-    given `rng`.
+    are used; what they find must also please `admits`, which is asked last. Programs that are no readable ONNX model,
+    or break its rules, come back as they are. Deterministic for a given `rng`.
     """
-    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget())
+    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget(), admits)
     if not search.start(case):
         return None
     if search.best is not None and search.defined:
@@ -95,8 +102,17 @@ def reduce_case(
 class Search:
     """Owns the predicate. Use `reduce_case`; the class is public for those who write reductions of their own."""
 
-    def __init__(self, oracle: Oracle, runner: Runner, seed: int, reprogram: Reprogram, budget: Budget) -> None:
+    def __init__(
+        self,
+        oracle: Oracle,
+        runner: Runner,
+        seed: int,
+        reprogram: Reprogram,
+        budget: Budget,
+        admits: Callable[[Case], bool] = any_case,
+    ) -> None:
         self._oracle, self._runner, self._seed, self._reprogram, self._budget = oracle, runner, seed, reprogram, budget
+        self._admits = admits
         self._seen: set[str] = set()
         self._slips: dict[Symptom, Slip] = {}
         self._steps: list[str] = []
@@ -153,7 +169,7 @@ class Search:
         if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
             self._slip(small, Slip(case, examination.verdict, examination.faulty), symptom)
             return False
-        if not self._guard(small):
+        if not self._guard(small) or not self._admits(case):
             return False
         self.best, self._cost = small, cost
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
