@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from miscompile.base.dtypes import DTYPES, SMALL_FLOATS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.ops.conformance import check_spec, evaluate
-from miscompile.ops.draws import Draw, draw_call
+from miscompile.ops.draws import Draw, admitted, draw_call
 from miscompile.ops.facts import Facts
 from miscompile.ops.families import convolution, linear, quantization
 from miscompile.ops.registry import specs
@@ -30,7 +31,7 @@ def draws(op: str, dtype: str, opset: int, count: int) -> list[Draw]:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.op)
 def test_spec_conforms(spec: OpSpec) -> None:
     report = check_spec(spec, opsets=OPSETS, samples=22)
-    assert report.dtypes == spec.dtypes
+    assert report.dtypes == tuple(dtype for dtype in spec.dtypes if any(dtype in admitted(spec, o) for o in OPSETS))
 
 
 def test_matrices_multiply_as_vectors_and_in_batches() -> None:
@@ -121,16 +122,18 @@ def test_quantising_by_powers_of_two_rounds_half_to_even() -> None:
     for draw in [d for dtype in ("float32", "float16") for d in draws("QuantizeLinear", dtype, 22, 80)]:
         call = draw.call
         assert not draw.facts[0].exact, "what is quantised is never exact"
+        if draw.types[0].dtype in SMALL_FLOATS:
+            continue
         if not _powers_of_two(call, 1) or (call.operand(1).rank and call.operand(1).rank == call.operand(0).rank):
             continue
         x, scale = (draw.values[call.operand(index).name].numbers().astype(np.float64) for index in (0, 1))
-        zero = draw.values[call.operand(2).name].array.astype(np.float64) if call.has(2) else np.zeros(scale.shape)
+        zero = draw.values[call.operand(2).name].numbers().astype(np.float64) if call.has(2) else np.zeros(scale.shape)
         if scale.ndim:
             wide = [1] * x.ndim
             wide[call.integer("axis", 1)] = -1
             scale, zero = scale.reshape(wide), zero.reshape(wide)
-        info = np.iinfo((draw.types[0]).dtype)
-        expected = np.clip(np.rint(x / scale) + zero, info.min, info.max)
+        info = DTYPES[draw.types[0].dtype]
+        expected = np.clip(np.rint(x / scale) + zero, info.low, info.high)
         assert np.array_equal(evaluate(draw)[0], expected)
         checked += 1
     assert checked > 20

@@ -4,8 +4,8 @@ import pytest
 
 from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.graph.attributes import attributes
-from miscompile.ops.conformance import check_spec
-from miscompile.ops.draws import draw_call
+from miscompile.ops.conformance import OPSETS, check_spec
+from miscompile.ops.draws import admitted, draw_call
 from miscompile.ops.facts import Facts
 from miscompile.ops.families.select import SPECS, convertible
 from miscompile.ops.registry import specs
@@ -15,15 +15,15 @@ from miscompile.ops.spec import Call, Operand, OpSpec
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.op)
 def test_spec_conforms(spec: OpSpec) -> None:
     report = check_spec(spec, samples=16)
-    assert not report.unchecked
-    assert report.dtypes == spec.dtypes
+    assert set(report.unchecked) <= {"onnx.reference converts no small integers to each other"}
+    assert report.dtypes == tuple(dtype for dtype in spec.dtypes if any(dtype in admitted(spec, o) for o in OPSETS))
 
 
 def test_every_pair_of_types_is_converted() -> None:
     pairs = set()
     for dtype in PLAIN:
-        for index in range(120):
-            call = draw_call(specs()["Cast"], dtype, 21, seed=0, index=index).call
+        for index in range(300):
+            call = draw_call(specs()["Cast"], dtype, 25, seed=0, index=index).call
             pairs.add((dtype, call.integer("to")))
     assert pairs == {(source, DTYPES[target].code) for source in PLAIN for target in PLAIN}
 

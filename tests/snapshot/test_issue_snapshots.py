@@ -66,7 +66,9 @@ def test_issue_text(name: str) -> None:
     assert text == path.read_text("utf-8")
 
 
-@pytest.mark.parametrize("kind", ["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory"])
+@pytest.mark.parametrize(
+    "kind", ["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted"]
+)
 def test_every_kind_of_finding_has_an_issue(kind: str) -> None:
     stored = wrong()
     held = Property("pair", "toy", Signature("toy", kind, "", (), "text"))  # type: ignore[arg-type]

@@ -80,8 +80,22 @@ SIGNED = ("int64", "int32", "int16", "int8")
 UNSIGNED = ("uint64", "uint32", "uint16", "uint8")
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
-PLAIN = (*NUMBERS, "bool")
-"""The element types that the generator works with."""
+SMALL_FLOATS = ("float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz", "float4e2m1")
+SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
+SMALL = SMALL_FLOATS + SMALL_INTEGERS
+"""Types for storage: operators convert, quantise and move them, and compute nothing with them.
+
+Three types of onnx are left out on purpose: float8e8m0 holds powers of two alone, no zero and no sign, so that no range
+of numbers can be drawn from it; float6e2m3 and float6e3m2 are taken by no compiler here.
+"""
+
+SMALL_SINCE = {
+    **dict.fromkeys(SMALL_FLOATS, 19), "float4e2m1": 23, "int4": 21, "uint4": 21, "int2": 25, "uint2": 25,
+}  # fmt: skip
+"""First opset in which Cast, CastLike, QuantizeLinear and DequantizeLinear take each of them."""
+
+PLAIN = (*NUMBERS, "bool", *SMALL)
+"""The element types that the generator works with: all of onnx but strings, complex numbers and those named above."""
 
 
 def is_float(dtype: str) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 from miscompile.base.rng import stream
 from miscompile.campaign.desk import Answer, desk_folder
 from miscompile.campaign.plan import Plan, plan_from
-from miscompile.campaign.suspicion import model_of, node_count, stored_pair, to_stored
+from miscompile.campaign.suspicion import hastened, model_of, node_count, stored_pair, to_stored
 from miscompile.campaign.wiring import differential, make_pool, reprogram
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property
@@ -41,7 +41,7 @@ from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import culprits, expand, only
+from miscompile.triage.bisect import culprits, expand, only, shortest
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.examine import Examination, examine, examine_fully
 from miscompile.triage.phase import phase_of
@@ -82,6 +82,22 @@ class _Triage:
     def conclude(self, budget: Budget) -> Stored:
         case = self.stored.original or self.stored.finding.case
         found = stored_pair(self.stored, self.plan.compare)
+        kind = self.stored.finding.property.signature.kind
+        rng = stream(self.seed, "patience")
+        with hastened(self.pool, kind, lambda: examine_fully(case, found, self.pool, rng)):
+            pair, reduced = self._reduce(case, found, budget)
+            pair = replace(pair, healed=None)
+            guilty: tuple[str, ...] = ()
+            if reduced is not None:
+                pair = shortest(reduced.case, pair, self.pool, stream(self.seed, "sequence"))
+                guilty = self._culprits(reduced.case, pair)
+        if reduced is None:
+            return replace(self.stored, status="unconfirmed")
+        self.slips = self._findings_of(reduced.slips)
+        return self._report(case, pair, reduced, guilty)
+
+    def _reduce(self, case: Case, found: BuildPair, budget: Budget) -> tuple[BuildPair, Reduced | None]:
+        """Return the smallest case, and the plainest pair of builds that it violates; None when it violates none."""
         guilty = self._culprits(case, found)
         with ExitStack() as stack:
             admits = self._demand(case, stack)
@@ -89,9 +105,8 @@ class _Triage:
                 rng = stream(self.seed, "reduce")
                 reduced = reduce_case(case, pair, self.pool, rng, reprogram=reprogram, budget=budget, admits=admits)
                 if reduced is not None:
-                    self.slips = self._findings_of(reduced.slips)
-                    return self._report(case, replace(pair, healed=None), reduced)
-        return replace(self.stored, status="unconfirmed")
+                    return pair, reduced
+        return found, None
 
     def _demand(self, case: Case, stack: ExitStack) -> Callable[[Case], bool]:
         """Return what a reduction must keep: a model that the reference implementation takes, if it takes it now.
@@ -121,8 +136,7 @@ class _Triage:
         pairs = [pair.healed_without(off) for pair in _distinct(*shipped, found)]
         return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
 
-    def _report(self, original: Case, pair: BuildPair, reduced: Reduced) -> Stored:
-        guilty = self._culprits(reduced.case, pair)
+    def _report(self, original: Case, pair: BuildPair, reduced: Reduced, guilty: Sequence[str]) -> Stored:
         self.pool.fresh()
         final = examine_fully(reduced.case, pair, self.pool, stream(self.seed, "final"))
         if not isinstance(final.verdict, Violated):

@@ -32,6 +32,7 @@ from miscompile.execution.fleet import Pool
 from miscompile.execution.limits import die_with_parent
 from miscompile.findings import folder
 from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.oracles.disruptive import is_invalid
 from miscompile.targets.registry import parse_target
 
 AHEAD = 3
@@ -206,7 +207,7 @@ class Lane:
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
             folder.save(self.plan.out, stored)
         self._say({"finding": stored.finding.identifier})
-        if self.plan.quarantine:
+        if self.plan.quarantine and not is_invalid(ahead.case):  # a pass is not to blame for what must not reach it
             target = charge.evidence.faulty.target
             self._quarantine(target, to_quarantine(charge.signature, parse_target(target).about))
 

@@ -6,6 +6,7 @@ It runs no compiler, generates nothing, and stays small: it can run for weeks.
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.campaign.crew import Crew, Message
@@ -13,9 +14,11 @@ from miscompile.campaign.desk import Answer, Desk
 from miscompile.campaign.lane import Orders
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.probe import support_of
+from miscompile.campaign.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
 from miscompile.campaign.wiring import make_producer
 from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
 from miscompile.core.ports import Listener
+from miscompile.corpus.collection import Collection
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.spread import Spread
@@ -44,13 +47,25 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     found = _versions(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        make_producer(plan, *supports)  # a broken model is said before anything is written
+        make_producer(replace(plan, slices=False), *supports)  # a broken model is said before anything is written
+    seeds = _cut(plan, listeners) if wants_seeds(plan) else None
+    plan = plan if seeds is None else in_own_opset(plan, seeds)
     with Store.open(plan.out) as store:
         _begin(store, plan, found)
-        if not plan.model:
+        if seeds is not None:
+            keep_seeds(plan, seeds)
+        if not plan.model or plan.slices:
             supports = [probe_support(plan, target, listeners) for target in plan.targets]
             make_producer(plan, *supports)
         _Lead(plan, store, supports, listeners).run()
+
+
+def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
+    """Return the slices of the user's models, and say what came of them."""
+    seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)))
+    for line in (*seeds.skipped, *seeds.notes, seeds.summary()):
+        _tell(listeners, Notice(line))
+    return seeds
 
 
 def _versions(plan: Plan) -> dict[str, str]:

@@ -4,20 +4,24 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+from onnx.defs import onnx_opset_version
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import parse_options, split_spec
+from miscompile.campaign.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
+from miscompile.generation.disruptive import DisruptiveKnobs
 from miscompile.generation.knobs import Knobs
+from miscompile.generation.presets import HirfuzzKnobs
 from miscompile.targets.registry import parse_target
+
+AnyKnobs: TypeAlias = Knobs | HirfuzzKnobs | DisruptiveKnobs
 
 SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
 """Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
-
-PRODUCERS = ("strict", "sweep{share=0.15}")
-"""Producers of a campaign that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +30,12 @@ class Plan:
 
     With `others`, several targets are held against each other instead of one against itself.
 
+    `checks` are names of `campaign.checks` (none: the default ones), `device` is the one to hold against the CPU.
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
-    test around, instead of generating programs. `probe_seconds` limits how long a session asks a compiler what it
-    takes before it begins.
+    test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
+    with models whose slices, of `slice_nodes` nodes (least, most), are generated from as well. `probe_seconds` limits
+    how long a session asks a compiler what it takes before it begins.
     """
 
     target: str
@@ -54,7 +60,12 @@ class Plan:
     limit_seconds: float = 30.0
     limit_memory: int | None = None
     model: str | None = None
+    slices: bool = False
+    seed_models: str | None = None
+    slice_nodes: tuple[int, int] = (3, 12)
     probe_seconds: float | None = 120.0
+    checks: tuple[str, ...] = ()
+    device: str = "cpu"
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -74,7 +85,7 @@ class Plan:
     @property
     def opsets(self) -> tuple[int, ...]:
         """Opsets to draw from: the one asked for, else the usual ones that all targets read."""
-        newest = min(parse_target(target).about.max_opset for target in self.targets)
+        newest = min(onnx_opset_version(), *(parse_target(target).about.max_opset for target in self.targets))
         if self.opset is not None:
             return (self.opset,)
         return tuple(opset for opset in Knobs().opsets if opset <= newest) or (newest,)
@@ -95,15 +106,49 @@ class Plan:
         given = parse_options(Knobs, options, where)
         return replace(base, **{name: getattr(given, name) for name in options})
 
-    def producer_specs(self) -> list[tuple[str, Knobs]]:
+    def hirfuzz_knobs(self, options: dict[str, str], where: str) -> HirfuzzKnobs:
+        """Return the knobs of the preset's producer: this plan's choices, overridden by the options of its spec."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        if self.guidance is not None:
+            known["guidance"] = "gate" if self.guidance else "off"
+        usual = HirfuzzKnobs()
+        opsets = tuple(opset for opset in self.opsets if opset in usual.opsets) or self.opsets
+        base = replace(usual, opsets=opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(HirfuzzKnobs, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    @property
+    def chosen_checks(self) -> tuple[str, ...]:
+        """What is checked. Raises UsageError for a check that is unknown, or that a target cannot have."""
+        return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
+
+    def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
         """Return (name, knobs) of every producer. Raises SpecError for an unknown one."""
-        found = []
-        for text in self.producers or PRODUCERS:
-            name, options = split_spec(text)
-            if name not in ("strict", "sweep"):
-                raise SpecError(f"there is no producer '{name}'; there are: strict, sweep")
-            found.append((name, self.knobs(options, text)))
-        return found
+        texts = list(self.producers or producers_for(self.chosen_checks))
+        if self.seed_models is not None and all(split_spec(text)[0] != "seeded" for text in texts):
+            texts.append("seeded")
+        return [self._producer(*split_spec(text), text) for text in texts]
+
+    def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyKnobs]:
+        if name == "seeded" and self.seed_models is None:
+            raise SpecError("the producer 'seeded' needs --seed-models")
+        if name == "hirfuzz":
+            return name, self.hirfuzz_knobs(options, text)
+        if name == "disruptive":
+            return name, self.disruptive_knobs(options, text)
+        if name not in ("strict", "sweep", "seeded", "dynamic"):
+            raise SpecError(
+                f"there is no producer '{name}'; there are: strict, sweep, seeded, dynamic, disruptive, hirfuzz"
+            )
+        return name, self.knobs(options, text)
+
+    def disruptive_knobs(self, options: dict[str, str], where: str) -> DisruptiveKnobs:
+        """Return the knobs of the producer of invalid programs, as `knobs` does."""
+        known = {name: value for name in ("max_rank", "max_dim") if (value := getattr(self, name)) is not None}
+        base = replace(DisruptiveKnobs(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(DisruptiveKnobs, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
 
     def remembered(self) -> dict[str, Any]:
         """Return the options that a resumed campaign takes over, as JSON values."""

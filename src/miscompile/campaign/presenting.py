@@ -76,6 +76,10 @@ class Presenting:
         """Let the next batch meet workers that have run nothing."""
         self._pool.fresh()
 
+    def allow(self, seconds: float | None) -> None:
+        """Let a run take so long from now on; None: as long as at first."""
+        self._pool.allow(seconds)
+
     def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
         """Execute `run` alone in a fresh worker, `times` times; the first failing program of a form stands for it."""
         sent, places = _spread([run])

@@ -25,6 +25,8 @@ from miscompile.base.rng import stream
 from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
+from miscompile.generation.control.forms import Question, questions
+from miscompile.generation.motifs.containers import questions as container_questions
 from miscompile.generation.sweep import Single, draft_single
 from miscompile.ops.registry import dtypes_of, schema, specs
 from miscompile.ops.spec import Limits
@@ -46,12 +48,14 @@ from miscompile.targets.registry import parse_target
 _SAMPLES = 10
 _FEWEST = 80
 """Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
+_CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
+"""Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
 _DRAFTS = 3
 """Drafts for each sample that is wanted: some come to nothing."""
 _BATCH = 48
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are asked about; others follow."""
-_FORMAT = 10
+_FORMAT = 14
 
 Watcher = Callable[[int, int], None]
 """Told how many of how many questions are done."""
@@ -95,15 +99,17 @@ class Inquiry:
     def __init__(self, opsets: Sequence[int]) -> None:
         self._triples = sorted(_triples(opsets), key=_rank)
         share = Counter(op for op, _, _ in self._triples)
-        self._wanted = [max(_SAMPLES, -(-_FEWEST // share[op])) for op, _, _ in self._triples]
+        self._wanted = [max(_CONVERSIONS.get(op, _SAMPLES), -(-_FEWEST // share[op])) for op, _, _ in self._triples]
         self._found = [0] * len(self._triples)
         self._answers: list[Answer] = []
         self._next = (0, 0)
+        self._blocks = [*questions(opsets), *container_questions(opsets)]
+        self._asked = 0
 
     @property
     def done(self) -> bool:
         """Tell whether every question was asked."""
-        return self._next[0] >= self._rounds
+        return self._next[0] >= self._rounds and self._asked >= len(self._blocks)
 
     @property
     def _rounds(self) -> int:
@@ -112,13 +118,14 @@ class Inquiry:
     def state(self) -> dict[str, Any]:
         """Return answers and place as JSON values."""
         told = [[a.key, a.detail, a.family, sorted(a.traits), a.taken] for a in self._answers]
-        return {"next": list(self._next), "found": self._found, "answers": told}
+        return {"next": list(self._next), "found": self._found, "asked": self._asked, "answers": told}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where the inquiry stood whose `state` this is. Raises ValueError when it is another inquiry's."""
         if len(state["found"]) != len(self._triples):
             raise ValueError("the state belongs to other questions")
         self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
+        self._asked = int(state["asked"])
         self._answers = [
             Answer(key, detail, family, frozenset(traits), taken)
             for key, detail, family, traits, taken in state["answers"]
@@ -130,6 +137,7 @@ class Inquiry:
         total = sum(self._wanted)
         size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
         while not self.done and (now := time.monotonic()) < end:
+            self._answers += _ask_blocks(target, self._block_questions(size // 4 + 1), runner)
             self._answers += _ask(target, self._questions(size), runner)
             taken = time.monotonic() - now
             size = _BATCH if taken < 1.0 else max(4, min(_BATCH, int(size * 4.0 / taken)))
@@ -138,6 +146,17 @@ class Inquiry:
         if watch and self.done:
             watch(total, total)
         return gather(self._answers)
+
+    def _block_questions(self, size: int) -> list[Question]:
+        """Return the next `size` questions about operators with bodies, without those that are answered already."""
+        refused = {answer.key for answer in self._answers if not answer.taken}
+        found: list[Question] = []
+        while self._asked < len(self._blocks) and len(found) < size:
+            question = self._blocks[self._asked]
+            if not question.needs or question.needs - refused:
+                found.append(question)
+            self._asked += 1
+        return found
 
     def _questions(self, size: int) -> list[Single]:
         """Draw the next `size` questions."""
@@ -192,6 +211,14 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer]
                 frozenset(traits_of(call)),
                 taken=not isinstance(outcome, Unsupported | Rejected | OutOfMemory),
             )
+
+
+def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[Answer]:
+    runs = [Run(question.case, target, Build("off"), "probe") for question in asked]
+    for question, outcome in zip(asked, runner.run(runs), strict=True):
+        if not isinstance(outcome, Raised):
+            refused = isinstance(outcome, Unsupported | Rejected | OutOfMemory)
+            yield Answer(question.key, question.key, question.op, frozenset(), taken=not refused)
 
 
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:

@@ -24,6 +24,7 @@ from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.bisect import culprits
 from miscompile.triage.examine import examine_fully
 from miscompile.triage.reduce.engine import Budget
+from miscompile.triage.signature import blamed
 
 
 def reduce(out: Path, identifier: str, seconds: float) -> None:
@@ -51,7 +52,8 @@ def bisect(out: Path, identifier: str) -> None:
         case = stored.finding.case
         with make_pool(plan) as pool:
             rng = stream(plan.seed, "bisect", case.program.digest)
-            guilty = culprits(case, stored_pair(stored, plan.compare), pool, about.passes, about.twins, rng)
+            pair = stored_pair(stored, plan.compare)
+            guilty = blamed(culprits(case, pair, pool, about.passes, about.twins, rng), pair.faulty)
         held = stored.finding.property
         signature = replace(held.signature, culprits=guilty, text="" if guilty else held.signature.text)
         store.update(replace(stored, finding=replace(stored.finding, property=replace(held, signature=signature))))

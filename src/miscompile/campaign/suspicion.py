@@ -5,7 +5,8 @@ timing. Reduction is left to the lead's triage desk.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from miscompile.base.errors import ModelError
@@ -15,7 +16,7 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.outcome import is_death
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Evidence, Violated
+from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.execution.fleet import Pool
 from miscompile.findings.encode import against_of, builds_of, evidence_facts
 from miscompile.findings.folder import Stored, identify
@@ -25,12 +26,16 @@ from miscompile.oracles.judge import Rule
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import culprits, expand
+from miscompile.triage.bisect import culprits, expand, shortest
 from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.signature import Symptom, signature_of, symptom_of
 
 MOST_SIGHTINGS = 3
 """Findings of one signature that a lane hands over."""
+
+LEAST_PATIENCE = 3.0
+PATIENCE = 20.0
+"""A search over builds that may hang waits at least so many seconds, and so many times what the sound build takes."""
 
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane hands over; further ones are counted."""
@@ -58,7 +63,8 @@ class Detective:
 
     def investigate(self, case: Case, evidence: Evidence) -> Charge | None:
         """Return the charge, None when the violation does not repeat in fresh processes."""
-        pair = pair_of(evidence, self.rule)
+        digest = case.program.digest
+        pair = shortest(case, pair_of(evidence, self.rule), self.pool, stream(self.seed, "sequence", digest))
         first = self._again(case, pair)
         if not isinstance(first.verdict, Violated):
             return None
@@ -73,9 +79,10 @@ class Detective:
         if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
             return Charge(found, usual[0])  # the same message has had the same culprits each time
         about = parse_target(pair.target).about
-        guilty = culprits(
-            case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", case.program.digest)
-        )
+        with hastened(self.pool, found.kind, lambda: first):
+            guilty = culprits(
+                case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", case.program.digest)
+            )
         signature = signature_of(found, outcome, guilty, model_of(case))
         usual.append(signature)
         return Charge(found, signature)
@@ -88,7 +95,7 @@ class Detective:
         self.known[signature] += 1
         if self.known[signature] > MOST_SIGHTINGS:
             return False
-        if signature.culprits or signature.kind in ("exception", "shape", "dtype"):
+        if signature.culprits or signature.kind in ("exception", "shape", "dtype", "accepted"):
             return True
         place = (signature.kind, signature.stage)
         self.unattributed[place] = self.unattributed.get(place, 0) + 1
@@ -97,6 +104,24 @@ class Detective:
     def _again(self, case: Case, pair: BuildPair) -> Examination:
         self.pool.fresh()
         return examine_fully(case, pair, self.pool, stream(self.seed, "confirm"))
+
+
+@contextmanager
+def hastened(pool: Pool, kind: FindingKind, look: Callable[[], Examination]) -> Iterator[None]:
+    """Within this block a hang is believed early: `look` examines how long the build that ends takes.
+
+    Whatever is found out so must be held against the full patience afterwards.
+    """
+    if kind != "hang":
+        yield
+        return
+    sound = look().reference
+    took = 0.0 if sound is None else sound.observations.compile_seconds + sound.observations.run_seconds
+    pool.allow(max(LEAST_PATIENCE, PATIENCE * took))
+    try:
+        yield
+    finally:
+        pool.allow(None)
 
 
 def pair_of(evidence: Evidence, rule: Rule) -> BuildPair:
@@ -123,7 +148,8 @@ def to_stored(
 ) -> Stored:
     """Return the pending finding that a violation makes, ready to be saved; `facts` are kept with it."""
     crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
-    held = Property("differential" if crossed else "optimisation", evidence.faulty.target, signature)
+    usual = "differential" if crossed else "optimisation"
+    held = Property(str(case.recipe.get("oracle", usual)), evidence.faulty.target, signature)
     known = {**evidence_facts(evidence), **facts, "nodes": node_count(case)}
     finding = Finding(identify(evidence.kind, signature.target, case), held, case, evidence.message, known)
     return Stored(finding, "pending", None, versions)
@@ -135,10 +161,8 @@ def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
     Earlier culprits of a set often only prepare the ground (constant folding), and many other classes need them.
     """
     order = {name: place for place, name in enumerate(about.passes)}
-    if not signature.culprits:
-        return frozenset()
-    last = max(signature.culprits, key=lambda name: order.get(name, -1))
-    return expand((last,), about.twins)
+    guilty = [name for name in signature.culprits if name in order]  # an order of passes cannot be switched off
+    return expand((max(guilty, key=order.__getitem__),), about.twins) if guilty else frozenset()
 
 
 def node_count(case: Case) -> int:

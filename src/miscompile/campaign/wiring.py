@@ -1,28 +1,40 @@
 """Wiring: the one module that knows all the parts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from miscompile.campaign.plan import Plan
+from miscompile.base.errors import UsageError
+from miscompile.campaign.checks import forms_of
+from miscompile.campaign.plan import AnyKnobs, Plan
 from miscompile.campaign.presenting import Presenting
+from miscompile.campaign.seeds import seeds_of, wants_seeds
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.ports import Oracle, Producer
 from miscompile.execution.fleet import Fleet, Pool
 from miscompile.execution.pool import LocalPool
 from miscompile.generation.around import Around
 from miscompile.generation.choosing import Choosing
+from miscompile.generation.disruptive import Disruptive, DisruptiveKnobs
+from miscompile.generation.dynamic import Dynamic
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.mixture import Mixture
+from miscompile.generation.presets import Hirfuzz, HirfuzzKnobs
+from miscompile.generation.seeded import Seeded
 from miscompile.generation.strict import Strict
 from miscompile.generation.sweep import Sweep
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
+from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import analyse, require_well_formed
 from miscompile.ops.joint import joint
+from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support
+from miscompile.oracles.chosen import Chosen
 from miscompile.oracles.differential import Differential
+from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
+from miscompile.oracles.dynamic import Dynamic as DynamicOracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.targets.registry import parse_target
 
@@ -35,32 +47,82 @@ def make_producer(plan: Plan, *supports: Support) -> Producer:
 
     Raises UsageError when nothing is left to generate, or the user's model is broken.
     """
-    if plan.model is not None:
-        return Around(Path(plan.model))
+    seeds = seeds_of(plan).seeds if wants_seeds(plan) else ()
     tables = dict(zip(plan.targets, supports, strict=True))
-    if not plan.others:
-        return _mixture(plan, supports[0])
-    return Choosing(plan.targets, lambda chosen: _mixture(plan, joint([tables[target] for target in chosen])))
+
+    def make(chosen: tuple[str, ...]) -> Producer:
+        support = joint([tables[target] for target in chosen]) if plan.others else supports[0]
+        return _mixture(plan, support, seeds) if plan.model is None else Seeded(seeds, plan.knobs({}, ""), support)
+
+    if plan.model is not None:
+        return _around(plan, make if seeds else None)
+    return Choosing(plan.targets, make) if plan.others else make(plan.targets)
 
 
-def _mixture(plan: Plan, support: Support) -> Producer:
-    parts = [(_producer(name, knobs, support), knobs.share) for name, knobs in plan.producer_specs()]
+def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
+    """Return the producer around the user's model, and around its slices, where a target takes any."""
+    around = Around(Path(plan.model or ""))
+    if make is None:
+        return around
+    try:
+        sliced = Choosing(plan.targets, make) if plan.others else make(plan.targets)
+    except UsageError:
+        return around
+    return Mixture(((around, 1.0), (sliced, 1.0)))
+
+
+def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
+    parts: list[tuple[Producer, float]] = []
+    lowered = any(parse_target(target).about.lowered for target in plan.targets)
+    for name, knobs in plan.producer_specs():
+        try:
+            parts.append((_producer(name, knobs, support, seeds, lowered), knobs.share))
+        except UsageError:
+            if name != "seeded" or not plan.others:
+                raise  # of several targets, others may take the slices
+    if not parts:
+        raise UsageError("the targets take none of the slices alike")
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
 
 
-def _producer(name: str, knobs: Knobs, support: Support) -> Producer:
-    return Strict(knobs, support) if name == "strict" else Sweep(knobs, support)
+def _producer(name: str, knobs: AnyKnobs, support: Support, seeds: Sequence[Seed], lowered: bool) -> Producer:
+    if isinstance(knobs, HirfuzzKnobs):
+        return Hirfuzz(knobs, support)
+    if isinstance(knobs, DisruptiveKnobs):
+        return Disruptive(knobs, support, lowered=lowered)
+    if name == "seeded":
+        return Seeded(seeds, knobs, support)
+    kinds: dict[str, Callable[[Knobs, Support], Producer]] = {"strict": Strict, "sweep": Sweep, "dynamic": Dynamic}
+    return kinds[name](knobs, support)
 
 
 def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
     """Return the plan's oracle, with the passes in `disabled`, by target, off."""
     if plan.others:
         return differential(plan, disabled)
-    about = parse_target(plan.target).about
-    off = disabled.get(plan.target, frozenset())
-    passes = () if about.forced else about.passes
-    levels = tuple(level for level in about.levels if level not in ("off", "full"))
-    return Optimisation(plan.target, passes, levels, rule=plan.compare, disabled=off, narrowed=about.narrowed)
+    about, target = parse_target(plan.target).about, plan.target
+    off = disabled.get(target, frozenset())
+    checks = plan.chosen_checks
+    plain = "levels" in checks
+    usual = Optimisation(
+        target,
+        () if about.forced or not plain else about.passes,
+        tuple(level for level in about.levels if plain and level not in ("off", "full")),
+        lesser_chance=0.8 if plain else 1.0,
+        rule=plan.compare,
+        disabled=off,
+        narrowed=about.narrowed,
+        sequences=about.sequences if "sequences" in checks else (),
+        forms=forms_of(about) if "functions" in checks else (),
+        device=plan.device,
+    )
+    if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
+        return usual
+    special: dict[str, Oracle] = {
+        "dynamic": DynamicOracle(target, rule=plan.compare, disabled=off, narrowed=about.narrowed),
+        "disruptive": DisruptiveOracle(target, disabled=off),
+    }
+    return Chosen(usual, special)
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:
@@ -78,14 +140,22 @@ def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
 def reprogram(model: Model, feed: Feed) -> Program:
     """Return `model` as a program whose exact outputs are worked out anew from `feed`.
 
-    Raises RejectedDraft when an edit has made a node that breaks its operator's rules.
+    Where sizes are symbolic, the model is analysed at the feed's sizes and keeps its symbols. Raises RejectedDraft when
+    an edit has made a node that breaks its operator's rules.
     """
-    names = [info.name for info in model.graph.inputs if info.name not in model.graph.initializers]
-    operands = analyse(model, dict(zip(names, feed, strict=True)))
-    require_well_formed(model, operands)
-    names = [info.name for info in model.graph.outputs]
-    program = to_program(model, [name for name in names if name in operands and operands[name].facts.exact])
-    return replace(program, outputs=tuple(_sized(port, operands.get(port.name)) for port in program.outputs))
+    program = to_program(model)
+    names = [port.name for port in program.inputs]
+    shapes = {name: value.shape for name, value in zip(names, feed, strict=True)}
+    symbolic = is_symbolic(program.inputs)
+    concrete = folded(specialised(model, shapes)) if symbolic else model
+    operands = analyse(concrete, dict(zip(names, feed, strict=True)))
+    require_well_formed(concrete, operands)
+    outputs = [
+        port._replace(exact=port.name in operands and operands[port.name].facts.exact) for port in program.outputs
+    ]
+    if not symbolic:
+        outputs = [_sized(port, operands.get(port.name)) for port in outputs]
+    return replace(program, outputs=tuple(outputs))
 
 
 def _sized(port: Port, known: Operand | None) -> Port:

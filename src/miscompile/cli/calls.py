@@ -19,6 +19,7 @@ _SINGLE = "miscompile.campaign.single"
 
 def validate(plan: Plan) -> None:
     """Raise UsageError when a plan cannot be meant: an unknown producer, or an option that it lacks."""
+    _ = plan.chosen_checks
     plan.producer_specs()
 
 

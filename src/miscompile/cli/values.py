@@ -45,6 +45,17 @@ def names(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     return found
 
 
+def span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Return the ends of `3..12`, or of `5` twice; at least 1, the smaller one first."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"\s*(\d{1,6})(?:\.\.(\d{1,6}))?\s*", value)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most:
+        raise click.BadParameter(f"'{value}' is no span; write 5 or 3..12", ctx, param)
+    return least, most
+
+
 def probability(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """Return a number from 0 to 1."""
     if value is None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL
+from miscompile.core.small import decoded, encoded
 
 Array = NDArray[Any]
 
@@ -39,18 +40,27 @@ class Tensor:
         return self.array.tobytes() == other.array.tobytes()
 
     def numbers(self) -> Array:
-        """Return the elements as a numpy array that one can calculate with (bfloat16 widens to float32)."""
+        """Return the elements as a numpy array that one can calculate with.
+
+        bfloat16 and smaller floats widen to float32, signed integers of fewer than 8 bits to int8.
+        """
         if self.dtype == "bfloat16":
             return (self.array.astype(np.uint32) << 16).view(np.float32).reshape(self.array.shape)
-        return self.array
+        return decoded(self.array, self.dtype) if self.dtype in SMALL else self.array
 
 
 def tensor(array: Array, dtype: str | None = None) -> Tensor:
-    """Wrap `array`; with `dtype`, convert numbers to that type first (bfloat16 rounds to nearest even)."""
+    """Wrap `array`; with `dtype`, convert numbers to that type first.
+
+    bfloat16 and smaller floats round to nearest even. Words of the storage type of a type that numpy lacks are taken
+    for elements of that type, as they are.
+    """
     if dtype is None:
         return Tensor(numpy_name(array.dtype), array)
     if dtype == "bfloat16" and array.dtype != np.uint16:
         return Tensor(dtype, to_bfloat16(array))
+    if dtype in SMALL and array.dtype != np.uint8:
+        return Tensor(dtype, encoded(array, dtype))
     return Tensor(dtype, np.asarray(array, DTYPES[dtype].storage))
 
 

@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from miscompile.core.run import Run
 
-FindingKind = Literal["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory"]
+FindingKind = Literal["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted"]
 """wrong values, missing outputs, another shape or dtype than the reference, an error of one build only (or of a
-valid program), a killed worker, no end, memory without bound."""
+valid program), a killed worker, no end, memory without bound, an invalid program that is run to values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Evidence:
     """Why a property is violated.
 
     `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`); `faulty` the run that is at fault, `reference` the one it was held against (None:
-    no build is right); `output` the name of the first bad output, if there is one; `details` JSON values for the
-    report.
+    `fixed`, `status`, `declared`, `invalid`); `faulty` the run that is at fault, `reference` the one it was held
+    against (None: no build is right); `output` the name of the first bad output, if there is one; `details` JSON
+    values for the report.
     """
 
     kind: FindingKind

@@ -73,6 +73,12 @@ class Crew:
         self.proxies.clear()
         self._selector.close()
 
+    def allow(self, seconds: float) -> None:
+        """Let a run take so long from now on."""
+        self._limits = replace(self._limits, seconds=seconds)
+        for proxy in self.proxies.values():
+            proxy.limits = self._limits
+
     def spawn(self, death: float | None = None) -> WorkerProxy:
         """Start another worker; `death` is the monotonic time at which the one that it replaces was found dead."""
         proxy = WorkerProxy(next(self._keys), self._limits)

@@ -107,6 +107,11 @@ class Fleet:
         """Execute `run` alone in a fresh worker, `times` times."""
         return self._pool(run.target).confirm(run, times)
 
+    def allow(self, seconds: float | None) -> None:
+        """Let a run take so long from now on; None: as long as at first."""
+        for pool in self._pools.values():
+            pool.allow(seconds)
+
     def _pool(self, target: str) -> LocalPool:
         if target not in self._pools:
             pool = self._open_pool(target)
@@ -178,4 +183,8 @@ class Pool(Protocol):
 
     def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
         """Execute `run` alone in a fresh worker, `times` times."""
+        ...
+
+    def allow(self, seconds: float | None) -> None:
+        """Let a run take so long from now on; None: as long as at first."""
         ...

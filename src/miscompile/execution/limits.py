@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 class Limits:
     """Limits of a worker.
 
-    `seconds` for one run, wall-clock. `memory` in bytes of address space on top of what the compiler takes when it is
+    `seconds` for one run, wall-clock, on a machine that is not crowded (`strain`). `memory` in bytes of address space on top of what the compiler takes when it is
     imported; 0 means no limit, which a compiler that reserves address space without using it needs. `output` in bytes
     that a run may print. `recycle` is the number of batches after which a worker is replaced, before leaks matter.
     """
@@ -24,6 +24,17 @@ class Limits:
     memory: int = 4 << 30
     output: int = 1 << 20
     recycle: int = 20_000
+
+
+MOST_STRAIN = 4.0
+
+
+def strain() -> float:
+    """Return by how much longer a run may take than on a quiet machine: 1 to 4, from the load on each CPU.
+
+    Without it a crowded machine makes hangs of what is merely slow, and these would be reported.
+    """
+    return min(MOST_STRAIN, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 
 
 def limit_memory(extra: int) -> None:

@@ -138,6 +138,14 @@ class LocalPool:
         """Execute `run` alone in a fresh worker, `times` times."""
         return [self.run_alone([run])[0] for _ in range(times)]
 
+    def allow(self, seconds: float | None) -> None:
+        """Let a run take so long from now on, but no longer than at first; None: as long as at first.
+
+        A search that makes a program hang again and again need not wait long each time.
+        """
+        usual = self._limits.seconds
+        self._running().allow(usual if seconds is None else min(usual, seconds))
+
     def history(self, ticket: int, index: int = 0) -> list[Run]:
         """Return what ran before run `index` of batch `ticket` in the worker that executed it, the oldest first.
 

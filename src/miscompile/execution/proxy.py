@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
 from miscompile.execution.blackbox import Position, Printed, Recorder
 from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
-from miscompile.execution.limits import Limits
+from miscompile.execution.limits import Limits, strain
 from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
 HISTORY = 50
@@ -81,7 +81,8 @@ class WorkerProxy:
 
     `alive` until its end was noticed; `retiring` when it gets no more work; `leaving` when it said so itself;
     `watched` are the selector events its channel is registered for.
-    `victim` is the (sequence, index) of the run for which it was killed; `garbage` says what it sent that is no reply.
+    `limits` may be exchanged at any time. `victim` is the (sequence, index) of the run for which it was killed;
+    `garbage` says what it sent that is no reply.
     """
 
     def __init__(self, key: int, limits: Limits) -> None:
@@ -102,7 +103,7 @@ class WorkerProxy:
         self.recorder = Recorder(self.recorder_fd)
         self.printed = Printed(Printed.create(limits.output))
         self.replaced_at: float | None = None
-        self._limits = limits
+        self.limits = limits
         self._outbox: deque[memoryview] = deque()
         self._buffer = FrameBuffer()
         self._active = time.monotonic()
@@ -202,20 +203,25 @@ class WorkerProxy:
 
     def overdue(self, now: float) -> Position | None:
         """Return the run that has taken too long at monotonic time `now`, None when all is well."""
-        place = self.recorder.read()
-        if place.timed and not now - place.start <= self._limits.seconds and self.recorder.read() == place:
+        place, allowed = self.recorder.read(), self._allowed
+        if place.timed and not now - place.start <= allowed and self.recorder.read() == place:
             return place
-        return place if now - self._active > self._limits.seconds + STALL_SECONDS else None
+        return place if now - self._active > allowed + STALL_SECONDS else None
 
     def stuck(self, now: float) -> bool:
         """Tell whether nothing has happened for so long that killing the worker has not helped."""
-        return now - self._active > self._limits.seconds + 2 * STALL_SECONDS
+        return now - self._active > self._allowed + 2 * STALL_SECONDS
 
     def patience(self, now: float) -> float:
         """Return the seconds from `now` after which `overdue` should be asked again."""
-        place = self.recorder.read()
-        rest = place.start + self._limits.seconds - now if place.timed else self._limits.seconds
-        return min(max(rest, 0.001), self._limits.seconds) if not math.isnan(rest) else 0.001
+        place, allowed = self.recorder.read(), self._allowed
+        rest = place.start + allowed - now if place.timed else allowed
+        return min(max(rest, 0.001), allowed) if not math.isnan(rest) else 0.001
+
+    @property
+    def _allowed(self) -> float:
+        """Seconds that a run may take, as crowded as the machine is now."""
+        return self.limits.seconds * strain()
 
     def kill(self) -> None:
         """Kill the worker and whatever it has started."""

@@ -45,5 +45,7 @@ class Choosing:
         return replace(case, recipe={**case.recipe, "targets": list(chosen)})
 
     def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
-        """Pass on what came of a case to the producer that made it."""
-        self._parts[tuple(case.recipe["targets"])].learn(case, outcomes)
+        """Pass on what came of a case to the producer that made it; cases of other producers name no targets."""
+        part = self._parts.get(tuple(case.recipe.get("targets", ())))
+        if part is not None:
+            part.learn(case, outcomes)

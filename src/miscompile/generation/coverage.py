@@ -1,7 +1,8 @@
 """The three coverages of HIRFUZZ: operator x dtype, operator x output shape, operator x operator edges.
 
 They serve as a gate (a node enters only if it adds coverage, Algorithm 1), as a steer (operator and dtype that
-were used least are preferred), and as a metric (the diversity score counts the items).
+were used least are preferred), and as a metric (the diversity score counts the items). The paper's extension of the
+third, paths of three operators, counts for those who give them.
 """
 
 import random
@@ -9,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from miscompile.ops.spec import Shape
+
+Path = tuple[str, str, str]
+"""Three operators, each using a result of the one before it."""
 
 
 @dataclass(slots=True)
@@ -18,6 +22,7 @@ class Coverage:
     dtypes: dict[tuple[str, str], int] = field(default_factory=dict)
     shapes: set[tuple[str, Shape]] = field(default_factory=set)
     edges: set[tuple[str, str]] = field(default_factory=set)
+    paths: set[Path] = field(default_factory=set)
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often nothing came of an operator and dtype: what is mostly refused must not look neglected for ever."""
 
@@ -27,18 +32,19 @@ class Coverage:
     @property
     def score(self) -> int:
         """Diversity score: the number of covered items."""
-        return len(self.dtypes) + len(self.shapes) + len(self.edges)
+        return len(self.dtypes) + len(self.shapes) + len(self.edges) + len(self.paths)
 
-    def fresh(self, op: str, dtype: str, shape: Shape, parents: Iterable[str]) -> int:
-        """Return in how many of the three coverages a node would add something."""
+    def fresh(self, op: str, dtype: str, shape: Shape, parents: Iterable[str], paths: Iterable[Path] = ()) -> int:
+        """Return in how many of the coverages a node would add something; `paths` are those that end at it."""
         return (
             ((op, dtype) not in self.dtypes)
             + ((op, shape) not in self.shapes)
             + any((parent, op) not in self.edges for parent in parents if parent)
+            + any(path not in self.paths for path in paths)
         )
 
-    def add(self, op: str, dtype: str, shape: Shape, parents: Iterable[str]) -> None:
-        """Take a node into account."""
+    def add(self, op: str, dtype: str, shape: Shape, parents: Iterable[str], paths: Iterable[Path] = ()) -> None:
+        """Take a node into account, and the `paths` that end at it."""
         pair = (op, dtype)
         self.dtypes[pair] = self.dtypes.get(pair, 0) + 1
         self.turns[pair] = self.turns.get(pair, 0) + 1
@@ -46,6 +52,7 @@ class Coverage:
         for parent in parents:
             if parent:
                 self.edges.add((parent, op))
+        self.paths.update(paths)
 
     def refuse(self, op: str, dtype: str) -> None:
         """Take into account that nothing came of an operator; no coverage, but it had its turn."""

@@ -12,15 +12,15 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.generation.scope import Scope, tensor_type
+from miscompile.graph.edges import reads
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, ValueInfo
 from miscompile.graph.wire import INPUT, OUTPUT, assembled, info_body, name_field, node_field, tensor_field
 from miscompile.ops.registry import specs
 from miscompile.ops.values import draw
 
-_IR_VERSIONS = ((21, 10), (19, 9), (15, 8), (13, 7))
+_IR_VERSIONS = ((28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7))
 """First opset of each IR version, the newest first (https://onnx.ai/onnx/repo-docs/Versioning.html)."""
-"""Newest IR version that all supported compilers read, for opsets up to 22."""
 
 _NAME = "main"
 
@@ -62,13 +62,17 @@ class Finisher:
         self._outputs: dict[str, Port] = {}
 
     def case(self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: Setting = AS_BUILT) -> Case:
-        """Return a case with `outputs` and freshly drawn feeds. Raises RejectedDraft when no output is given."""
+        """Return a case with `outputs` and freshly drawn feeds. Raises RejectedDraft when no output is given.
+
+        There are at least `feeds` feeds, and enough for every input that is fed several values in turn.
+        """
         if not outputs:
             raise RejectedDraft("the graph has no output")
         names = self._fed(setting)
         payload = self._payload(names, outputs, setting)
         ports, results = self._ports(names, self._inputs), self._ports(outputs, self._outputs, results=True)
-        drawn = tuple([tuple([self._tensor(name) for name in names]) for _ in range(max(1, feeds))])
+        turns = max([feeds, 1, *(len(self.scope.cycled[name]) for name in names if name in self.scope.cycled)])
+        drawn = tuple([tuple([self._tensor(name, turn) for name in names]) for turn in range(turns)])
         return Case(Program("onnx", payload, ports, results), drawn, recipe)
 
     def model(self, outputs: Sequence[str], setting: Setting = AS_BUILT) -> Model:
@@ -82,17 +86,25 @@ class Finisher:
     def draw_setting(self, flip: float) -> Setting:
         """Draw another setting: each input and each constant changes its part with probability `flip`."""
         scope, rng = self.scope, self.scope.rng
-        frozen = {name: self._tensor(name) for name in scope.inputs if scope.uses[name] and rng.random() < flip}
+        fed = [*scope.inputs, *scope.cycled]
+        frozen = {name: self._tensor(name) for name in fed if scope.uses[name] and rng.random() < flip}
         wanted = {name for name in sorted(scope.drawn) if rng.random() < flip}
-        for node in scope.nodes if wanted else ():
-            if node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
+        return Setting(frozen, self.openable(wanted))
+
+    def openable(self, constants: Iterable[str]) -> frozenset[str]:
+        """Return those of the drawn `constants` that may be inputs for every target that takes their operators."""
+        wanted = set(constants)
+        for node in self.scope.nodes if wanted else ():
+            if node.op not in specs():
+                wanted.difference_update(reads(node))  # what carries bodies, and whatever these capture
+            elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
                 wanted.difference_update(node.inputs)
-        return Setting(frozen, frozenset(wanted))
+        return frozenset(wanted)
 
     def _fed(self, setting: Setting) -> list[str]:
         """Return the names of the inputs in order."""
         scope, frozen = self.scope, setting.frozen
-        names = [name for name in scope.inputs if name not in frozen]
+        names = [name for name in (*scope.inputs, *scope.cycled) if name not in frozen]
         names += scope.pinned
         names += sorted(setting.opened)
         return [name for name in names if scope.uses[name]]
@@ -137,9 +149,11 @@ class Finisher:
                 known[name] = Port(name, operand.dtype, operand.shape, results and operand.facts.exact)
         return tuple([known[name] for name in names])
 
-    def _tensor(self, name: str) -> Tensor:
-        """Return what input `name` is fed: new elements, unless its part is to be a known tensor."""
+    def _tensor(self, name: str, turn: int = 0) -> Tensor:
+        """Return what input `name` is fed in the feed of number `turn`: new elements, unless its values are fixed."""
         scope = self.scope
+        if name in scope.cycled:
+            return scope.cycled[name][turn % len(scope.cycled[name])]
         span = scope.inputs.get(name)
         if span is None:
             return scope.pinned.get(name) or scope.initializers[name]

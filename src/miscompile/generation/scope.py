@@ -5,13 +5,14 @@ Nodes are typed by onnx's own inference as they are added, so the graph is valid
 
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple, NoReturn
 
-from miscompile.base.dtypes import PLAIN
+from miscompile.base.dtypes import PLAIN, is_float
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.edges import reads
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure, settle
@@ -30,6 +31,8 @@ _MEASURED_SIZE = 16
 
 _MOST_FORMS = 1 << 16
 """Forms of calls that are remembered for a support table."""
+
+_UNBOUNDED = Facts(-math.inf, math.inf)
 
 _UNMET = Form((), mixed=False, barred=frozenset())
 
@@ -64,6 +67,7 @@ class Scope:
         self.uses: dict[str, int] = {}
         self.inputs: dict[str, Range] = {}
         self.pinned: dict[str, Tensor] = {}
+        self.cycled: dict[str, tuple[Tensor, ...]] = {}
         self.initializers: dict[str, Tensor] = {}
         self.drawn: set[str] = set()
         self._elements = elements
@@ -79,11 +83,11 @@ class Scope:
             name, operand = self.operands.popitem()
             self.pool[operand.dtype].pop()
             del self.producer[name], self.uses[name]
-            for table in (self.inputs, self.pinned, self.initializers):
+            for table in (self.inputs, self.pinned, self.cycled, self.initializers):
                 table.pop(name, None)
             self.drawn.discard(name)
         while len(self.nodes) > mark.nodes:
-            for name in self.nodes.pop().inputs:
+            for name in reads(self.nodes.pop()):
                 if name in self.uses:
                     self.uses[name] -= 1
         self._fresh = mark.fresh
@@ -110,6 +114,12 @@ class Scope:
         self.pinned[name] = value
         return self._register(Operand(name, value.dtype, value.shape, measure(value), value.array), "")
 
+    def new_cycled(self, values: tuple[Tensor, ...], facts: Facts) -> Operand:
+        """Add a graph input that is fed `values` in turn, feed by feed; `facts` hold for all of them."""
+        name = self._name("s")
+        self.cycled[name] = values
+        return self._register(Operand(name, values[0].dtype, values[0].shape, facts), "")
+
     def drawn_constant(self, dtype: str, shape: Shape, span: Range) -> Operand:
         """Add an initialiser with elements drawn from `span`."""
         value = Tensor(dtype, draw(self.rng, dtype, shape, span))
@@ -119,8 +129,18 @@ class Scope:
         facts = measure(value) if 0 < value.array.size <= _MEASURED_SIZE else span.facts()
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 
-    def apply(self, call: Call, *, drawn: bool = False) -> tuple[Operand, ...]:
+    def given_constant(self, value: Tensor, facts: Facts, *, free: bool = True) -> Operand:
+        """Add an initialiser that someone chose, with its facts. `free`: other settings may make it an input."""
+        name = self._name("c")
+        self.initializers[name] = value
+        if free:
+            self.drawn.add(name)
+        return self._register(Operand(name, value.dtype, value.shape, facts, value.array), "")
+
+    def apply(self, call: Call, *, drawn: bool = False, loose: bool = False) -> tuple[Operand, ...]:
         """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so that it is well formed.
+
+        `loose`: nothing is claimed of floats that might overflow as far as intervals tell, instead of a refusal.
 
         Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or
         not taken by the target; the scope is then as it was.
@@ -132,12 +152,70 @@ class Scope:
         for kind in types:
             if math.prod(kind.shape) > self._elements:  # type: ignore[arg-type]
                 raise RejectedDraft(f"{call.op}: the output is too large")
-        facts = self._facts(call, types, spec, written()[call.op].defined if drawn else spec.defined)
+        try:
+            facts = self._facts(call, types, spec, written()[call.op].defined if drawn else spec.defined)
+        except RejectedDraft:
+            if not loose or any(not is_float(kind.dtype) for kind in types) or not spec.defined(call):
+                raise
+            facts = tuple([_UNBOUNDED for _ in types])
         return self._add(call, types, facts)
+
+    def learn(self, operand: Operand, elements: Tensor) -> Operand:
+        """Take note of the elements of the newest value, an integer one that was worked out; return it anew."""
+        known = operand._replace(facts=measure(elements), value=elements.array)
+        self.operands[operand.name] = self.pool[operand.dtype][-1] = known
+        return known
 
     def call(self, op: str, *inputs: Operand | None, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES) -> Operand:
         """Add a call with one output and return that."""
         return self.apply(Call(op, inputs, attributes))[0]
+
+    def add_block(
+        self,
+        op: str,
+        inputs: Sequence[Operand | None],
+        attributes: Mapping[str, Attribute],
+        results: Sequence[tuple[TensorType, Facts]],
+    ) -> tuple[Operand, ...]:
+        """Add a node that carries bodies, whose results have these types and facts, and return the results.
+
+        Nothing is checked here: who made the bodies answers for types and facts. Types are static.
+        """
+        call = Call(op, tuple(inputs), attributes, len(results))
+        made = self._add(call, tuple([kind for kind, _ in results]), tuple([facts for _, facts in results]))
+        given = len([operand for operand in inputs if operand is not None])
+        for name in list(reads(self.nodes[-1]))[given:]:
+            self.uses[name] += 1
+        return made
+
+    def add_inner(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute]) -> str:
+        """Add a node whose one result is no tensor (a sequence, an optional), and return that one's name.
+
+        Whoever adds it must see to what reads it; it has no entry among the operands.
+        """
+        name = f"v{self._fresh}"
+        self._fresh += 1
+        self.nodes.append(Node(op, tuple(inputs), (name,), attributes))
+        self._count_reads()
+        return name
+
+    def add_outer(
+        self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute], kind: TensorType, facts: Facts
+    ) -> Operand:
+        """Add a node that reads what `add_inner` made and gives a tensor of a static type; nothing is checked here."""
+        if math.prod(kind.shape or ()) > self._elements:  # type: ignore[arg-type]
+            raise RejectedDraft(f"{op}: the output is too large")
+        result = self._register(Operand(f"v{self._fresh}", kind.dtype, kind.shape, facts), op)  # type: ignore[arg-type]
+        self._fresh += 1
+        self.nodes.append(Node(op, tuple(inputs), (result.name,), attributes))
+        self._count_reads()
+        return result
+
+    def _count_reads(self) -> None:
+        """Count what the newest node reads, in bodies as well; what is no tensor is not counted."""
+        for name in reads(self.nodes[-1]):
+            if name in self.uses:
+                self.uses[name] += 1
 
     def _add(self, call: Call, types: tuple[TensorType, ...], facts: tuple[Facts, ...]) -> tuple[Operand, ...]:
         """Add the node of a call, and register its outputs."""

@@ -11,18 +11,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.generation.control.forms import Blocks, blocks
+from miscompile.generation.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.generation.coverage import Coverage
 from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.language import Motif
+from miscompile.generation.motifs.containers import plant_container, taken_blocks
 from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
+from miscompile.generation.motifs.quantised import NAME as QUANTISED
+from miscompile.generation.motifs.quantised import NEEDED, plant_chain
 from miscompile.generation.scope import Mark, Scope
 from miscompile.generation.sites import ScopeSite, insert
 from miscompile.ops.registry import dtypes_of, specs, version_of
@@ -48,6 +54,11 @@ class _Menu:
     motifs: tuple[Motif, ...]
     noops: tuple[Motif, ...]
     dtypes: tuple[str, ...]
+    blocks: Blocks
+    quantised: bool
+    """Whether quantised chains can be planted; they bring operators and types of their own."""
+    containers: tuple[tuple[str, str], ...]
+    """Blocks of sequences and optionals, with their element types."""
 
 
 class Strict:
@@ -80,17 +91,9 @@ class Strict:
         """Take no notice: the coverages speak of graphs, not of outcomes."""
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:
-        """Grow a graph and yield its programs: as built, then with other outputs, constants and inputs."""
+        """Yield the programs of a grown graph: as built, then with other outputs, constants and inputs."""
         knobs = self.knobs
-        opset = rng.choice(knobs.opsets)
-        menu = self._menu(opset)
-        style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
-        scope = Scope(rng, opset, self._limits, style, self.support)
-        planted: list[str] = []
-        inner: list[str] = []
-        self._grow(scope, menu, planted, inner)
-        outputs = self._outputs(scope, menu, inner)
-        recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
+        scope, outputs, recipe = self.grow(rng)
         finisher = Finisher(scope)
         yield finisher.case(outputs, knobs.feeds, recipe)
         ends, others = leaves(scope), inner_results(scope)
@@ -99,24 +102,78 @@ class Strict:
             setting = finisher.draw_setting(_VARIANT_FLIP)
             yield finisher.case(chosen, knobs.feeds, {**recipe, "variant": number}, setting)
 
-    def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
+    def grow(self, rng: random.Random) -> tuple[Scope, list[str], dict[str, Any]]:
+        """Grow a graph; return it with its outputs and the recipe of its cases. Raises RejectedDraft.
+
+        Producers that turn finished graphs into other cases begin here.
+        """
+        knobs = self.knobs
+        opset = knobs.draw_opset(rng)
+        menu = self._menu(opset)
+        style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
+        scope = Scope(rng, opset, self._limits, style, self.support)
+        planted: list[str] = []
+        inner: list[str] = []
+        self._grow(scope, menu, planted, inner, knobs.draw_nodes(rng))
+        outputs = self._outputs(scope, menu, inner)
+        recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
+        return scope, outputs, recipe
+
+    def extend(self, scope: Scope, nodes: int, dtypes: tuple[str, ...]) -> tuple[list[str], list[str]]:
+        """Add up to `nodes` operators to what `scope` holds already; return the outputs and the motifs planted.
+
+        The operators are of `dtypes`, as far as the target takes any; what exists is used rather than new inputs.
+        """
+        menu = self._menu(scope.opset, dtypes)
+        if not menu.pairs:
+            menu = self._menu(scope.opset)
+        planted: list[str] = []
+        inner: list[str] = []
+        if menu.pairs:
+            self._grow(scope, menu, planted, inner, len(scope.nodes) + nodes)
+        return self._outputs(scope, menu, inner), planted
+
+    def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str], nodes: int) -> None:
+        """Grow `nodes` operators, or fewer where too little comes about; a block counts as one."""
         knobs, rng = self.knobs, scope.rng
+        control = knobs.control if depth_of(scope) < MOST_DEPTH else 0.0
         tries = 0
-        while len(scope.nodes) < knobs.nodes and tries < 8 * knobs.nodes:
+        while len(scope.nodes) < nodes and tries < 8 * nodes:
             tries += 1
             chance = rng.random()
-            if chance < knobs.motifs and menu.motifs:
+            if chance < control:
+                self._block(scope, menu, planted)
+            elif chance < control + knobs.motifs and menu.motifs:
                 self._plant(scope, menu, planted, inner)
-            elif chance < knobs.motifs + knobs.noops and menu.noops:
+            elif chance < control + knobs.motifs + knobs.noops and menu.noops:
                 self._noop(scope, menu)
             else:
                 self._insert(scope, menu)
 
+    def _block(self, scope: Scope, menu: _Menu, planted: list[str]) -> None:
+        """Plant an If, Loop or Scan whose bodies grow as the graph does."""
+        motifs: list[str] = []
+
+        def fill(body: Scope, nodes: int) -> None:
+            self._grow(body, menu, motifs, [], nodes)
+
+        op = plant_block(scope, menu.blocks, fill)
+        if op is not None:
+            planted += [op, *motifs]
+
     def _plant(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
-        motif = scope.rng.choice(menu.motifs)
-        result = plant(scope, motif, self.mutations, menu.noops, dtypes=menu.dtypes)
+        rng, knobs = scope.rng, self.knobs
+        chance = rng.random()
+        if chance < knobs.quantised and menu.quantised:
+            name, result = QUANTISED, plant_chain(scope)
+        elif chance < knobs.quantised + knobs.containers and menu.containers:
+            name, dtype = rng.choice(menu.containers)
+            result = plant_container(scope, name, dtype)
+        else:
+            motif = rng.choice(menu.motifs)
+            name, result = motif.name, plant(scope, motif, self.mutations, menu.noops, dtypes=menu.dtypes)
         if result is not None:
-            planted.append(motif.name)
+            planted.append(name)
             inner += result.outputs
 
     def _noop(self, scope: Scope, menu: _Menu, onto: str | None = None) -> str | None:
@@ -171,9 +228,9 @@ class Strict:
         known = set(scope.producer)
         return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
 
-    def _make_menu(self, opset: int) -> _Menu:
+    def _make_menu(self, opset: int, among: tuple[str, ...] = PLAIN) -> _Menu:
         knobs = self.knobs
-        dtypes = tuple(dtype for dtype in knobs.dtypes or PLAIN)
+        dtypes = tuple(dtype for dtype in knobs.dtypes or PLAIN if dtype in among)
         pairs = tuple(
             (op, dtype)
             for op, spec in specs().items()
@@ -187,4 +244,7 @@ class Strict:
         def serves(motif: Motif) -> bool:
             return set(motif.operators) <= ops and bool(set(motif.dtypes) & set(dtypes))
 
-        return _Menu(pairs, tuple(filter(serves, fusion_motifs())), tuple(filter(serves, noop_motifs())), dtypes)
+        motifs, noops = tuple(filter(serves, fusion_motifs())), tuple(filter(serves, noop_motifs()))
+        chains = not knobs.ops and {*PLAIN} <= {*dtypes} and ops >= NEEDED
+        containers = () if knobs.ops else taken_blocks(self.support, opset, dtypes)
+        return _Menu(pairs, motifs, noops, dtypes, blocks(self.support, opset, dtypes), chains, containers)

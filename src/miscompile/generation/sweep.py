@@ -87,7 +87,7 @@ class Sweep:
     """Producer of single-operator cases."""
 
     def __init__(self, knobs: Knobs, support: Support) -> None:
-        self.knobs = replace(knobs, nodes=1)
+        self.knobs = replace(knobs, nodes=1, spread=0.0)
         self.support = support
         self.spec = print_spec("sweep", self.knobs)
         self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, zero_size=0.03)
@@ -119,7 +119,7 @@ class Sweep:
         drafts = 0
         for _ in range(_PATIENCE):
             style = Style(rng.random() < self.knobs.integral, rng.random() < self.knobs.full)
-            opset = rng.choice(self.knobs.opsets)
+            opset = self.knobs.draw_opset(rng)
             try:
                 single = draft_single(rng, op, dtype, opset, self._limits, style, self.support)
             except RejectedDraft:

@@ -1,15 +1,18 @@
 """Which outputs of an arbitrary model are exact: the facts of every value, worked out from the fed tensors.
 
-The generator knows this for what it made; reduction and `check` ask it of models that came another way.
+The generator knows this for what it made; reduction and `check` ask it of models that came another way. Bodies of If,
+Loop and Scan are gone through turn by turn, on intervals (`analysis_bodies`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
-from miscompile.graph.model import Model, Node, TensorType, ValueType
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
+from miscompile.ops.analysis_bodies import block
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Call, Operand
@@ -18,11 +21,15 @@ from miscompile.ops.wellformed import well_formed
 _UNKNOWN = Facts(-math.inf, math.inf)
 _STRUCTURAL_SIZE = 64
 
+Operands = Mapping[str, Operand]
+Visit = Callable[[Node, Operands, Operands], None]
+"""Told of every node of a body on every turn: the operands that can be seen there, and those that it makes."""
+
 
 def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
     """Return the names of the outputs of `model` on which every correct implementation agrees to the bit.
 
-    `feed` holds the inputs by name. Operators without a spec, bodies and local functions make their results inexact.
+    `feed` holds the inputs by name. Operators without a spec and local functions make their results inexact.
     """
     operands = analyse(model, feed)
     return frozenset(
@@ -30,47 +37,119 @@ def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
     )
 
 
-def require_well_formed(model: Model, operands: Mapping[str, Operand]) -> None:
-    """Raise RejectedDraft when a node of the main graph breaks a rule of its operator's page that inference lets pass.
+def require_well_formed(model: Model, operands: Operands) -> None:
+    """Raise RejectedDraft when a node breaks a rule of its operator's page that inference lets pass, in bodies too.
 
-    `operands` come from `analyse`. Nodes with others pass, as those of foreign domains do.
+    `operands` come from `analyse`. Nodes with others pass, as those of foreign domains do, and the bodies of
+    loops that make no turn.
     """
+    flow = _Flow(model, _require, thorough=True)
     for node in model.graph.nodes:
-        if node.domain or any(name and name not in operands for name in node.inputs):
-            continue
-        inputs = tuple(operands[name] if name else None for name in node.inputs)
-        try:
-            fine = well_formed(Call(node.op, inputs, node.attributes, len(node.outputs)))
-        except (AssertionError, IndexError):
-            continue  # an operand is missing: that is for the checker to say
-        if not fine:
-            raise RejectedDraft(f"{node.op} breaks a rule of its operator")
+        _require(node, operands, {})
+        if any(True for _ in node.subgraphs()):
+            flow.node(node, operands)
 
 
 def analyse(model: Model, feed: Mapping[str, Tensor]) -> dict[str, Operand]:
     """Return an operand with facts for every value of the main graph whose type can be inferred."""
+    return _analyse(model, feed, _ignore)
+
+
+def every_value(model: Model, feed: Mapping[str, Tensor]) -> list[Operand] | None:
+    """Return an operand for every value, those in bodies for every turn; None when some value's type is not known.
+
+    Branches that are surely not taken are left out.
+    """
+    found: list[Operand] = []
+    missing = False
+
+    def visit(node: Node, operands: Operands, made: Operands) -> None:
+        nonlocal missing
+        del operands
+        found.extend(made.values())
+        missing = missing or any(name and name not in made for name in node.outputs)
+
+    operands = _analyse(model, feed, visit)
+    if missing or any(name and name not in operands for node in model.graph.nodes for name in node.outputs):
+        return None
+    return [*operands.values(), *found]
+
+
+def _analyse(model: Model, feed: Mapping[str, Tensor], visit: Visit) -> dict[str, Operand]:
     operands = {name: _known(name, value) for name, value in [*model.graph.initializers.items(), *feed.items()]}
-    local = {(function.domain, function.name) for function in model.functions}
+    flow = _Flow(model, visit)
     for node in model.graph.nodes:
-        if node.op == "Constant" and "value" in node.attributes:
-            operands[node.outputs[0]] = _known(node.outputs[0], node.attributes["value"].value)
-            continue
-        if all(name in operands for name in node.inputs if name) and (node.domain, node.op) not in local:
-            operands.update(_results(node, operands, model.opset))
+        operands.update(flow.node(node, operands))
     return operands
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """Goes through nodes and bodies."""
+
+    model: Model
+    visit: Visit
+    thorough: bool = False
+
+    def node(self, node: Node, operands: Operands) -> dict[str, Operand]:
+        """Return the operands that `node` makes, as far as they can be typed."""
+        if node.op == "Constant" and "value" in node.attributes:
+            return {node.outputs[0]: _known(node.outputs[0], node.attributes["value"].value)}
+        if any(name and name not in operands for name in node.inputs) or self._local(node):
+            return {}
+        if node.op == "Identity" and not node.domain and operands[node.inputs[0]].value is not None:
+            return {node.outputs[0]: operands[node.inputs[0]]._replace(name=node.outputs[0])}
+        if any(True for _ in node.subgraphs()):
+            results = block(node, operands, self.body, thorough=self.thorough)
+            return {x.name: x for x in results if x is not None and x.name}
+        return _results(node, operands, self.model.opset)
+
+    def body(self, graph: Graph, outer: Operands, given: Sequence[Operand]) -> list[Operand | None]:
+        """Return the operands that the body `graph` gives for the inputs `given`; None where nothing is known."""
+        operands = {**outer, **{name: _known(name, value) for name, value in graph.initializers.items()}}
+        operands.update((info.name, x._replace(name=info.name)) for info, x in zip(graph.inputs, given, strict=False))
+        for node in graph.nodes:
+            made = self.node(node, operands)
+            self.visit(node, operands, made)
+            for name in node.outputs:
+                operands.pop(name, None)  # an outer value of this name is not meant from here on
+            operands.update(made)
+        return [operands.get(info.name) for info in graph.outputs]
+
+    def _local(self, node: Node) -> bool:
+        return any((function.domain, function.name) == (node.domain, node.op) for function in self.model.functions)
+
+
+def _ignore(node: Node, operands: Operands, made: Operands) -> None:
+    del node, operands, made
+
+
+def _require(node: Node, operands: Operands, made: Operands) -> None:
+    del made
+    if node.domain or any(name and name not in operands for name in node.inputs):
+        return
+    inputs = tuple(operands[name] if name else None for name in node.inputs)
+    try:
+        fine = well_formed(Call(node.op, inputs, node.attributes, len(node.outputs)))
+    except (AssertionError, IndexError):
+        return  # an operand is missing: that is for the checker to say
+    if not fine:
+        raise RejectedDraft(f"{node.op} breaks a rule of its operator")
 
 
 def _known(name: str, value: Tensor) -> Operand:
     return Operand(name, value.dtype, value.shape, measure(value), value.array)
 
 
-def _results(node: Node, operands: Mapping[str, Operand], opset: int) -> dict[str, Operand]:
+def _results(node: Node, operands: Operands, opset: int) -> dict[str, Operand]:
     inputs = tuple(operands[name] if name else None for name in node.inputs)
     present = [operand for operand in inputs if operand is not None]
-    types: dict[str, ValueType] = {operand.name: TensorType(operand.dtype, operand.shape) for operand in present}
+    types: dict[str, ValueType] = {
+        name: TensorType(operands[name].dtype, operands[name].shape) for name in node.inputs if name
+    }
     known = {
-        operand.name: Tensor(operand.dtype, operand.value)
-        for operand in present
+        name: Tensor(operand.dtype, operand.value)
+        for name, operand in zip(filter(None, node.inputs), present, strict=True)
         if operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE
     }
     try:

@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL_INTEGERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import model_proto
+from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.ops.draws import Draw, admitted, demand, describe, draw_call, output_types
 from miscompile.ops.gaps import gap
 from miscompile.ops.spec import Call, OpSpec
 
-OPSETS = (13, 17, 18, 21, 22)
+OPSETS = (13, 17, 18, 21, 22, 25)
 _WIDE = {"float": "float64", "int": "int64", "uint": "uint64"}
 _NUMBERS = re.compile(r"\(?\d+(, ?\d+)*,?\)?")
 
@@ -90,14 +90,16 @@ def check_spec(spec: OpSpec, *, opsets: Sequence[int] = OPSETS, samples: int = 4
 
 
 def evaluate(draw: Draw) -> list[Array]:
-    """Evaluate a draw with onnx.reference; bfloat16 comes back as ml_dtypes arrays.
+    """Evaluate a draw with onnx.reference; types that numpy lacks come back as ml_dtypes arrays.
 
     Raises AssertionError when the evaluation of an integer result divides by zero or makes an invalid conversion,
     because those are undefined (float results show it by not being finite), and `Unchecked` where the reference
     cannot run the call.
     """
     proto = model_proto(draw.model())
-    feeds = {x.name: _native(draw.values[x.name]) for x in draw.call.inputs if x is not None and x.name in draw.inputs}
+    feeds = {
+        x.name: to_foreign(draw.values[x.name]) for x in draw.call.inputs if x is not None and x.name in draw.inputs
+    }
     try:
         return _run(proto, feeds, "raise")
     except FloatingPointError as error:
@@ -155,7 +157,8 @@ def _check_results(draw: Draw, results: Sequence[Array]) -> None:
     demand(len(results) == draw.call.outputs, f"{len(results)} results for {draw.call.outputs} outputs")
     for place, (result, kind, facts) in enumerate(zip(results, draw.types, draw.facts, strict=True)):
         where = f"output {place} of {describe(draw.call)}"
-        demand(result.dtype.name == kind.dtype, f"{where} is {result.dtype.name}, inferred was {kind.dtype}")
+        found = from_foreign(result).dtype
+        demand(found == kind.dtype, f"{where} is {found}, inferred was {kind.dtype}")
         demand(_fits(result.shape, kind.shape), f"{where} has shape {result.shape}, inferred was {kind.shape}")
         numbers = _numbers(result)
         if not numbers.size:
@@ -184,6 +187,9 @@ def _check_exact(draw: Draw, results: Sequence[Array]) -> None:
     for place, (result, truth, facts) in enumerate(zip(results, truths, draw.facts, strict=True)):
         if facts.exact:
             numbers, expected = _numbers(result), _numbers(truth)
+            dtype = from_foreign(result).dtype
+            if dtype in SMALL_INTEGERS:
+                expected = tensor(expected.astype(np.int64), dtype).numbers()
             same = np.array_equal(numbers, expected if numbers.dtype.kind == "f" else expected.astype(numbers.dtype))
             demand(same, f"output {place} is claimed exact, but a wider type gives another: {describe(draw.call)}")
 
@@ -202,9 +208,5 @@ def _widen(value: Tensor) -> Tensor:
     return value if wide is None else tensor(value.numbers(), wide)
 
 
-def _native(value: Tensor) -> Array:
-    return value.array.view(ml_dtypes.bfloat16) if value.dtype == "bfloat16" else value.array
-
-
 def _numbers(result: Array) -> Array:
-    return result.astype(np.float32) if result.dtype.name == "bfloat16" else result
+    return from_foreign(result).numbers()

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL_FLOATS, SMALL_INTEGERS
 from miscompile.base.errors import RejectedDraft
+from miscompile.core.small import smallest
 from miscompile.core.tensor import Array, Tensor
 
 
@@ -72,7 +73,7 @@ TRUTH = Facts(0, 1, integral=True, exact=True)
 LIMITS = {"float16": 1000.0, "bfloat16": 1e6, "float32": 1e6, "float64": 1e9, "int32": 2.0**30, "int64": 2.0**52}
 """Largest magnitude that the generator lets a value reach: far from overflow, and from signed wraparound."""
 
-_WRAPPING = frozenset({"int8", "int16", "uint8", "uint16", "uint32", "uint64"})
+_WRAPPING = frozenset({"int8", "int16", "uint8", "uint16", "uint32", "uint64", *SMALL_INTEGERS})
 
 
 def measure(value: Array | Tensor) -> Facts:
@@ -117,7 +118,11 @@ _FORMATS = {
         LIMITS.get(name, info.high / 4), 2.0**info.digits, 8 * info.eps, 2.0**-14 if name == "float16" else 1e-30
     )
     for name, info in DTYPES.items()
-    if info.kind == "float"
+    if info.kind == "float" and name not in SMALL_FLOATS
+} | {
+    # Nothing is computed in these: a value was rounded once, and conversions end at the largest number by definition.
+    name: _Format(DTYPES[name].high, 2.0 ** DTYPES[name].digits, DTYPES[name].eps, float(smallest(name)))
+    for name in SMALL_FLOATS
 }
 
 

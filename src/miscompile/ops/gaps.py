@@ -6,7 +6,7 @@ onnx mends the fault.
 
 from collections.abc import Callable
 
-from miscompile.base.dtypes import FLOATS
+from miscompile.base.dtypes import BY_CODE, FLOATS, SMALL_INTEGERS
 from miscompile.ops.spatial import window_of
 from miscompile.ops.spec import Call
 
@@ -32,10 +32,19 @@ def _other_pool(call: Call) -> bool:
     return dilated or (window.ceil and any(map(window.overhang, range(window.rank), call.operand(0).shape[2:])))
 
 
+def _small_to_small(call: Call) -> bool:
+    """A conversion from one type of fewer than 8 bits to another."""
+    source = call.operand(0).dtype
+    target = call.operand(1).dtype if call.op == "CastLike" else BY_CODE[call.integer("to")].name
+    return source != target and {source, target} <= set(SMALL_INTEGERS)
+
+
 _POOL = (_other_pool, "onnx.reference mistakes dilations with auto_pad, and windows that ceil_mode adds, when pooling")
 
 _GAPS: dict[str, tuple[Callable[[Call], bool], str]] = {
+    "AffineGrid": (_dtype("float64"), "onnx.reference gives AffineGrid of float64 as float32"),
     "AveragePool": _POOL,
+    **dict.fromkeys(("Cast", "CastLike"), (_small_to_small, "onnx.reference converts no small integers to each other")),
     "Det": (_dtype("float16", "bfloat16"), "onnx.reference computes Det of 16-bit floats in another type"),
     "Erf": (_dtype("float64"), "onnx.reference rounds Erf to float32"),
     "GlobalMaxPool": (lambda call: call.operand(0).rank != 4, "onnx.reference squeezes GlobalMaxPool's spatial axes"),

@@ -142,12 +142,14 @@ def _group_normalization(call: Call) -> bool:
 
 
 def _layer_normalization(call: Call) -> bool:
-    """Scale and bias broadcast to the normalised axes of the data."""
+    """Scale and bias broadcast to the normalised axes of the data, and these hold something to be normalised."""
     x = call.operand(0)
     if not has_axis(-1)(call):
         return False
     tail = x.shape[call.integer("axis", -1) % x.rank :]
-    return all(shape is None or broadcasts_to(shape, tail) for shape in (shape_of(call, 1), shape_of(call, 2)))
+    return 0 not in tail and all(
+        shape is None or broadcasts_to(shape, tail) for shape in (shape_of(call, 1), shape_of(call, 2))
+    )
 
 
 def _einsum(call: Call) -> bool:

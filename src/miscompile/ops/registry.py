@@ -33,6 +33,7 @@ FAMILIES = (
     "vision",
     "signal",
     "attention",
+    "additions",
 )
 """Modules of `miscompile.ops.families`; adding a family means adding its name."""
 

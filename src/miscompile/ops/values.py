@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES, PLAIN
+from miscompile.base.dtypes import DTYPES, PLAIN, SMALL, SMALL_FLOATS
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import array_stream
+from miscompile.core.small import encoded, table
 from miscompile.core.tensor import Array, to_bfloat16
 from miscompile.ops.facts import Facts
 
 _POOL_SIZE = 1 << 13
+_MARGIN = 0.01
 _POOL = array_stream(0, "values").random(2 * _POOL_SIZE)
 
 
@@ -70,7 +72,24 @@ def choose_range(dtype: str, style: Style, within: tuple[float, float] | None = 
         lo, hi = max(low, high - span), high
     else:
         lo, hi = max(lo, low), min(hi, high)
-    return _whole(dtype, lo, hi) if integral else Range(lo, hi, integral=False)
+    return _whole(dtype, lo, hi) if integral else _within(dtype, lo, hi)
+
+
+def _within(dtype: str, lo: float, hi: float) -> Range:
+    """Return the range of floats whose elements, rounded to `dtype`, stay in [lo, hi].
+
+    Small floats lie so far apart that the ends must be floats themselves.
+    """
+    if dtype in SMALL_FLOATS:
+        numbers = table(dtype)
+        inside = numbers[(numbers >= lo) & (numbers <= hi)]
+        if not inside.size:
+            raise RejectedDraft(f"no {dtype} lies in [{lo:g}, {hi:g}]")
+        return Range(float(inside.min()), float(inside.max()), integral=False)
+    slack = max(abs(lo), abs(hi)) * DTYPES[dtype].eps
+    if _MARGIN * (hi - lo) < slack < (hi - lo) / 4:
+        lo, hi = lo + slack, hi - slack
+    return Range(lo, hi, integral=False)
 
 
 @lru_cache(1 << 10)
@@ -83,10 +102,11 @@ def _usual_range(dtype: str, integral: bool, full: bool, span: float) -> Range:
 def _usual(dtype: str, style: Style) -> tuple[float, float, bool]:
     info = DTYPES[dtype]
     if info.kind == "float":
-        return (-4, 4, True) if style.integral else (-style.span, style.span, False)
+        span = min(style.span, info.high)
+        return (-4, 4, True) if style.integral else (-span, span, False)
     if style.full and (info.bits <= 16 or info.kind == "uint"):
         return (info.low, min(info.high, 2.0**52), True)
-    return (0 if info.kind == "uint" else -5, 5, True)
+    return (max(info.low, -5), min(info.high, 5), True)
 
 
 def _whole(dtype: str, lo: float, hi: float) -> Range:
@@ -121,13 +141,15 @@ def _scaled(base: Array, span: Range) -> Array:
     """Bring uniform numbers in [0, 1) into `span`; floats keep a margin, which rounding to the type cannot pass."""
     if span.integral:
         return np.minimum(np.floor(base * (span.hi - span.lo + 1)) + span.lo, span.hi)
-    margin = (span.hi - span.lo) * 0.01
+    margin = (span.hi - span.lo) * _MARGIN
     return base * (span.hi - span.lo - 2 * margin) + (span.lo + margin)
 
 
 def _stored(dtype: str, numbers: Array) -> Array:
     if dtype == "bool":
         return numbers < 0.5
+    if dtype in SMALL:
+        return encoded(numbers, dtype)
     return to_bfloat16(numbers) if dtype == "bfloat16" else numbers.astype(DTYPES[dtype].storage)
 
 

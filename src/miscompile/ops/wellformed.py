@@ -6,6 +6,7 @@ documentation. Operands whose elements must be known for a rule, and are not, pa
 """
 
 from miscompile.ops.layer_rules import LAYER_RULES
+from miscompile.ops.relation_rules import RELATION_RULES
 from miscompile.ops.shape_rules import SHAPE_RULES
 from miscompile.ops.spec import Call
 
@@ -15,7 +16,7 @@ _FLAGS = frozenset({
 })  # fmt: skip
 """Integer attributes that stand for no and yes."""
 
-_RULES = {**SHAPE_RULES, **LAYER_RULES}
+_RULES = {**SHAPE_RULES, **LAYER_RULES, **RELATION_RULES}
 
 
 def well_formed(call: Call) -> bool:

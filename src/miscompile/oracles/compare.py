@@ -1,15 +1,16 @@
 """Comparison of outputs: presence, dtype, shape, bits, and the largest difference in numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
-from miscompile.core.case import Dim, Port
+from miscompile.core.case import Case, Dim, Port
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.specialise import bindings, is_symbolic
 
 MismatchKind = Literal["missing", "dtype", "shape", "wrong"]
 
@@ -49,26 +50,44 @@ def mismatches(ports: Sequence[Port], reference: Values, other: Values) -> list[
     return found
 
 
-def contradiction(ports: Sequence[Port], values: Values) -> Mismatch | None:
-    """Return the first output whose type contradicts what its port declares; sizes that are not fixed pass."""
+def symbols_of(case: Case) -> list[dict[str, int]]:
+    """Return for each feed of `case` the size that each symbol of its inputs stands for."""
+    declared = [(port.name, port.shape) for port in case.program.inputs]
+    if not is_symbolic(case.program.inputs):
+        return [{} for _ in case.feeds]
+    names = [name for name, _ in declared]
+    return [bindings(declared, {n: value.shape for n, value in zip(names, feed, strict=True)}) for feed in case.feeds]
+
+
+def contradiction(ports: Sequence[Port], values: Values, symbols: Sequence[Mapping[str, int]] = ()) -> Mismatch | None:
+    """Return the first output whose type contradicts what its port declares; sizes that are not declared pass.
+
+    A symbol stands for one size in all outputs of a feed: the one that `symbols` gives it, by feed, if any.
+    """
     for feed, outputs in enumerate(values.results):
+        bound = dict(symbols[feed]) if symbols else {}
         for index, (port, value) in enumerate(zip(ports, outputs, strict=True)):
             if value is None:
                 continue
             if value.dtype != port.dtype:
                 return Mismatch("dtype", feed, index, f"{value.dtype} where ONNX infers {port.dtype}")
-            if not _fits(port.shape, value.shape):
-                detail = f"shape {list(value.shape)} where ONNX infers {list(port.shape or ())}"
+            if not _fits(port.shape, value.shape, bound):
+                wanted = [bound.get(size, size) if isinstance(size, str) else size for size in port.shape or ()]
+                detail = f"shape {list(value.shape)} where ONNX infers {wanted}"
                 return Mismatch("shape", feed, index, detail)
     return None
 
 
-def _fits(declared: tuple[Dim, ...] | None, shape: tuple[int, ...]) -> bool:
+def _fits(declared: tuple[Dim, ...] | None, shape: tuple[int, ...], bound: dict[str, int]) -> bool:
+    """Tell whether `shape` is what is declared; symbols met for the first time are bound."""
     if declared is None:
         return True
     if len(declared) != len(shape):
         return False
-    return all(want == have or not isinstance(want, int) for want, have in zip(declared, shape, strict=True))
+    return all(
+        want is None or have == (bound.setdefault(want, have) if isinstance(want, str) else want)
+        for want, have in zip(declared, shape, strict=True)
+    )
 
 
 def _compare(feed: int, index: int, expected: Tensor | None, actual: Tensor | None) -> Mismatch | None:

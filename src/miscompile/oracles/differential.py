@@ -20,7 +20,7 @@ from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdic
 from miscompile.oracles.camps import Ballot, Camps, form_camps
 from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
 from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
-from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, noise_seed, noisy
+from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
 from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
@@ -52,7 +52,7 @@ class Differential:
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge the first round by equality, the second by camps."""
         seen = [(run, outcome) for run, outcome in zip(runs, outcomes, strict=True) if not is_noise(run)]
-        noise = next((outcome for run, outcome in zip(runs, outcomes, strict=True) if is_noise(run)), None)
+        noises = [outcome for run, outcome in zip(runs, outcomes, strict=True) if is_noise(run)]
         second = len({run.build.level for run, _ in seen}) > 1
         ballots = [Ballot(run, outcome) for run, outcome in seen if isinstance(outcome, Values)]
         failed = next(((run, out) for run, out in seen if not isinstance(out, _LAWFUL)), None)
@@ -67,7 +67,7 @@ class Differential:
             return Inconclusive("beyond a type that is narrower by design")
         if not second:
             return self._second_round(runs[0].case, ballots)
-        return self._decide(form_camps(ballots, noise, exact=fit == "fits"))
+        return self._decide(form_camps(ballots, joined(noises) if noises else None, exact=fit == "fits"))
 
     def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
         """Judge an error or death; another implementation that accepts the program shows that it is valid."""
@@ -106,10 +106,10 @@ class Differential:
         plain = [Run(case, target, Build("off"), "judge") for target in targets]
         plain += [Run(case, voter, Build("off"), "judge") for voter in self.voters if voter not in targets]
         try:
-            twin = noisy(case, noise_seed(case), self.narrowed)
+            twins = noise_twins(case, noise_seed(case), self.narrowed)
         except ModelError:
             return Needs(tuple(plain))
-        return Needs((*plain, Run(twin, targets[0], Build("off"), "judge")))
+        return Needs((*plain, *(Run(twin, targets[0], Build("off"), "judge") for twin in twins)))
 
     def _decide(self, camps: Camps) -> Verdict:
         """Blame the first optimised build, else the first build, that does not belong to the right camp.

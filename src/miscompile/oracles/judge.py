@@ -21,8 +21,17 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.oracles.compare import Mismatch, contradiction, finite, largest_difference, mismatches, within_ulps
-from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, judge_noise, noise_seed, noisy
+from miscompile.graph.specialise import is_symbolic
+from miscompile.oracles.compare import (
+    Mismatch,
+    contradiction,
+    finite,
+    largest_difference,
+    mismatches,
+    symbols_of,
+    within_ulps,
+)
+from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
 from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
@@ -36,21 +45,23 @@ SURELY = 0.85
 def judge_pair(
     runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED
 ) -> Verdict:
-    """Judge `outcomes[1]` against `outcomes[0]`; a third outcome is that of the Monte-Carlo run.
+    """Judge `outcomes[1]` against `outcomes[0]`; further outcomes are those of the Monte-Carlo runs.
 
     The reference must itself have the types that the program declares. `narrowed` says which types one of the
-    targets computes in a narrower one by design. Returns Needs with the third run when a mismatch of inexact
-    outputs must be weighed.
+    targets computes in a narrower one by design. Returns Needs with the further runs when a mismatch of inexact
+    outputs must be weighed: one run, or one for each feed of a program with symbolic sizes.
     """
     reference, other = outcomes[0], outcomes[1]
     if not isinstance(reference, Values):
         return _bad_reference(runs, reference, other)
     ports = runs[0].case.program.outputs
-    breach = contradiction(ports, reference)
+    breach = contradiction(ports, reference, symbols_of(runs[0].case))
     if breach and fit_of(runs[0].case, narrowed) == "overflows":
         return Inconclusive("beyond a type that is narrower by design")
     if breach:
         return undeclared(runs[0], breach)
+    if isinstance(other, Unsupported | Rejected) and _asks_for_symbols(runs):
+        return Inconclusive("symbolic sizes refused")
     if not isinstance(other, Values):
         return bad_build(runs[1], runs[0], other)
     found = mismatches(ports, reference, other)
@@ -73,7 +84,12 @@ def judge_pair(
         return Holds("within the last places")
     if len(outcomes) < 3:
         return _ask_for_noise(runs[0], narrowed)
-    return _weigh(runs, reference, other, outcomes[2], found)
+    return _weigh(runs, reference, other, joined(outcomes[2:]), found)
+
+
+def _asks_for_symbols(runs: Sequence[Run]) -> bool:
+    """Tell whether only the second build has to do with symbolic sizes, which a compiler may lack."""
+    return runs[0].build.form == "static" != runs[1].build.form and is_symbolic(runs[0].case.program.inputs)
 
 
 def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
@@ -109,9 +125,11 @@ def bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
         case Raised(stage, kind, message):
             text = f"{kind} at {stage}: {message}"
             return Violated(Evidence("exception", "status", text, faulty, reference))
-        case Unsupported(stage, message) | Rejected(stage, message):
+        case Unsupported(stage, message):
             text = f"refused at {stage} by this build only: {message}"
             return Violated(Evidence("exception", "status", text, faulty, reference))
+        case Rejected():
+            return Inconclusive("lawfully refused by one build")
         case Values():
             return Holds()
 
@@ -158,10 +176,10 @@ def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narro
 
 def _ask_for_noise(run: Run, narrowed: Mapping[str, str]) -> Verdict:
     try:
-        twin = noisy(run.case, noise_seed(run.case), narrowed)
+        twins = noise_twins(run.case, noise_seed(run.case), narrowed)
     except ModelError:
         return Inconclusive("no noise twin")
-    return Needs((Run(twin, run.target, run.build, "judge"),))
+    return Needs(tuple(Run(twin, run.target, run.build, "judge") for twin in twins))
 
 
 def _weigh(runs: Sequence[Run], reference: Values, other: Values, noise: Outcome, found: list[Mismatch]) -> Verdict:

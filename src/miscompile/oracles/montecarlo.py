@@ -6,16 +6,17 @@ because noise flips them.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from miscompile.core.case import Case, Feed, Program
-from miscompile.core.outcome import Values
+from miscompile.core.outcome import Outcome, Values
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
+from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.oracles.weave import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
@@ -50,6 +51,46 @@ def noisy(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> 
     ports = case.program.inputs + tuple(noise.port for noise in noises)
     program = Program("onnx", emit(instrumented), ports, case.program.outputs)
     return Case(program, tuple(feeds), {"noise": seed})
+
+
+def noise_twins(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> tuple[Case, ...]:
+    """Return the noise-carrying twins of `case`: one, or where sizes are symbolic one for each feed.
+
+    Noise needs an element for each element of every value, so that a program with symbolic sizes is first made one
+    with the feed's sizes, and its shape arithmetic is done. Raises ModelError as `noisy` does.
+    """
+    if not is_symbolic(case.program.inputs):
+        return (noisy(case, seed, narrowed),)
+    return tuple(noisy(at_sizes(case, feed), seed, narrowed) for feed in case.feeds)
+
+
+def at_sizes(case: Case, feed: Feed) -> Case:
+    """Return `case` with the one feed, at that feed's sizes; structural operands are constants where they can be.
+
+    Raises ModelError when the feed contradicts the program's signature.
+    """
+    program = case.program
+    shapes = {port.name: value.shape for port, value in zip(program.inputs, feed, strict=True)}
+    inputs = tuple(port._replace(shape=shapes[port.name]) for port in program.inputs)
+    payload = emit(folded(specialised(read(program.payload), shapes)))
+    return Case(Program(program.kind, payload, inputs, program.outputs), (feed,), case.recipe)
+
+
+def joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcomes of all of a case's noise twins as that of one; the first that has no values stands for all.
+
+    The noise-free feeds come first, then the noisy ones, as `noisy` has them.
+    """
+    if len(outcomes) == 1:
+        return outcomes[0]
+    silent: list[tuple[Tensor | None, ...]] = []
+    noises: list[tuple[Tensor | None, ...]] = []
+    for outcome in outcomes:
+        if not isinstance(outcome, Values):
+            return outcome
+        silent.append(outcome.results[0])
+        noises += outcome.results[1:]
+    return Values((*silent, *noises))
 
 
 def judge_noise(reference: Values, other: Values, noise: Values) -> Sensitivity | None:

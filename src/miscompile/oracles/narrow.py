@@ -14,7 +14,8 @@ from miscompile.base.dtypes import is_float
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.graph.read import read
-from miscompile.ops.analysis import analyse
+from miscompile.graph.specialise import folded, is_symbolic, specialised
+from miscompile.ops.analysis import every_value
 from miscompile.ops.facts import Facts
 
 Fit = Literal["fits", "rounds", "overflows"]
@@ -25,19 +26,22 @@ _EXACT_INTEGERS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
     """Say how the values of `case` fare in the types that `narrowed` gives for theirs.
 
-    `overflows` also when nothing is known of some value, such as those within bodies and local functions.
+    `overflows` also when nothing is known of some value, such as those within local functions.
     """
     if not narrowed:
         return "fits"
     worst: Fit = "fits"
     try:
-        model = read(case.program.payload)
+        written = read(case.program.payload)
         names = [port.name for port in case.program.inputs]
         for feed in case.feeds:
-            operands = analyse(model, dict(zip(names, feed, strict=True)))
-            if any(name and name not in operands for node in model.graph.nodes for name in node.outputs):
+            model = written
+            if is_symbolic(case.program.inputs):
+                model = folded(specialised(written, {n: value.shape for n, value in zip(names, feed, strict=True)}))
+            operands = every_value(model, dict(zip(names, feed, strict=True)))
+            if operands is None:
                 return "overflows"
-            fits = {_fit(o.facts, o.dtype, narrowed[o.dtype]) for o in operands.values() if o.dtype in narrowed}
+            fits = {_fit(o.facts, o.dtype, narrowed[o.dtype]) for o in operands if o.dtype in narrowed}
             if "overflows" in fits:
                 return "overflows"
             worst = "rounds" if "rounds" in fits else worst

@@ -1,9 +1,14 @@
-"""The optimisation oracle: everything off against full, and against random subsets of passes and lesser levels."""
+"""The optimisation oracle: everything off against full, and against another build, which is drawn.
+
+That one has random passes off, or is of a lesser level, or runs passes in a random order, or sees the program in an
+equivalent form.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from miscompile.base.specs import split_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
@@ -14,17 +19,26 @@ from miscompile.oracles.weave import NOT_NARROWED
 LEVEL_SHARE = 0.3
 """Share of the lesser builds that are intermediate levels, where there are both."""
 
+LONGEST = 12
+"""Passes in the longest random sequence."""
+
+_SEEDS = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """Holds the fully optimised build, and often a lesser one, against no optimisation.
+    """Holds the fully optimised build, and often a further one, against no optimisation.
 
-    The lesser build has a random subset of `passes` off, or one of the intermediate `levels`: what one pass breaks
-    another may hide.
+    The further build comes with probability `lesser_chance`. A share `form_share` of these see the program in one of
+    the `forms` (`functions` becomes `functions{seed=123}`, `functions{depth=3}` becomes
+    `functions{depth=3, seed=123}`), fully optimised or not at all. A share `sequence_share` runs 1 to 12 of the passes
+    in `sequences`, in random order and some of them again, before a level's own pipeline (HIRFUZZ, section 4.2.2). The
+    rest is of a lesser kind: a random subset of `passes` is off, or it is one of the intermediate `levels`; what one
+    pass breaks another may hide. Shares count only where there is something to draw from.
 
-    `disabled` those that stay off (quarantined); `narrowed` says which
-    types the target computes in a narrower one by design. A crash, hang or
-    error of either build is a violation as well, so this oracle includes the crash oracle.
+    All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
+    that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
+    hang or error of any build is a violation as well, so this oracle includes the crash oracle.
     """
 
     target: str
@@ -34,19 +48,39 @@ class Optimisation:
     rule: Rule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+    sequences: tuple[str, ...] = ()
+    sequence_share: float = 0.35
+    forms: tuple[str, ...] = ()
+    form_share: float = 0.35
+    device: str = "cpu"
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the reference run, the full run, and with probability `lesser_chance` that of a lesser build."""
-        builds = [Build("off"), Build("full", self.disabled)]
-        if (self.passes or self.levels) and rng.random() < self.lesser_chance:
-            builds.append(self._lesser(rng))
+        """Return the reference run, the full run, and with probability `lesser_chance` that of a further build."""
+        builds = [Build("off"), Build("full", self.disabled, device=self.device)]
+        if (self.passes or self.levels or self.forms or self.sequences) and rng.random() < self.lesser_chance:
+            builds.append(self._further(rng))
         return tuple(Run(case, self.target, build) for build in builds)
+
+    def _further(self, rng: random.Random) -> Build:
+        plain = not (self.passes or self.levels)
+        if self.forms and ((plain and not self.sequences) or rng.random() < self.form_share):
+            form = _seeded(rng.choice(self.forms), rng)
+            level = rng.choice(("full", "off"))
+            return Build(level, self.disabled if level == "full" else frozenset(), device=self.device, form=form)
+        if self.sequences and (plain or rng.random() < self.sequence_share):
+            return self._ordered(rng)
+        return self._lesser(rng)
+
+    def _ordered(self, rng: random.Random) -> Build:
+        """Draw a sequence of passes, and the level that runs it."""
+        sequence = tuple(rng.choice(self.sequences) for _ in range(rng.randint(1, LONGEST)))
+        return Build(rng.choice(("full", *self.levels)), self.disabled, device=self.device, sequence=sequence)
 
     def _lesser(self, rng: random.Random) -> Build:
         if not self.passes or (self.levels and rng.random() < LEVEL_SHARE):
-            return Build(rng.choice(self.levels), self.disabled)
+            return Build(rng.choice(self.levels), self.disabled, device=self.device)
         off = frozenset(name for name in self.passes if rng.random() < 0.5)
-        return Build("full", off | self.disabled)
+        return Build("full", off | self.disabled, device=self.device)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge every optimised build against the reference; the first violation decides."""
@@ -55,13 +89,20 @@ class Optimisation:
         for place in range(1, len(runs)):
             if place in noise or (place > 1 and _same(outcomes[0], outcomes[place])):
                 continue
-            chosen = [0, place, *noise[:1]]
+            chosen = [0, place, *noise]
             verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
             if isinstance(verdict, Violated | Needs):
                 return verdict
             if last == Holds():
                 last = verdict
         return last
+
+
+def _seeded(form: str, rng: random.Random) -> str:
+    """Return the spec of `form` with a random seed among its options."""
+    name, options = split_spec(form)
+    shown = {**options, "seed": str(rng.randrange(_SEEDS))}
+    return f"{name}{{{', '.join(f'{key}={value}' for key, value in shown.items())}}}"
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:

@@ -8,6 +8,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
+from miscompile.oracles.disruptive import is_invalid, judge_invalid
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 from miscompile.oracles.weave import NOT_NARROWED
 
@@ -40,7 +41,7 @@ class BuildPair:
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge the pair; Monte-Carlo runs stand at the end."""
-        noise = [place for place, run in enumerate(runs) if is_noise(run)][:1]
+        noise = [place for place, run in enumerate(runs) if is_noise(run)]
         verdict = self._judge(runs, outcomes, [0, 1, *noise])
         if self.healed is None or not isinstance(verdict, Violated):
             return verdict
@@ -55,9 +56,16 @@ class BuildPair:
         """Return the same pair with exactly these passes off in the faulty build."""
         return replace(self, faulty=replace(self.faulty, disabled=disabled))
 
+    def with_sequence(self, sequence: tuple[str, ...]) -> "BuildPair":
+        """Return the same pair with this pass sequence in the faulty build, and in the healed one."""
+        healed = self.healed and replace(self.healed, sequence=sequence)
+        return replace(self, faulty=replace(self.faulty, sequence=sequence), healed=healed)
+
     def healed_without(self, passes: frozenset[str]) -> "BuildPair":
         """Return the same pair, violated only as long as switching `passes` off heals it."""
         return replace(self, healed=replace(self.faulty, disabled=self.faulty.disabled | passes))
 
     def _judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome], places: list[int]) -> Verdict:
+        if is_invalid(runs[0].case):
+            return judge_invalid([runs[i] for i in places], [outcomes[i] for i in places])
         return judge_pair([runs[i] for i in places], [outcomes[i] for i in places], self.rule, self.narrowed)

@@ -5,6 +5,11 @@ cancelling sum shows how ill-conditioned it is). Functions that libraries approx
 sigmoid of -20 may be 2e-9 or nothing at all, and a Ceil behind it 1 or 0. What is quantised moves by up to three
 quarters of a step, because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring
 step by design.
+
+Bodies of If, Loop and Scan carry noise too: the noise of a value within a body is an input of the main graph that the
+body captures, and the same on every turn. So what a loop rounds adds up in one direction rather than at random, which
+makes the sensitivity larger, if anything; that errors cancel from one turn to the next by the same factor is possible,
+and too rare to pay for noise of another shape.
 """
 
 from collections.abc import Mapping
@@ -13,14 +18,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.dtypes import DTYPES, SMALL, is_float
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Port
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
+from miscompile.graph.bodies import CONTROL, Typing, is_static, typing_of
+from miscompile.graph.edges import map_bodies
 from miscompile.graph.inline import inline
-from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, ValueType
-from miscompile.graph.typing import value_types
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.rename import rename_nodes
 
 ULPS = 8
 
@@ -80,14 +87,12 @@ def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tupl
 
     A type in `narrowed` gets the noise of the narrower type that a compiler computes it in.
 
-    Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies (If, Loop,
-    Scan): what happens in there would go without noise, and rounding would look like a bug.
+    Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies of other
+    operators than If, Loop and Scan: what happens in there would go without noise, and rounding would look like a bug.
     """
     if model.functions:
         model = inline(model)
-    if any(True for node in model.graph.nodes for _ in node.subgraphs()):
-        raise ModelError("bodies carry no noise")
-    weaver = _Weaver(value_types(model), narrowed)
+    weaver = _Weaver(typing_of(model), narrowed)
     graph = weaver.graph(model.graph)
     inputs = tuple(
         ValueInfo(noise.port.name, TensorType(noise.port.dtype, noise.port.shape)) for noise in weaver.noises
@@ -98,10 +103,15 @@ def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tupl
 class _Weaver:
     """Rewrites graphs so that float uses go through a product with noise."""
 
-    def __init__(self, types: Mapping[str, ValueType], narrowed: Mapping[str, str]) -> None:
+    def __init__(self, typing: Typing, narrowed: Mapping[str, str]) -> None:
         self.noises: list[Noise] = []
-        self._types, self._narrowed = dict(types), narrowed
+        self._enter(typing)
+        self._narrowed = narrowed
         self._fresh = 0
+
+    def _enter(self, typing: Typing) -> None:
+        """Go on where `typing` says what is known."""
+        self._place, self._types = typing, dict(typing.types)
 
     def graph(self, graph: Graph) -> Graph:
         nodes: list[Node] = []
@@ -113,18 +123,36 @@ class _Weaver:
         }  # an input or constant that is an output carries no rounding
         return _with_outputs(graph, nodes, noised)
 
+    def _bodies(self, node: Node) -> Node:
+        """Weave noise into the bodies of `node`; their results get theirs where they are used."""
+        if not any(True for _ in node.subgraphs()):
+            return node
+        if node.op not in CONTROL or node.domain:
+            raise ModelError(f"bodies of {node.op} carry no noise")
+        place = self._place
+        woven = []
+        for body, typing in zip(node.subgraphs(), place.bodies(node), strict=True):
+            self._enter(typing)
+            nodes = [new for old in body.nodes for new in self._node(old)]
+            woven.append(replace(body, nodes=tuple(nodes), types={}))
+        self._enter(place)
+        rest = iter(woven)
+        return map_bodies(node, lambda _: next(rest))
+
     def _node(self, node: Node) -> list[Node]:
+        node = self._bodies(node)
         before: list[Node] = []
         inputs = [
             name if (node.op, place) in _STRUCTURAL else self._use(name, before, self._looseness(node, name))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
-            inputs[0] = self._jitter(inputs[0], node.inputs[0], node.inputs[1], before)
+            axis = node.attributes.get("axis")
+            inputs[0] = self._jitter(inputs[0], node.inputs[0], node.inputs[1], before, axis.value if axis else 1)
         elif node.op == "DynamicQuantizeLinear" and not node.domain:
             scale = f"miscompile_scale_{self._fresh}"
             self._types[scale] = TensorType("float32", ())
-            before.append(Node(node.op, (inputs[0],), ("", scale, "")))
+            before.append(Node(node.op, (inputs[0],), (f"{scale}_y", scale, f"{scale}_zero")))
             inputs[0] = self._jitter(inputs[0], node.inputs[0], scale, before)
         noised = replace(node, inputs=tuple(inputs))
         if node.op not in _APPROXIMATED or node.domain:
@@ -139,7 +167,7 @@ class _Weaver:
             kind = self._types.get(name)
             if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype == "bfloat16":
                 continue
-            if not _is_static(kind):
+            if not is_static(kind):
                 continue
             self._fresh += 1
             port = Port(f"miscompile_error_{self._fresh}", kind.dtype, kind.shape)
@@ -148,14 +176,26 @@ class _Weaver:
             after.append(Node("Add", (raw[place], port.name), (name,)))
         return [replace(node, outputs=tuple(raw)), *after]
 
-    def _jitter(self, noised: str, name: str, step: str, before: list[Node]) -> str:
-        """Move `name`, which is quantised in steps of `step`, by up to three quarters of one; only for one step."""
+    def _jitter(self, noised: str, name: str, step: str, before: list[Node], axis: int = 1) -> str:
+        """Move `name`, which is quantised in steps of `step`, by up to three quarters of one.
+
+        Steps are one for the whole tensor, or one for each place along `axis`; where they go by blocks nothing moves,
+        since no integer kernel stands for a chain that ends so.
+        """
         data, scale = self._types.get(name), self._types.get(step)
-        if not isinstance(data, TensorType) or not _is_static(data) or not isinstance(scale, TensorType):
+        if not isinstance(data, TensorType) or not is_static(data) or not isinstance(scale, TensorType):
             return noised
-        if data.dtype != scale.dtype or data.dtype == "bfloat16" or scale.shape not in ((), (1,)):
+        if data.dtype != scale.dtype or data.dtype == "bfloat16":
             return noised
         self._fresh += 1
+        if scale.shape not in ((), (1,)):
+            sizes = _along(data, scale, axis)
+            if sizes is None:
+                return noised
+            shape, spread = f"miscompile_sizes_{self._fresh}", f"miscompile_steps_{self._fresh}"
+            before.append(Node("Constant", (), (shape,), {"value": Attribute("tensor", sizes)}))
+            before.append(Node("Reshape", (step, shape), (spread,)))
+            step = spread
         port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, data.shape)
         self.noises.append(Noise(port, 0.0, 0.75))
         part, result = f"miscompile_part_{self._fresh}", f"miscompile_jittered_{self._fresh}"
@@ -174,8 +214,8 @@ class _Weaver:
 
     def _use(self, name: str, before: list[Node], times: float = 1) -> str:
         kind = self._types.get(name)
-        if not isinstance(kind, TensorType) or not is_float(kind.dtype):
-            return name
+        if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype in SMALL:
+            return name  # nothing is computed in small floats: what is rounded to one was moved before
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
         port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
@@ -183,6 +223,16 @@ class _Weaver:
         result = f"miscompile_noised_{self._fresh}"
         before += _product(name, port, result, kind.dtype)
         return result
+
+
+def _along(data: TensorType, scale: TensorType, axis: int) -> Tensor | None:
+    """Return the sizes that make one step for each place along `axis` broadcast with the data; None if they cannot."""
+    shape, rank = data.shape or (), len(data.shape or ())
+    if scale.shape is None or len(scale.shape) != 1 or not -rank <= axis < rank or scale.shape[0] != shape[axis]:
+        return None
+    sizes = np.ones(rank, np.int64)
+    sizes[axis] = -1
+    return Tensor("int64", sizes)
 
 
 def _product(name: str, port: Port, result: str, dtype: str) -> list[Node]:
@@ -203,14 +253,4 @@ def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) ->
         if result != name:
             rename[name] = f"miscompile_clean_{name}"
             rename[result] = name
-    return replace(graph, nodes=tuple(_rename(node, rename) for node in nodes))
-
-
-def _rename(node: Node, names: Mapping[str, str]) -> Node:
-    inputs = tuple(names.get(name, name) for name in node.inputs)
-    outputs = tuple(names.get(name, name) for name in node.outputs)
-    return replace(node, inputs=inputs, outputs=outputs)
-
-
-def _is_static(kind: TensorType) -> bool:
-    return kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
+    return replace(graph, nodes=rename_nodes(nodes, rename))

@@ -34,6 +34,7 @@ _NOUN: dict[FindingKind, str] = {
     "death": "crash",
     "hang": "hang",
     "memory": "unbounded memory",
+    "accepted": "invalid model accepted",
 }
 _EXPECTED: dict[FindingKind, str] = {
     "wrong": "both builds of one model compute the same values",
@@ -44,6 +45,7 @@ _EXPECTED: dict[FindingKind, str] = {
     "death": "the process survives, whatever the model",
     "hang": "compilation and run come to an end",
     "memory": "memory use stays in proportion to the model",
+    "accepted": "an invalid model is refused with an error",
 }
 _RULES = {
     "bits": "The two builds must agree in every bit here, and do not; no tolerance is involved.",
@@ -64,6 +66,10 @@ _RULES = {
         "one that ONNX's shape inference derives from the operators' definitions."
     ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
+    "invalid": (
+        "The program breaks a rule of its operator on purpose, as the evidence says. Any error is right; to die, to go "
+        "on for ever, or to compute something is not."
+    ),
 }
 
 
@@ -138,6 +144,8 @@ def _actual(stored: Stored) -> str:
             return "no end within the time limit (above)"
         case "memory":
             return "memory grows to the limit (above)"
+        case "accepted":
+            return "the model is compiled and run to values (above)"
 
 
 def _builds(facts: Mapping[str, Any]) -> list[str]:

@@ -82,6 +82,10 @@ class About:
     """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
     forms: tuple[str, ...] = ()
     """Forms of a program that the adapter itself presents, in the compiler's own representation (`Build.form`)."""
+    lowered: bool = False
+    """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
+    functions: bool = False
+    """Model-local functions of ONNX are taken."""
     sequences: tuple[str, ...] = ()
     """Passes that can be run in any order before the level's own pipeline (`Build.sequence`)."""
     dynamic: bool = False

@@ -1,7 +1,7 @@
 """`known.toml`: a target's expected rejections and known bugs, as data with links.
 
 [[rejection]]
-status = "unsupported"            # or "rejected"
+status = "unsupported"            # "rejected": lawful even when another build takes the program
 pattern = "Could not find an implementation for"   # regular expression, searched in "Kind: message"
 reason = "no kernel for this operator and type"
 

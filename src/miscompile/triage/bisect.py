@@ -1,15 +1,16 @@
-"""Bisection over passes: the minimal set that must be on for a violation to show."""
+"""Bisection over passes: the minimal set that must be on for a violation to show, and the minimal sequence."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
-from miscompile.core.run import Run
+from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.examine import Remembering, examine_fully
@@ -17,6 +18,8 @@ from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
 """Groups of passes that stand in for each other."""
+
+Item = TypeVar("Item")
 
 
 def culprits(
@@ -47,6 +50,26 @@ def culprits(
     return tuple(sorted(minimise(groups, search.shows)))
 
 
+def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
+    """Return `pair` with the smallest part of its faulty build's pass sequence, in order, that still violates.
+
+    The violation must keep its kind, stage and message. The part is 1-minimal, and empty when the violation shows
+    without any sequence. A pair without sequence, or one that does not violate, comes back as it is.
+    """
+    sequence = pair.faulty.sequence
+    search = _Search(case, pair, runner, (), (), rng)
+    if not sequence or not search.start():
+        return pair
+
+    def part(places: Sequence[int]) -> BuildPair:
+        return pair.with_sequence(tuple(sequence[place] for place in places))
+
+    def shows(places: Sequence[int]) -> bool:
+        return search.same(part(places))
+
+    return part(() if shows(()) else minimise(range(len(sequence)), shows))
+
+
 def _fired(case: Case, pair: BuildPair, runner: Runner) -> frozenset[str]:
     """Ask which passes change the program in the faulty build; a build that dies says nothing."""
     run = Run(case, pair.target, replace(pair.faulty, observe=True), "bisect")
@@ -67,8 +90,10 @@ def only(pair: BuildPair, on: Iterable[str], passes: Iterable[str], twins: Twins
     return pair.with_disabled(pair.faulty.disabled | (frozenset(passes) - expand(on, twins)))
 
 
-def minimise(names: Sequence[str], shows: Callable[[Sequence[str]], bool]) -> list[str]:
+def minimise(names: Sequence[Item], shows: Callable[[Sequence[Item]], bool]) -> list[Item]:
     """Delta debugging (Zeller and Hildebrandt's ddmin): return a 1-minimal subsequence of `names` that shows.
+
+    No item may occur twice.
 
     `shows(names)` must hold. Deterministic; asks about the parts first, then about what is left without each.
     """
@@ -90,7 +115,7 @@ def minimise(names: Sequence[str], shows: Callable[[Sequence[str]], bool]) -> li
     return best
 
 
-def _split(items: Sequence[str], parts: int) -> list[list[str]]:
+def _split(items: Sequence[Item], parts: int) -> list[list[Item]]:
     bounds = [len(items) * place // parts for place in range(parts + 1)]
     return [list(items[low:high]) for low, high in pairwise(bounds) if low < high]
 
@@ -106,7 +131,7 @@ class _Search:
         self.seed = rng.getrandbits(64)
         self.groups = _groups((name for name in passes if name not in pair.faulty.disabled), twins)
         self.wanted: Symptom | None = None
-        self.known: dict[frozenset[str], bool] = {}
+        self.known: dict[Build, bool] = {}
 
     def start(self) -> bool:
         """Note the violation of the full build; False when there is none."""
@@ -115,12 +140,14 @@ class _Search:
 
     def shows(self, on: Sequence[str]) -> bool:
         """Tell whether the violation shows with exactly the groups `on` switched on."""
-        pair = only(self.pair, on, self.passes, self.twins)
-        if pair.faulty.disabled not in self.known:
+        return self.same(only(self.pair, on, self.passes, self.twins))
+
+    def same(self, pair: BuildPair) -> bool:
+        """Tell whether `pair`, which differs in its faulty build, shows the violation."""
+        if pair.faulty not in self.known:
             found = self._symptom(pair)
-            same = found is not None and self.wanted is not None and similar(found, self.wanted)
-            self.known[pair.faulty.disabled] = same
-        return self.known[pair.faulty.disabled]
+            self.known[pair.faulty] = found is not None and self.wanted is not None and similar(found, self.wanted)
+        return self.known[pair.faulty]
 
     def _symptom(self, pair: BuildPair) -> Symptom | None:
         seen = examine_fully(self.case, pair, self.runner, stream(self.seed, "bisect"))

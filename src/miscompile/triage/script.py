@@ -4,12 +4,14 @@ What is the same for all targets is laid out by the skeleton; a target's `Script
 calls. Their templates get these variables:
 
 - `title`, `message`, `versions` ({distribution: version}), `kind`, `rule`, `stage`, `options` (of the target spec);
+- `proof`: `checker` when onnx's checker refuses the model of an invalid program (`rule` is `invalid` then);
 - `model`, `feeds`: statements that define `model` (or the function `program` and its constants), and `feeds`, a
   list of dicts; `onnx`: True when `model` is an ONNX model;
 - `changed_model`, `changed_feeds`: the same for the faulty run, where it gets to see the program in another form;
   empty texts where it does not; `form`: the name of that form;
 - `types`: {input: element type} of the inputs that numpy has no type for, as an expression (`TensorProto.BFLOAT16`, or
   `"bfloat16"` without ONNX); `exotic`: True when an input or output has no numpy type;
+  `packed`: True when one has elements of fewer than 8 bits, which stand in arrays one a byte;
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
 - `expected`: a statement that defines `expected`, the right value, when another compiler (`voter`) gave it;
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
@@ -39,6 +41,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
 from miscompile.equivalence.forms import STATIC, present
 from miscompile.graph.model import Model
+from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
 from miscompile.lowering.program import Lowered, UnloweredError
 from miscompile.targets.about import ScriptLines
@@ -124,6 +127,7 @@ def _described(
         "versions": dict(versions or {}),
         "kind": evidence.kind,
         "rule": evidence.rule,
+        "proof": str(evidence.details.get("proof", "")),
         "stage": symptom_of(evidence, outcome).stage,
         "signal": outcome.signal if isinstance(outcome, Crashed) else 0,
         "shows": SHOWS,
@@ -141,7 +145,7 @@ def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
     for run in (evidence.reference, evidence.faulty):
         form = run.build.form if run is not None else ""
         own = run is not None and form.partition("{")[0] in parse_target(run.target).about.forms
-        shares = present(case, "" if own else form) if form else ()
+        shares = present(case, form) if form and not own else ()
         place = int(evidence.details.get("feed", 0))
         chosen = next((share for share in shares if place in share.feeds), None)
         shown = case if chosen is None else chosen.case
@@ -156,12 +160,13 @@ def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
         types = {port.name: quoted(port.dtype) for port in foreign}
     else:
         types = {port.name: f"TensorProto.{onnx_name(port.dtype)}" for port in foreign}
-    exotic = any(not native(port.dtype) for port in (*case.program.inputs, *case.program.outputs))
+    ports = (*case.program.inputs, *case.program.outputs)
+    exotic, packed = any(not native(port.dtype) for port in ports), any(is_packed(port.dtype) for port in ports)
     other = "" if changed.program == case.program else _spell_model(changed, lines)
     feeds = "" if len(changed.feeds) == len(case.feeds) else _spell_feeds(changed)
     return {
         "model": _spell_model(case, lines), "onnx": not lines.program, "feeds": _spell_feeds(case), "types": types,
-        "exotic": exotic, "changed_model": other, "changed_feeds": feeds,
+        "exotic": exotic, "packed": packed, "changed_model": other, "changed_feeds": feeds,
     }  # fmt: skip
 
 
@@ -297,6 +302,7 @@ def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
         "death": "the process dies",
         "hang": "no end",
         "memory": "memory without bound",
+        "accepted": "an invalid model is accepted and run",
     }[evidence.kind]
     return f"{target}: {what}" + (f" with {' and '.join(culprits)}" if culprits else "")
 

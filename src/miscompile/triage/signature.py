@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.run import Build
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
@@ -128,11 +129,11 @@ def signature_of(
 
     `outcome` is what came of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
     and its fingerprint without values and sizes; where an output contradicts its declared type, it is the operator
-    that makes the output.
+    that makes the output; where the program is invalid on purpose, the operator and the kind of constraint broken.
     """
     symptom = symptom_of(evidence, outcome)
     target = evidence.faulty.target.partition("{")[0].strip()
-    guilty = tuple(sorted(culprits))
+    guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:
         text = f"{text} of {_chain(model)}"  # a signal alone says nothing of which kernel died
@@ -140,6 +141,15 @@ def signature_of(
     if setting and not guilty:
         text = f"{setting}: {text}"
     return Signature(target, evidence.kind, symptom.stage, guilty, text)
+
+
+def blamed(culprits: Sequence[str], build: Build) -> tuple[str, ...]:
+    """Return what is to blame, sorted: the passes that must be on, and the order in which the faulty build runs some.
+
+    A sequence of one pass that is to blame anyway adds nothing: the pass does the same harm where it usually stands.
+    """
+    ordered = build.sequence if not (len(build.sequence) == 1 and build.sequence[0] in culprits) else ()
+    return tuple(sorted([*culprits, *([" > ".join(ordered)] if ordered else [])]))
 
 
 def _setting(evidence: Evidence) -> str:
@@ -173,6 +183,8 @@ def _form(evidence: Evidence, model: Model) -> str:
         if not makers:
             return "a constant" if evidence.output in model.graph.initializers else "an input"
         return _REDUCTION.sub("Reduce", makers[0])
+    if evidence.rule == "invalid":
+        return f"{_chain(model)} with broken {evidence.details.get('broken', 'constraint')}"
     return form_of(model)
 
 

@@ -124,7 +124,16 @@ def problem(got):
 DECLARED = {{ declared }}
 {% endif %}
 print({{ versions_shown }}{{ ', "onnx", onnx.__version__' if onnx }}, "numpy", np.__version__)
-{% if onnx and (reference is none or kind == "exception") %}
+{% if rule == "invalid" %}
+{% if onnx and proof == "checker" %}
+try:
+    onnx.checker.check_model(model, full_check=True)
+except Exception as error:
+    print("onnx's checker refuses the model:", " ".join(str(error).split()))
+else:
+    print("onnx's checker accepts the model, which is invalid all the same: see above")
+{% endif %}
+{% elif onnx and (reference is none or kind == "exception") %}
 onnx.checker.check_model(model, full_check=True)
 print("onnx's checker accepts the model")
 {% endif %}
@@ -172,6 +181,16 @@ print("without", *CULPRITS, "the results are", "right" if healed else "wrong as 
 {% endif %}
 if found:
     print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
+    sys.exit(1)
+{% elif kind == "accepted" %}
+try:
+    found = run({{ levels[faulty.level] }}, OFF)
+except Exception as error:
+    print("level {{ faulty.level }} refuses it:", f"{type(error).__name__}: {error}")
+else:
+    first = found[0][0]
+    print("{{ shows }} level {{ faulty.level }} accepts the model and runs it; output 0 has shape", np.shape(first))
+    print("and begins with", np.ravel(first)[:4].tolist())
     sys.exit(1)
 {% elif kind in ("exception", "memory") %}
 {% if kind == "memory" %}

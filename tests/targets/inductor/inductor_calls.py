@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
-from miscompile.base.dtypes import BY_CODE, PLAIN
+from miscompile.base.dtypes import BY_CODE, NUMBERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Array, Tensor, tensor
@@ -56,7 +56,7 @@ def node_cases() -> Iterator[Call]:
 def _node_case(name: str, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Call | None:
     graph, kinds = model.graph, (*model.graph.input, *model.graph.output)
     dtypes = [BY_CODE[kind.type.tensor_type.elem_type].name for kind in kinds if kind.type.HasField("tensor_type")]
-    if len(dtypes) < len(kinds) or not set(dtypes) <= set(PLAIN):
+    if len(dtypes) < len(kinds) or not set(dtypes) <= {*NUMBERS, "bool"}:
         return None
     values = [_tensor(value, dtype) for value, dtype in zip(inputs, dtypes, strict=False)]
     node = graph.node[0]

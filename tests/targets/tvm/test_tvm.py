@@ -256,3 +256,96 @@ def test_a_script_runs_on_its_own(level: str, tmp_path: Path) -> None:
     path.write_text(write_script(item, evidence), "utf-8")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["the bug does not show"]), done.stdout + done.stderr
+
+
+WRAPPED = (
+    "g (float[2,3] x, float[2,3] u) => (float[2,3] y, float[1,3] z, float[2,3] w) <float[3] c = {1,2,3}> "
+    "{ a = Add(x, c) b = Relu(a) d = Add(b, c) e = Relu(d) y = Mul(b, e) s, t = Split <axis = 0> (y) "
+    "z = Sub(s, t) w = Mul(u, e) }"
+)
+REWRITES = ("none", "forward", "closure", "factory", "any")
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize("level", ["off", "cpu", "compiled"])
+def test_functions_change_nothing(rewrite: str, level: str, pool: LocalPool) -> None:
+    item = case(WRAPPED)
+    forms = [f"relax{{seed={seed}, count=1, depth=1, rewrite={rewrite}}}" for seed in range(4)]
+    reference, *others = run(pool, item, OFF, *(Build(level, form=form) for form in forms))
+    for outcome in others:
+        for found, wanted in zip(values(outcome), values(reference), strict=True):
+            assert found.same(wanted)
+
+
+WRAP = """
+import sys
+
+sys.modules["torch"] = None
+import onnx.parser
+import tvm
+from tvm.relax.frontend.onnx import from_onnx
+
+from miscompile.targets.tvm.functions import wrap
+
+model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> {graph}')
+module = from_onnx(model)
+for rewrite in {rewrites}:
+    seen = set()
+    for seed in range(12):
+        found = wrap(module, seed, 3, 2, rewrite)
+        assert found.script() == wrap(module, seed, 3, 2, rewrite).script()
+        calls = {{name.name_hint: set(map(lambda v: v.name_hint, tvm.relax.analysis.all_global_vars(function)))
+                 for name, function in found.functions.items()}}
+        assert calls["main"]
+        depth = lambda name: 1 + max(map(depth, calls[name]), default=0)
+        seen.add((len(calls), depth("main"), found.script()))
+    assert len(seen) > 6
+    assert max(count for count, _, _ in seen) >= 4
+    assert rewrite not in ("none", "forward") or max(deep for _, deep, _ in seen) >= 3
+    text = "".join(script for _, _, script in seen)
+    assert ("make_closure" in text) == (rewrite not in ("none", "forward"))
+    print(rewrite)
+"""
+
+
+def test_wrapping_depends_on_the_seed_alone_and_nests() -> None:
+    text = WRAP.format(graph=WRAPPED, rewrites=REWRITES)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=240, check=False)
+    assert done.stdout.split() == list(REWRITES), done.stderr
+
+
+@pytest.mark.parametrize("level", ["default", "full"])
+def test_sequences_run_before_the_level(level: str, pool: LocalPool) -> None:
+    """A pass that the level lacks fires, one of a lone `FuseOps` too, and everything stays right."""
+    item = case(FIRING["FuseOps"])
+    orders = [("FuseOps",), ("TopologicalSort", "FoldConstant"), tuple(ABOUT.sequences), tuple(ABOUT.sequences[::-1])]
+    builds = [Build(level, sequence=order, observe=True) for order in orders]
+    reference, *others = run(pool, item, OFF, *builds)
+    for outcome in others:
+        assert values(outcome)[0].same(values(reference)[0])
+    assert {"FuseOps", "FuseTIR"} <= set(others[0].observations.passes)
+
+
+def test_passes_that_are_off_stay_off_in_a_sequence(pool: LocalPool) -> None:
+    build = Build("default", frozenset({"FuseOps"}), sequence=("FuseOps",), observe=True)
+    (outcome,) = run(pool, case(FIRING["FuseOps"]), build)
+    assert "FuseOps" not in outcome.observations.passes
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        Build("default", sequence=("FuseOps", "DecomposeOpsForInference", "FuseTIR", "FuseOps")),
+        Build("off", form="relax{seed=3, rewrite=factory}"),
+        Build("compiled", form="relax{seed=4, count=3}", sequence=("LambdaLift", "TopologicalSort")),
+    ],
+    ids=["sequence", "functions", "both"],
+)
+def test_a_script_presents_what_the_build_presents(build: Build, tmp_path: Path) -> None:
+    item = case(WRAPPED)
+    faulty, reference = Run(item, "tvm", build), Run(item, "tvm", OFF)
+    evidence = Evidence("wrong", "exact", "other elements", faulty, reference, "y", {"feed": 0, "output": 0})
+    path = tmp_path / "repro.py"
+    path.write_text(write_script(item, evidence), "utf-8")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["the bug does not show"]), done.stdout + done.stderr

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "targets" / "toy"))
 
 from toy_bench import InProcessRunner
 
+from miscompile.base.dtypes import PLAIN
 from miscompile.base.rng import stream
 from miscompile.campaign import probe as probing
 from miscompile.campaign.plan import Plan
@@ -17,6 +18,9 @@ from miscompile.campaign.probe import probe, support_of
 from miscompile.campaign.wiring import make_producer
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Run
+from miscompile.generation.control.forms import blocks, carried_dtypes, questions
+from miscompile.generation.motifs.containers import questions as container_questions
+from miscompile.generation.motifs.containers import taken_blocks
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
 from miscompile.ops.support import Support
@@ -28,6 +32,8 @@ SOME = ("Add", "Relu", "Softmax", "Concat")
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the probe ask about a few operators only."""
     monkeypatch.setattr(probing, "specs", lambda: {name: specs()[name] for name in SOME})
+    monkeypatch.setattr(probing, "questions", lambda opsets: ())
+    monkeypatch.setattr(probing, "container_questions", lambda opsets: ())
 
 
 class Answering:
@@ -74,6 +80,37 @@ def test_only_what_was_taken_is_generated_afterwards() -> None:
     for index in range(30):
         model = read(producer.propose(stream(0, "case", index)).program.payload)
         assert {node.op for node in model.graph.nodes} <= {*SOME, "Constant"} - {"Add"}
+
+
+def test_forms_of_control_flow_are_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "questions", questions)
+    table = probe("toy", (21,), Answering({"Loop": Unsupported("compile", "no kernel")}))
+    found = blocks(table, 21)
+    assert found.operators() == ("If", "Scan")
+    assert found.operators("If") == ("If", "Scan")
+    assert found.has("Scan", "turned")
+    assert found.dtypes["Loop"] == ()
+    assert set(found.dtypes["If"]) == set(PLAIN) & carried_dtypes("If", 21)
+
+
+def test_blocks_of_sequences_are_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "container_questions", lambda opsets: list(container_questions(opsets))[:60])
+    table = probe("toy", (21,), Answering({"SequenceMap": Unsupported("compile", "no kernel")}))
+    found = {name for name, _ in taken_blocks(table, 21, ("float32",))}
+    assert {"split_at", "construct_at"} <= found
+    assert "mapped" not in found
+
+
+def test_an_inquiry_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "questions", questions)
+    runner = Answering({})
+    begun, other = probing.Inquiry((21,)), probing.Inquiry((21,))
+    begun.go_on("toy", runner, None, 1e-9)
+    assert not begun.done
+    other.resume(begun.state())
+    whole = other.go_on("toy", runner, None, None)
+    assert other.done
+    assert whole == probe("toy", (21,), Answering({}))
 
 
 def test_the_watcher_sees_the_end() -> None:

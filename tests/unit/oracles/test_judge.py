@@ -41,7 +41,7 @@ OUTCOMES: dict[str, Outcome] = {
 TABLE: dict[str, dict[str, str]] = {
     "values": {
         "values": "holds",
-        "rejected": "exception/full/off",
+        "rejected": "lawfully refused by one build",
         "unsupported": "exception/full/off",
         "raised": "exception/full/off",
         "crashed": "death/full/off",

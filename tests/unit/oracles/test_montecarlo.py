@@ -14,7 +14,6 @@ from onnx.reference import ReferenceEvaluator
 from oracle_cases import full, node
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor, tensor
@@ -243,19 +242,6 @@ def test_noise_moves_results_of_every_float_type(dtype: str) -> None:
     assert (relative < 8 * ULPS * DTYPES[dtype].eps).all()
     assert found.results[0][0] is not None
     assert found.results[0][0].same(x)
-
-
-def test_bodies_are_refused_because_they_would_go_without_noise() -> None:
-    kind = TensorType("float32", (3,))
-    then = Graph("then", (), (ValueInfo("t", kind),), (node("Add", "y y", "t"),))
-    other = Graph("else", (), (ValueInfo("e", kind),), (node("Neg", "a", "e"),))
-    item = build(
-        [node("Relu", "x", "a"), node("Neg", "a", "y"), node("If", "c", "z", then_branch=then, else_branch=other)],
-        {"x": X, "c": full(True, "bool")},
-        {"y": kind, "z": kind},
-    )
-    with pytest.raises(ModelError, match="bodies"):
-        noisy(item, 0)
 
 
 def test_symbolic_shapes_get_noise_that_fits_any_size() -> None:

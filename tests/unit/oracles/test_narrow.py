@@ -7,7 +7,7 @@ import pytest
 
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
-from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.oracles.narrow import fit_of
 
@@ -49,14 +49,23 @@ def test_nothing_narrowed_means_that_everything_fits() -> None:
     assert fit_of(twice("int64", 2**62), {}) == "fits"
 
 
-def test_what_is_not_known_may_overflow() -> None:
+def branching(op: str, number: int) -> Case:
+    """An If whose branches hand on the first element of what `op` makes of an input."""
     kind = TensorType("int64", (1,))
-    body = Graph("b", (), (ValueInfo("z", kind),), (Node("Neg", ("x",), ("z",)),))
-    from miscompile.graph.model import Attribute
-
+    nodes = (Node(op, ("x",), ("t",)), Node("ReduceMax", ("t",), ("m",)), Node("Reshape", ("m", "one"), ("z",)))
+    body = Graph("b", (), (ValueInfo("z", kind),), nodes)
     branches = {"then_branch": Attribute("graph", body), "else_branch": Attribute("graph", body)}
-    nodes = (Node("If", ("c",), ("y",), branches),)
+    block = (Node("If", ("c",), ("y",), branches), Node("Min", ("y", "one"), ("w",)))
     inputs = (ValueInfo("c", TensorType("bool", ())), ValueInfo("x", kind))
-    model = Model(Graph("g", inputs, (ValueInfo("y", kind),), nodes), {"": 18})
-    case = Case(to_program(model), ((tensor(np.array(True)), tensor(np.array([1], np.int64))),))
-    assert fit_of(case, NARROWED) == "overflows"
+    one = tensor(np.array([1], np.int64))
+    model = Model(Graph("g", inputs, (ValueInfo("w", kind),), block, {"one": one}), {"": 18})
+    return Case(to_program(model), ((tensor(np.array(True)), tensor(np.array([number], np.int64))),))
+
+
+def test_values_within_bodies_count() -> None:
+    assert fit_of(branching("Neg", 5), NARROWED) == "fits"
+    assert fit_of(branching("Neg", 2**40), NARROWED) == "overflows"
+
+
+def test_what_is_not_known_may_overflow() -> None:
+    assert fit_of(branching("NonZero", 1), NARROWED) == "overflows"

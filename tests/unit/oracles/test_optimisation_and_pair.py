@@ -1,16 +1,18 @@
 """The optimisation oracle, the crash oracle and the build pair: what they plan, and what they make of many runs."""
 
+import itertools
 import random
 
 import pytest
 from oracle_cases import FULL, OFF, case, values
 
+from miscompile.base.specs import split_spec
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.judge import is_noise
 from miscompile.oracles.montecarlo import ROUNDS
-from miscompile.oracles.optimisation import Crash, Optimisation
+from miscompile.oracles.optimisation import LEVEL_SHARE, LONGEST, Crash, Optimisation
 from miscompile.oracles.pair import BuildPair
 
 PASSES = ("A", "B", "C", "D")
@@ -159,3 +161,66 @@ def test_the_healed_build_shares_the_noise_round() -> None:
     more = (*runs, *needs.runs)
     assert isinstance(pair.judge(more, (GOOD, BAD, NEAR, WIDE)), Violated)
     assert isinstance(pair.judge(more, (GOOD, BAD, BAD, WIDE)), Holds)
+
+
+NAMES = ("C", "D", "E")
+
+
+def further(oracle: Optimisation, tries: int = 600) -> list[Build]:
+    rng = random.Random(0)
+    return [oracle.plan(case(), rng)[2].build for _ in range(tries)]
+
+
+def test_sequences_are_random_in_order_and_length_and_repeat_passes() -> None:
+    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, sequence_share=0.5)
+    drawn = [build for build in further(oracle) if build.sequence]
+    assert 250 < len(drawn) < 350
+    assert {len(build.sequence) for build in drawn} == set(range(1, LONGEST + 1))
+    assert {build.sequence[0] for build in drawn} == set(NAMES)
+    assert any(len(set(build.sequence)) < len(build.sequence) for build in drawn)
+    pairs = {pair for build in drawn for pair in itertools.pairwise(build.sequence)}
+    assert pairs == set(itertools.product(NAMES, NAMES))
+    assert {build.level for build in drawn} == {"full", "mid"}
+    assert all(not build.form for build in drawn)
+
+
+def test_forms_get_a_seed_and_keep_their_options() -> None:
+    forms = ("relax", "functions{depth=3, seed=1}")
+    oracle = Optimisation("toy", PASSES, lesser_chance=1.0, forms=forms, form_share=0.5, disabled=frozenset("A"))
+    drawn = [build for build in further(oracle) if build.form]
+    assert 250 < len(drawn) < 350
+    options = [split_spec(build.form) for build in drawn]
+    assert {name for name, _ in options} == {"relax", "functions"}
+    assert all(found["depth"] == "3" for name, found in options if name == "functions")
+    assert len({found["seed"] for _, found in options}) > 0.9 * len(options)
+    assert {(build.level, build.disabled) for build in drawn} == {("full", frozenset("A")), ("off", frozenset())}
+
+
+def test_forms_and_sequences_alone_suffice() -> None:
+    assert all(build.sequence for build in further(Optimisation("toy", lesser_chance=1.0, sequences=NAMES), 50))
+    assert all(build.form for build in further(Optimisation("toy", lesser_chance=1.0, forms=("relax",)), 50))
+    both = further(Optimisation("toy", lesser_chance=1.0, forms=("relax",), sequences=NAMES))
+    assert {bool(build.form) for build in both} == {True, False}
+    assert all(bool(build.form) != bool(build.sequence) for build in both)
+
+
+def test_every_build_but_the_reference_is_for_the_device() -> None:
+    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, forms=("relax",), device="cuda")
+    for seed in range(40):
+        off, *others = oracle.plan(case(), random.Random(seed))
+        assert off.build == OFF
+        assert {run.build.device for run in others} == {"cuda"}
+
+
+def test_without_forms_and_sequences_the_stream_gives_what_it_gave() -> None:
+    """Findings of earlier campaigns can be drawn again from their seeds."""
+    oracle = Optimisation("toy", PASSES, ("mid", "low"), lesser_chance=0.8)
+    for seed in range(50):
+        ours, old = random.Random(seed), random.Random(seed)
+        plan = oracle.plan(case(), ours)
+        assert (len(plan) == 3) == (old.random() < 0.8)
+        if len(plan) == 3 and old.random() < LEVEL_SHARE:
+            assert plan[2].build == Build(old.choice(("mid", "low")))
+        elif len(plan) == 3:
+            assert plan[2].build == Build("full", frozenset(name for name in PASSES if old.random() < 0.5))
+        assert ours.getstate() == old.getstate()

@@ -1,5 +1,6 @@
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,8 +23,10 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
-from miscompile.triage.bisect import culprits, expand, minimise, only
+from miscompile.oracles.pair import BuildPair
+from miscompile.triage.bisect import culprits, expand, minimise, only, shortest
 from miscompile.triage.examine import Remembering, examine, examine_fully
+from miscompile.triage.signature import blamed
 
 NODES = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
 
@@ -164,3 +167,53 @@ def test_a_remembering_runner_runs_nothing_twice() -> None:
     assert outcomes[0] is outcomes[2]
     assert runner.run([second])[0] is outcomes[1]
     assert len(compiler.runs) == 2
+
+
+def after(*order: str) -> Callable[[Model, Build], Raised | None]:
+    """A bug that strikes when these passes run in this order, with others between them or not."""
+
+    def bug(model: Model, build: Build) -> Raised | None:
+        rest = iter(build.sequence)
+        return Raised("compile", "Fail", "bad") if all(name in rest for name in order) else None
+
+    return bug
+
+
+def ordered(*sequence: str) -> BuildPair:
+    return replace(pair(), faulty=Build("full", sequence=sequence))
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_the_shortest_sequence_is_exact(order: list[str], rng: random.Random) -> None:
+    """Passes that come twice are told apart by their places."""
+    noise = [rng.choice("abcxyz") for _ in range(8)]
+    places = sorted(rng.sample(range(len(noise) + 1), 1) * len(order))
+    whole = [*noise[: places[0]], *order, *noise[places[0] :]]
+    found = shortest(fusion(), ordered(*whole), VirtualCompiler([after(*order)]), random.Random(0))
+    assert found.faulty.sequence == tuple(order)
+
+
+def test_a_sequence_that_is_not_to_blame_goes() -> None:
+    compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", "Pass12")])
+    assert shortest(fusion(), ordered("a", "b"), compiler, random.Random(0)).faulty == Build("full")
+
+
+def test_a_pair_without_sequence_or_violation_costs_little() -> None:
+    compiler = VirtualCompiler([])
+    assert shortest(fusion(), pair(), compiler, random.Random(0)) == pair()
+    assert compiler.runs == []
+    assert shortest(fusion(), ordered("a", "b"), compiler, random.Random(0)) == ordered("a", "b")
+    assert len(compiler.runs) == 2
+
+
+def test_the_healed_build_keeps_the_sequence_of_the_faulty_one() -> None:
+    held = ordered("a", "b").healed_without(frozenset({"Pass01"})).with_sequence(("b",))
+    assert held.healed == Build("full", frozenset({"Pass01"}), sequence=("b",))
+    assert pair().with_sequence(("b",)).healed is None
+
+
+def test_the_order_of_passes_is_to_blame_beside_the_passes() -> None:
+    assert blamed(("B", "A"), Build("full")) == ("A", "B")
+    assert blamed(("B",), Build("full", sequence=("C", "B"))) == ("B", "C > B")
+    assert blamed((), Build("full", sequence=("C",))) == ("C",)
+    assert blamed(("C",), Build("full", sequence=("C",))) == ("C",)

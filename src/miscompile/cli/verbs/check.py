@@ -7,7 +7,7 @@ from typing import Any, Literal
 import click
 
 from miscompile.campaign.plan import Plan
-from miscompile.cli import calls
+from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
@@ -22,6 +22,20 @@ from miscompile.cli.options import check_out, default_out, limits_of_time, new_s
     default=["onnxruntime"],
     show_default=True,
     help="The compiler to hold it against; several, if repeated, are held against each other.",
+)
+@click.option(
+    "--slices/--no-slices",
+    default=True,
+    show_default=True,
+    help="Test slices of the model as well, extended and in other settings.",
+)
+@click.option(
+    "--slice-nodes",
+    callback=values.span,
+    default="3..12",
+    show_default=True,
+    metavar="SPAN",
+    help="Operators in a slice.",
 )
 @campaign_options
 def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - click passes options by name
@@ -56,4 +70,6 @@ def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
         compare=compare,
         limit_seconds=given["limit_seconds"],
         limit_memory=given["limit_memory"],
+        slices=given["slices"],
+        slice_nodes=given["slice_nodes"],
     )

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
+from miscompile.campaign.checks import CHECKS, DEFAULT
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
@@ -21,6 +22,7 @@ from miscompile.cli.options import (
     new_seed,
 )
 from miscompile.findings.store import Store
+from miscompile.generation.presets import PRESETS
 from miscompile.targets.registry import parse_target
 
 
@@ -36,6 +38,29 @@ from miscompile.targets.registry import parse_target
 @click.option("--motifs", callback=values.probability, metavar="PROB", help="How often known fusion patterns go in.")
 @click.option("--guidance/--no-guidance", default=None, help="Steer generation by graph coverage.")
 @click.option("--opset", type=click.IntRange(1, 99), metavar="N", help="Version of the standard operator set.")
+@click.option(
+    "--seed-models",
+    type=click.Path(exists=True, file_okay=False, readable=True),
+    metavar="DIR",
+    help="Begin from slices of the ONNX models below DIR as well.",
+)
+@click.option(
+    "--slice-nodes",
+    callback=values.span,
+    default="3..12",
+    show_default=True,
+    metavar="SPAN",
+    help="Operators in a slice.",
+)
+@click.option(
+    "--check",
+    "checks",
+    callback=values.names,
+    metavar="NAMES",
+    help=f"What to check: {', '.join(CHECKS)}, or all. [default: {', '.join(DEFAULT)}]",
+)
+@click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
+@click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Generate as that published fuzzer does.")
 @click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
@@ -52,6 +77,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --resume --time 0       go on until Ctrl-C
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
+      miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
+      miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
+      miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
+      miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.
@@ -93,6 +122,11 @@ def _options(given: dict[str, Any]) -> Plan:
     out: Path = given.pop("out") or default_out(resume=given["resume"])
     compare: Literal["strict", "fixed"] = given.pop("compare")
     targets: tuple[str, ...] = given.pop("targets")
+    preset: str | None = given.pop("preset")
+    if preset is not None:
+        if given["producers"]:
+            raise UsageError("--preset names its producers; leave --producer out")
+        given["producers"] = PRESETS[preset]
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     return Plan(
@@ -121,5 +155,5 @@ def _resumed(options: Plan, given: Collection[str]) -> Plan:
         raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.title}")
     if "seed" in given and options.seed != campaign.seed:
         raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
-    names = {"keep_passes": "quarantine"}
+    names = {"keep_passes": "quarantine", "preset": "producers"}
     return replace(options.resumed(campaign.options, {names.get(name, name) for name in given}), seed=campaign.seed)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL, SMALL_FLOATS, SMALL_SINCE, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
@@ -52,10 +52,11 @@ def _positive(scale: Operand) -> bool:
 def _zeros(site: Site, shape: Shape, dtype: str) -> Operand:
     """Return known zero points: zero, or anything in the type's range."""
     rng, info = site.rng, DTYPES[dtype]
-    if rng.random() < 0.3:
-        return site.known(np.zeros(shape, dtype))
-    numbers = [rng.randint(int(info.low), int(info.high)) for _ in range(math.prod(shape))]
-    return site.known(np.array(numbers, dtype).reshape(shape))
+    count = math.prod(shape)
+    numbers = [0] * count  # floats have no zero point but zero
+    if not is_float(dtype) and rng.random() < 0.7:
+        numbers = [rng.randint(int(info.low), int(info.high)) for _ in range(count)]
+    return site.known(tensor(np.array(numbers, np.int64).reshape(shape), dtype).array, dtype)
 
 
 def _even_zero(site: Site, dtype: str) -> Operand:
@@ -84,6 +85,14 @@ def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, Plain | Non
     return (*shape[:axis], blocks, *shape[axis + 1 :]), {"axis": signed, "block_size": block}
 
 
+def _results(opset: int) -> tuple[str, ...]:
+    """Return the types that QuantizeLinear may give, those in use more often."""
+    stored = tuple(dtype for dtype, since in SMALL_SINCE.items() if opset >= since)
+    if opset < 21:
+        return (*_BYTES * 4, *stored)
+    return (*_BYTES * 6, *_WORDS * 2, *("int4", "uint4") * 2, *stored)
+
+
 def _sample_quantize(site: Site) -> Call:
     """Draw a QuantizeLinear. Integers of 32 bits are left out from 19 to 22, where their scale would be an integer."""
     rng = site.rng
@@ -92,20 +101,27 @@ def _sample_quantize(site: Site) -> Call:
     x = site.operand(ranks=(0, 5), fits=lambda shape: 0 not in shape[1:])
     shape, found = _granularity(site, x.shape)
     precise = "float32" if site.opset < 19 or site.dtype == "int32" else site.dtype
+    if site.opset >= 23 and rng.random() < 0.15:
+        precise = rng.choice(("float32", "float16", "bfloat16"))
     scale = _scale(site, shape, precise, powers=_powers(site))
-    kinds = (*_BYTES, *_BYTES, *_WORDS) if site.opset >= 21 else _BYTES
-    dtype = rng.choice(kinds)
-    if rng.random() < 0.25:
-        if dtype != "uint8" and site.opset >= 21:
-            found["output_dtype"] = DTYPES[dtype].code
+    dtype = rng.choice(_results(site.opset))
+    if dtype in SMALL_FLOATS and dtype != "float4e2m1":
+        found["saturate"] = rng.choice((None, 1))
+    told = site.opset >= 21 and (dtype != "uint8" or rng.random() < 0.2)
+    if rng.random() < 0.25 and (told or dtype == "uint8"):
+        found["output_dtype"] = DTYPES[dtype].code if told else None
         return Call("QuantizeLinear", (x, scale), attributes(found))
     return Call("QuantizeLinear", (x, scale, _zeros(site, shape, dtype)), attributes(found))
 
 
 def _bounds_quantize(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of the saturated round(x / scale) + zero point."""
+    """Bounds of the saturated round(x / scale) + zero point; the quotient has the precision of the scale."""
     info, x, scale = DTYPES[types[0].dtype], call.facts(0), call.facts(1)
     lo, hi = times(span(x), (1 / scale.hi, 1 / scale.lo))
+    slack = max(abs(lo), abs(hi)) * DTYPES[call.operand(1).dtype].eps
+    lo, hi = lo - slack, hi + slack
+    if info.kind == "float":
+        return (Bounds(max(min(lo, info.high), info.low), min(max(hi, info.low), info.high)),)
     zero = call.facts(2) if call.has(2) else Facts(0, 0)
     lo, hi = math.floor(lo) - 1 + zero.lo, math.ceil(hi) + 1 + zero.hi
     return (Bounds(max(min(lo, info.high), info.low), min(max(hi, info.low), info.high), integral=True),)
@@ -266,8 +282,8 @@ SPECS = (
         _FAMILY, _scaled, shapes=rules.like_first,
     ),
     OpSpec(
-        "DequantizeLinear", (*_BYTES, *_WORDS, "int32"), _sample_dequantize, _bounds_dequantize, _INDEX, _FAMILY,
-        _scaled, exact_when=_exact_dequantize, shapes=rules.like_first,
+        "DequantizeLinear", (*_BYTES, *_WORDS, "int32", *SMALL), _sample_dequantize, _bounds_dequantize, _INDEX,
+        _FAMILY, _scaled, exact_when=_exact_dequantize, shapes=rules.like_first,
     ),
     OpSpec(
         "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, _ROUNDS, _FAMILY,

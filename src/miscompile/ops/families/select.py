@@ -6,7 +6,17 @@ an integer outside the range of a narrower integer type loses its higher bits, b
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES, FLOATS, PLAIN, is_float, is_integer
+from miscompile.base.dtypes import (
+    BY_CODE,
+    DTYPES,
+    FLOATS,
+    NUMBERS,
+    PLAIN,
+    SMALL_FLOATS,
+    SMALL_SINCE,
+    is_float,
+    is_integer,
+)
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import Span, of_facts, reach
@@ -14,6 +24,11 @@ from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.spec import Call, OpSpec, Site
 
 _FAMILY = "select"
+_SATURATING = frozenset(SMALL_FLOATS) - {"float4e2m1"}
+"""Types that the attribute `saturate` speaks of."""
+_USUAL = (*NUMBERS, "bool")
+_STORED = 0.25
+"""Probability that a conversion goes to a type for storage, where the opset has some."""
 _WRAPPED = 0.3
 """Probability that a conversion to a narrower integer type whose wraparound is defined gets elements out of range."""
 
@@ -73,18 +88,33 @@ def convertible(source: str, target: str, *, wrap: bool = False) -> Span | None:
     return (low, high)
 
 
-def _operand_span(site: Site, target: str) -> Span | None:
+def _operand_span(site: Site, target: str, saturate: int | None) -> Span | None:
+    """Return what the operand must lie in. Floats of 8 bits take any float, where they saturate as they do by default.
+
+    Those that do not saturate turn into NaN or infinities out of range.
+    """
+    if target in _SATURATING and is_float(site.dtype) and saturate != 0:
+        return None
     return convertible(site.dtype, target, wrap=site.rng.random() < _WRAPPED)
 
 
+def _draw_target(site: Site) -> tuple[str, int | None]:
+    """Draw the type to convert to, and the attribute `saturate` where it means something."""
+    rng, stored = site.rng, [dtype for dtype, since in SMALL_SINCE.items() if site.opset >= since]
+    target = rng.choice(stored) if stored and rng.random() < _STORED else rng.choice(_USUAL)
+    return target, rng.choice((None, None, 0, 1)) if target in _SATURATING else None
+
+
 def _sample_cast(site: Site) -> Call:
-    target = site.rng.choice(PLAIN)
-    return Call("Cast", (site.operand(within=_operand_span(site, target)),), attributes({"to": DTYPES[target].code}))
+    target, saturate = _draw_target(site)
+    x = site.operand(within=_operand_span(site, target, saturate))
+    return Call("Cast", (x,), attributes({"saturate": saturate, "to": DTYPES[target].code}))
 
 
 def _sample_cast_like(site: Site) -> Call:
-    target = site.rng.choice(PLAIN)
-    return Call("CastLike", (site.operand(within=_operand_span(site, target)), site.operand(target)))
+    target, saturate = _draw_target(site)
+    operands = site.operand(within=_operand_span(site, target, saturate)), site.operand(target)
+    return Call("CastLike", operands, attributes({"saturate": saturate}))
 
 
 def _cast_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
@@ -92,6 +122,8 @@ def _cast_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...
     x, target = call.facts(), DTYPES[types[0].dtype]
     if target.kind == "bool":
         return (Bounds(0, 1, integral=True),)
+    if target.name in _SATURATING:
+        return (Bounds(max(x.lo, target.low), min(x.hi, target.high), x.integral),)
     if target.kind == "float":
         return (Bounds(x.lo, x.hi, x.integral),)
     return (Bounds(int(x.lo), int(x.hi), integral=True),)
@@ -99,18 +131,23 @@ def _cast_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...
 
 def _cast_defined(call: Call) -> bool:
     source = call.operand(0)
-    target = next(name for name, info in DTYPES.items() if info.code == call.integer("to"))
-    return _in_range(source.dtype, target, source.facts)
+    target = BY_CODE[call.integer("to")].name
+    return _in_range(source.dtype, target, source.facts, saturates=call.integer("saturate", 1) == 1)
 
 
 def _cast_like_defined(call: Call) -> bool:
     source = call.operand(0)
-    return _in_range(source.dtype, call.operand(1).dtype, source.facts)
+    return _in_range(source.dtype, call.operand(1).dtype, source.facts, saturates=call.integer("saturate", 1) == 1)
 
 
-def _in_range(source: str, target: str, facts: Facts) -> bool:
-    """Guard of conversions: floats must lie in the target's range, and never be negative for unsigned targets."""
-    if not is_float(source) or target == "bool":
+def _in_range(source: str, target: str, facts: Facts, *, saturates: bool) -> bool:
+    """Guard of conversions: floats must lie in the target's range, and never be negative for unsigned targets.
+
+    For small floats that do not saturate so must integers.
+    """
+    if target in _SATURATING and not (saturates and is_float(source)):
+        return facts.inside(DTYPES[target].low, DTYPES[target].high)
+    if not is_float(source) or target == "bool" or target in _SATURATING:
         return True
     return facts.inside(DTYPES[target].low, DTYPES[target].high)
 

@@ -63,6 +63,7 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
+    lowered=True,
     max_opset=24,
     max_ir_version=13,
     passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),

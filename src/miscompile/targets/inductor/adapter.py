@@ -18,7 +18,7 @@ import torch._inductor.compile_fx
 import torch._inductor.utils
 from torch._inductor import config as settings
 
-from miscompile.base.dtypes import PLAIN
+from miscompile.base.dtypes import NUMBERS
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
@@ -40,6 +40,9 @@ _ALWAYS = {
     "cpp.vec_isa_ok": True,
 }
 """No pool of compiling processes; no result from a cache, since its passes would not run; no trial compilations."""
+
+_KNOWN = frozenset((*NUMBERS, "bool"))
+"""Element types that inputs can have."""
 
 
 class _CompiledError(Exception):
@@ -128,7 +131,7 @@ class Session:
 
 def to_torch(value: Tensor) -> torch.Tensor:
     """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types that have no lowering."""
-    if value.dtype not in PLAIN:
+    if value.dtype not in _KNOWN:
         raise NotImplementedError(f"element type {value.dtype} has no lowering")
     array = np.array(value.array, order="C")
     if value.dtype == "bfloat16":
@@ -146,7 +149,7 @@ def from_torch(value: torch.Tensor) -> Tensor:
 
 
 def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor:
-    if dtype not in PLAIN:
+    if dtype not in _KNOWN:
         raise NotImplementedError(f"element type {dtype} has no lowering")
     if shape is None or not all(isinstance(size, int) for size in shape):
         raise NotImplementedError("an input without fixed sizes has no lowering")

@@ -13,6 +13,7 @@ ABOUT = About(
     distributions=("iree-base-compiler", "iree-base-runtime"),
     max_opset=22,
     max_ir_version=10,
+    dynamic=True,
     passes=SWITCHES,
     extra="iree",
     trace="miscompile.targets.iree.trace",

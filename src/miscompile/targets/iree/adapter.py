@@ -11,7 +11,7 @@ from iree.compiler import ir
 from iree.compiler.api import Invocation, Output, Session, Source, ctypes_dl
 from iree.compiler.extras import onnx_importer
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
@@ -139,12 +139,16 @@ class IreeSession:
 
 def _enter(value: Tensor) -> Array:
     """Return an input as the runtime knows it."""
+    if value.dtype in SMALL and value.dtype not in _FOREIGN:
+        raise NotImplementedError(f"elements of {value.dtype} cannot be fed")
     array = np.ascontiguousarray(value.array).reshape(value.shape)
     return array.view(_FOREIGN[value.dtype]) if value.dtype in _FOREIGN else array
 
 
 def _leave(result: Any, port: Port) -> Tensor:  # noqa: ANN401 - a device array
     """Copy an output. IREE's integers have no sign, so that an unsigned type is read off the port."""
+    if port.dtype in SMALL and port.dtype not in _FOREIGN:
+        raise NotImplementedError(f"elements of {port.dtype} cannot be read")
     array = np.array(result.to_host() if hasattr(result, "to_host") else result)
     if array.dtype in _NAMES:
         name = _NAMES[array.dtype]

@@ -88,8 +88,10 @@ ABOUT = About(
     adapter="miscompile.targets.onnxruntime.adapter:OnnxRuntime",
     script="miscompile.targets.onnxruntime.script:SCRIPT",
     distributions=("onnxruntime",),
-    max_opset=22,
-    max_ir_version=10,
+    max_opset=26,
+    max_ir_version=13,
+    dynamic=True,
+    functions=True,
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
     twins=(
         ("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),

@@ -7,6 +7,8 @@ small graph's compilation. Without memory arena and memory pattern a session bui
 import ctypes
 import math
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from onnxruntime.capi import _pybind_state as native
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
-from miscompile.core.tensor import Tensor, numpy_name
+from miscompile.core.tensor import Array, Tensor, numpy_name
+from miscompile.graph.packing import is_packed, pack, packed_size, unpack
 from miscompile.targets.onnxruntime.about import ABOUT
 
 _LEVELS = {
@@ -30,8 +33,21 @@ _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
 FULL_ACCURACY = ("session.qdq_matmulnbits_accuracy_level", "1")
 """Products with dequantised weights are computed in float32; the default quantises the other operand by design."""
 
+PRECISE_SUMS = ("session.x64quantprecision", "1")
+"""Products of bytes are summed without saturation to 16 bits, the default on x86 processors without VNNI."""
+
 _SWITCHABLE = frozenset(ABOUT.passes)
 _SILENT, _VERBOSE = 4, 0
+
+
+@cache
+def _saturates() -> bool:
+    """Tell whether this processor is known to sum products of bytes in 16 bits."""
+    try:
+        told = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        return False
+    return "avx2" in told and "vnni" not in told
 
 
 class OnnxRuntime:
@@ -51,6 +67,8 @@ class OnnxRuntime:
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         options.add_session_config_entry(*FULL_ACCURACY)
+        if _saturates():
+            options.add_session_config_entry(*PRECISE_SUMS)
         session = native.InferenceSession(options, program.payload, False, False)
         session.initialize_session(["CPUExecutionProvider"], [{}], set(build.disabled))
         return OnnxSession(session, program)
@@ -86,7 +104,8 @@ class OnnxSession:
         return tuple([None if result is None else _wrap(np.asarray(result)) for result in results])
 
     def _run_values(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        feeds = {name: _to_value(tensor) for name, tensor in zip(self._inputs, feed, strict=True)}
+        given = [_words(tensor) for tensor in feed]  # the values look into this memory
+        feeds = {name: _to_value(*words) for name, words in zip(self._inputs, given, strict=True)}
         results = self._session.run_with_ort_values(feeds, self._outputs, None)
         return tuple([None if not result.has_value() else _from_value(result) for result in results])
 
@@ -103,11 +122,19 @@ def _wrap(array: "np.ndarray[Any, Any]") -> Tensor:
     return Tensor(numpy_name(array.dtype), array)
 
 
-def _to_value(tensor: Tensor) -> Any:  # noqa: ANN401 - an extension type
-    if _plain(tensor.dtype):
-        return ort.OrtValue.ortvalue_from_numpy(tensor.array)._ortvalue
-    code = DTYPES[tensor.dtype].code
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.require(tensor.array, requirements="C"), code)._ortvalue
+def _words(tensor: Tensor) -> tuple[str, Array]:
+    """Return type and memory of an input. Of packed elements the binding wants a byte for each, and reads the first."""
+    words = np.require(tensor.array, requirements="C")
+    if not is_packed(tensor.dtype):
+        return tensor.dtype, words
+    packed = pack(words, DTYPES[tensor.dtype].bits).ljust(words.size, b"\0")
+    return tensor.dtype, np.frombuffer(packed, np.uint8).copy().reshape(words.shape)
+
+
+def _to_value(dtype: str, words: Array) -> Any:  # noqa: ANN401 - an extension type
+    if _plain(dtype):
+        return ort.OrtValue.ortvalue_from_numpy(words)._ortvalue
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(words, DTYPES[dtype].code)._ortvalue
 
 
 def _from_value(value: Any) -> Tensor:  # noqa: ANN401 - an extension type
@@ -116,6 +143,10 @@ def _from_value(value: Any) -> Tensor:  # noqa: ANN401 - an extension type
     if _plain(dtype):
         return Tensor(dtype, np.asarray(value.numpy()))
     shape, storage = tuple(value.shape()), DTYPES[dtype].storage
+    if is_packed(dtype):
+        bits, count = DTYPES[dtype].bits, math.prod(shape)
+        stream = ctypes.string_at(value.data_ptr(), packed_size(count, bits)) if count else b""
+        return Tensor(dtype, unpack(stream, bits, count).reshape(shape))
     size = math.prod(shape) * storage.itemsize
     data = ctypes.string_at(value.data_ptr(), size) if size else b""
     return Tensor(dtype, np.frombuffer(data, storage).reshape(shape))

@@ -22,10 +22,23 @@ def run(level, off=()):
     return [[array_of(value) for value in result] for result in results]
 
 
+{% if packed %}
+BITS = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # UINT4, INT4, FLOAT4E2M1, UINT2, INT2
+KEPT = []
+
+
+{% endif %}
 def value_of(name, array):
     """Wrap an input, with the element type that numpy lacks if it has one."""
 {% if types %}
     if name in types:
+{% if packed %}
+        if types[name] in BITS:  # elements lie next to each other in the first bytes
+            bits = np.unpackbits(array.reshape(-1, 1), axis=1, count=BITS[types[name]], bitorder="little")
+            words = np.packbits(bits, bitorder="little")
+            array = np.concatenate([words, np.zeros(array.size - words.size, np.uint8)]).reshape(array.shape)
+        KEPT.append(array)  # the value looks into this memory
+{% endif %}
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, types[name])
 {% endif %}
     return ort.OrtValue.ortvalue_from_numpy(array)
@@ -41,6 +54,13 @@ def array_of(value):
         return value.numpy()
     except RuntimeError:
         storage = np.dtype(wide.get(kind, np.uint8))
+{% if packed %}
+    if kind in BITS:
+        count = int(np.prod(shape))
+        words = np.frombuffer(ctypes.string_at(value.data_ptr(), -(-count * BITS[kind] // 8)), np.uint8)
+        bits = np.unpackbits(words, count=count * BITS[kind], bitorder="little").reshape(count, BITS[kind])
+        return np.packbits(bits, axis=1, bitorder="little").reshape(shape)
+{% endif %}
     size = int(np.prod(shape)) * storage.itemsize
     bits = np.frombuffer(ctypes.string_at(value.data_ptr(), size), storage).reshape(shape)
     return (bits.astype(np.uint32) << 16).view(np.float32) if kind == TensorProto.BFLOAT16 else bits

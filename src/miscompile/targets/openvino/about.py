@@ -271,6 +271,7 @@ ABOUT = About(
     distributions=("openvino",),
     max_opset=22,
     max_ir_version=10,
+    dynamic=True,
     passes=PASSES,
     forced=True,
     extra="openvino",

@@ -1,17 +1,14 @@
 """The ONNX reference implementation in the worker."""
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
-from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
-
-_FOREIGN = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
+from miscompile.graph.foreign import from_foreign, to_foreign
 
 
 class Reference:
@@ -46,20 +43,8 @@ class Evaluation:
         feeds = {port.name: _given(value) for port, value in zip(ports, feed, strict=True)}
         with np.errstate(all="ignore"):
             results = self._evaluator.run([port.name for port in self._program.outputs], feeds)
-        return tuple(None if result is None else _taken(np.asarray(result)) for result in results)
+        return tuple(None if result is None else from_foreign(np.asarray(result)) for result in results)
 
 
 def _given(value: Tensor) -> Array:
-    foreign = _FOREIGN.get(value.dtype)
-    if foreign is not None:
-        return value.array.view(foreign)
-    return value.array.copy()  # some operators of the interpreter write to their operands
-
-
-def _taken(result: Array) -> Tensor:
-    for name, foreign in _FOREIGN.items():
-        if result.dtype == foreign:
-            return Tensor(name, np.ascontiguousarray(result).view(DTYPES[name].storage))
-    if result.dtype.kind in "OU":
-        return Tensor("string", result.astype(object))
-    return Tensor(result.dtype.name, result)
+    return to_foreign(value).copy()  # some operators of the interpreter write to their operands

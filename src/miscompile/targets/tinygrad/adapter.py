@@ -20,6 +20,7 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner
 from tinygrad.runtime.support.compiler_cpu import ClangCompiler
 
+from miscompile.base.dtypes import SMALL
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
@@ -148,6 +149,8 @@ def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, 
 
 def _enter(value: Value) -> Tensor:
     """Wrap an input; brain floats, which numpy lacks, come as the bytes that they are."""
+    if value.dtype in SMALL:
+        raise NotImplementedError(f"elements of {value.dtype} cannot be fed")
     array = np.ascontiguousarray(value.array).reshape(value.shape)
     if value.dtype == "bfloat16":
         return Tensor(array.tobytes(), dtype=dtypes.bfloat16, device="PYTHON").reshape(value.shape).to(Device.DEFAULT)

@@ -12,6 +12,7 @@ ABOUT = About(
     distributions=("numpy", "onnx"),
     max_opset=23,
     max_ir_version=11,
+    dynamic=True,
     passes=(
         "ConstantFolding",
         "IdentityElimination",

@@ -3,10 +3,13 @@
 Pass names are those of `PassInfo`, to which `PassContext(disabled_pass=...)` answers; some differ from the name of the
 Python function that makes the pass (`DecomposeOps`, `DataflowInsertInPlaceCalls`). Unknown names are ignored. Passes
 that lower what the code generator cannot take, or that keep a program safe (`s_tir.RewriteUnsafeSelect`), are left out;
-so are the inner passes by which another pass does its work (`FuseTIRInner`), and those that concern GPUs only.
+so are the inner passes by which another pass does its work (`FuseTIRInner`, and `ExpandTupleArguments`, without which
+`FuseTIR` fails on functions of tuples), and those that concern GPUs only.
 """
 
 from miscompile.targets.about import About
+from miscompile.targets.tvm.forms import FORM
+from miscompile.targets.tvm.sequences import PASSES
 
 _GRAPH = (
     "ConvertToDataflow",
@@ -31,7 +34,6 @@ _LOWERING = (
     "AnnotateTIROpPattern",
     "FuseOps",
     "FuseTIR",
-    "ExpandTupleArguments",
     "RemoveUnusedParameters",
     "RewriteDataflowReshape",
     "StaticPlanBlockMemory",
@@ -56,15 +58,18 @@ ABOUT = About(
     name="tvm",
     title="Apache TVM Relax (CPU)",
     kinds=("onnx",),
-    levels=("off", "default", "cpu", "full", "native"),
+    levels=("off", "default", "cpu", "compiled", "full", "native"),
     adapter="miscompile.targets.tvm.adapter:Tvm",
     script="miscompile.targets.tvm.script:SCRIPT",
     distributions=("apache-tvm", "apache-tvm-ffi"),
     max_opset=22,
     max_ir_version=10,
+    dynamic=True,
     passes=(*_GRAPH, *_LOWERING, *_LOOPS),
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",
     prepare="miscompile.targets.tvm.environment:prepare",
+    forms=(FORM,),
+    sequences=tuple(PASSES),
     switches="observed by structural hashes before and after each pass, switched by PassContext(disabled_pass=...)",
 )

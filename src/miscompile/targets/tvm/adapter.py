@@ -5,18 +5,21 @@ two seconds and 150 MB, so here it is made to look absent.
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 
-from miscompile.base.dtypes import DTYPES
+from miscompile.base.dtypes import DTYPES, SMALL
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.tvm.about import ABOUT
+from miscompile.targets.tvm.forms import relax_form
 from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
+from miscompile.targets.tvm.sequences import PASSES, completed
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -26,8 +29,16 @@ import tvm_ffi  # noqa: E402
 from tvm import relax  # noqa: E402
 from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 
+from miscompile.targets.tvm.functions import wrap  # noqa: E402
+
 _SWITCHABLE = frozenset(ABOUT.passes)
-_FOREIGN = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("bfloat16",)}
+_FOREIGN = {
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "float8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "float8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+}
 """Element types that TVM's numpy bridge takes from `ml_dtypes`."""
 
 
@@ -56,9 +67,16 @@ class Tvm:
         self._changed: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> "TvmSession":
-        """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off."""
+        """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
+
+        A form `relax{...}` moves parts of the imported module into functions. Passes of `build.sequence` run before
+        those of the level, with what they presuppose. Raises SpecError for a form of other options.
+        """
         model = onnx.ModelProto.FromString(program.payload)
         module = from_onnx(model, shape_dict={port.name: list(port.shape or ()) for port in _empty(program.inputs)})
+        form = relax_form(build.form)
+        if form:
+            module = wrap(module, form.seed, form.count, form.depth, form.rewrite)
         target = self._native if build.level == "native" else self._fast
         disabled = _SWITCHABLE if build.level == "off" else build.disabled
         observer = _Observer() if build.observe else None
@@ -69,7 +87,12 @@ class Tvm:
             instruments=[observer] if observer else [],
             config={UNCHECKED: build.level == "off"},
         ):
-            executable = tvm.compile(module, target=target, relax_pipeline=_pipeline(build.level, target))
+            executable = relax.build(
+                module,
+                target=target,
+                relax_pipeline=_pipeline(build, target),
+                exec_mode="compiled" if build.level == "compiled" else "bytecode",
+            )
         if observer:
             self._changed = tuple(observer.changed)
         return TvmSession(relax.VirtualMachine(executable, tvm.cpu()), program)
@@ -88,15 +111,18 @@ def _empty(ports: tuple[Port, ...]) -> list[Port]:
     return [port for port in ports if port.shape and 0 in port.shape and all(isinstance(d, int) for d in port.shape)]
 
 
-def _pipeline(level: str, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return the Relax pipeline of a level: TVM's default, the CPU's own, or that after the optional graph passes."""
-    if level in ("off", "default"):
-        return "default"
-    lowering = relax.get_default_pipeline(target)
-    if level == "cpu":
-        return lowering
-    graph = [getattr(relax.transform, name)(*given) for name, given in GRAPH_PASSES]
-    return tvm.transform.Sequential([*graph, lowering])
+def _pipeline(build: Build, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
+    """Return the Relax passes of a build: its sequence, the graph passes of its level, and those that lower."""
+    level = build.level
+    graph = [_passes(GRAPH_PASSES)] if level in ("full", "native") else []
+    lowering = relax.get_pipeline("default") if level in ("off", "default") else relax.get_default_pipeline(target)
+    if build.sequence:
+        graph.insert(0, _passes((name, PASSES[name]) for name in completed(build.sequence)))
+    return tvm.transform.Sequential([*graph, lowering]) if graph else lowering
+
+
+def _passes(named: Iterable[tuple[str, tuple[Any, ...]]]) -> Any:  # noqa: ANN401 - TVM's objects
+    return tvm.transform.Sequential([getattr(relax.transform, name)(*given) for name, given in named])
 
 
 class TvmSession:
@@ -115,6 +141,8 @@ class TvmSession:
 
 def _native(tensor: Tensor) -> Array:
     kind = _FOREIGN.get(tensor.dtype)
+    if kind is None and tensor.dtype in SMALL:
+        raise NotImplementedError(f"elements of {tensor.dtype} cannot be fed")
     return tensor.array if kind is None else tensor.array.view(kind)
 
 

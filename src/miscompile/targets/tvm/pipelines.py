@@ -2,6 +2,9 @@
 
 from typing import Any
 
+CONV_LAYOUTS = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
+"""What `ConvertLayout` is to convert: images and kernels of convolutions."""
+
 GRAPH_PASSES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("ConvertToDataflow", ()),
     ("CanonicalizeBindings", ()),
@@ -16,7 +19,7 @@ GRAPH_PASSES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("CombineParallelMatmul", ()),
     ("ReorderPermuteDimsAfterConcat", ()),
     ("FuseTransposeMatmul", ()),
-    ("ConvertLayout", ({"relax.nn.conv2d": ["NHWC", "OHWI"]},)),
+    ("ConvertLayout", (CONV_LAYOUTS,)),
     ("DeadCodeElimination", ()),
     ("TopologicalSort", ()),
     ("DataflowUseInplaceCalls", ()),

@@ -1,10 +1,13 @@
 """The lines that a reproducer for TVM consists of, beside what all scripts have in common."""
 
 import textwrap
+from pathlib import Path
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.tvm.about import ABOUT
+from miscompile.targets.tvm.forms import FORM
 from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
+from miscompile.targets.tvm.sequences import NEEDS, PASSES
 
 
 def _source(value: object) -> str:
@@ -12,16 +15,29 @@ def _source(value: object) -> str:
     return repr(value).replace("'", '"')
 
 
-def _calls() -> str:
+def _call(name: str, given: tuple[object, ...]) -> str:
+    return f"transform.{name}({', '.join(map(_source, given))})"
+
+
+def _graph_passes() -> str:
     """Return the graph passes as a Python list, a line for each."""
-    calls = [f"transform.{name}({', '.join(map(_source, given))})" for name, given in GRAPH_PASSES]
-    return "[\n" + "".join(f"        {call},\n" for call in calls) + "    ]"
+    return "[\n" + "".join(f"        {_call(name, given)},\n" for name, given in GRAPH_PASSES) + "    ]"
+
+
+def _wrapping() -> str:
+    """Return the source of the functions that wrap parts of a module, with the imports that no script has."""
+    text = Path(__file__).with_name("functions.py").read_text("utf-8")
+    head, _, rest = text[text.index("import random") :].partition("\n\n\n")
+    return "\n".join(line for line in head.split("\n") if line != "from tvm import relax") + "\n\n\n" + rest
 
 
 _NAMES = "\n".join(textwrap.wrap(" ".join(ABOUT.passes), 104, break_on_hyphens=False))
 
+_GIVEN = {name: ", ".join(map(_source, given)) for name, given in PASSES.items() if given}
+
 _RUN = f'''\
 {{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
+{{% set wrapped = faulty.form.partition("{{")[0] == "{FORM}" %}}
 {{% if "off" in used %}}
 # All optional passes; the level "off" does without them.
 OPTIONAL = """
@@ -30,31 +46,82 @@ OPTIONAL = """
 
 
 {{% endif %}}
+{{% if wrapped or faulty.sequence %}}
+def run(level, off=None):
+    """Build at `level` without the passes `off`; return the outputs for each feed.
+
+    The build that is at fault says which passes are off, if only that none is; it alone {{{{
+        "has functions" if wrapped else "runs the sequence of passes" }}}}.
+    """
+    changed, off = off is not None, off or ()
+{{% else %}}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
+{{% endif %}}
     target = tvm.target.Target({_source(FULL_BUILD)} if level == "native" else {_source(FAST_BUILD)})
-    pipeline = "default" if level in ("off", "default") else relax.get_default_pipeline(target)
+{{% set default = 'relax.get_pipeline("default")' if faulty.sequence else '"default"' %}}
+    pipeline = {{{{ default }}}} if level in ("off", "default") else relax.get_default_pipeline(target)
 {{% if "full" in used or "native" in used %}}
     if level in ("full", "native"):
         pipeline = tvm.transform.Sequential([*graph_passes(), pipeline])
+{{% endif %}}
+{{% if faulty.sequence %}}
+    if changed:
+        pipeline = tvm.transform.Sequential([*sequence(), pipeline])
 {{% endif %}}
 {{% if "off" in used %}}
     off = OPTIONAL if level == "off" else off
 {{% endif %}}
     empty = {{name: list(value.shape) for name, value in feeds[0].items() if not value.size}}  # else taken for unknown
     config = {{"{UNCHECKED}": level == "off"}}
+    module = from_onnx(model, shape_dict=empty)
+{{% if wrapped %}}
+    if changed:
+        module = wrap(module{{% for item in faulty.form[{len(FORM) + 1}:-1].split(",") if item %}}, {{{{
+            item.strip() if "rewrite" not in item else 'rewrite="%s"' % item.partition("=")[2].strip() }}}}
+        {{%- endfor %}})
+{{% endif %}}
     with tvm.transform.PassContext(opt_level=3, disabled_pass=list(off), config=config):
-        executable = tvm.compile(from_onnx(model, shape_dict=empty), target=target, relax_pipeline=pipeline)
+{{% if "compiled" in used %}}
+        mode = "compiled" if level == "compiled" else "bytecode"
+        executable = relax.build(module, target, relax_pipeline=pipeline, exec_mode=mode)
+{{% else %}}
+        executable = tvm.compile(module, target=target, relax_pipeline=pipeline)
+{{% endif %}}
     machine = relax.VirtualMachine(executable, tvm.cpu())
     results = [machine["main"](*map(to_tvm, feed, feed.values())) for feed in feeds]
     return [[to_numpy(value) for value in (result if len(model.graph.output) > 1 else [result])] for result in results]
 
 
+{{% if faulty.sequence %}}
+def sequence():
+    """Passes in the order that was drawn, with what they presuppose."""
+    transform = relax.transform
+    return [
+{{% set given = {_GIVEN} %}}
+{{% set needs = {NEEDS} %}}
+{{% set seen = namespace(names=[], gathered=false) %}}
+{{% for name in faulty.sequence %}}
+{{% for one in needs.get(name, ()) + (name,) %}}
+{{% if one == name or one not in seen.names %}}
+{{% set seen.names = seen.names + [one] %}}
+        transform.{{{{ one }}}}({{{{ given.get(one, "") }}}}),
+{{% endif %}}
+{{% endfor %}}
+{{% set seen.gathered = name == "FuseOps" or (seen.gathered and name != "FuseTIR") %}}
+{{% endfor %}}
+{{% if seen.gathered %}}
+        transform.FuseTIR(),
+{{% endif %}}
+    ]
+
+
+{{% endif %}}
 {{% if "full" in used or "native" in used %}}
 def graph_passes():
     """Optional passes on the graph, before the pipeline that `tvm.relax` has for the CPU."""
     transform = relax.transform
-    return {_calls()}
+    return {_graph_passes()}
 
 
 {{% endif %}}
@@ -78,11 +145,20 @@ def to_numpy(value):
 {{%- endif %}}
 '''
 
+_PRELUDE = f"""\
+{{% if faulty.form.partition("{{")[0] == "{FORM}" %}}
+{{% raw %}}
+{_wrapping()}
+{{%- endraw %}}
+{{% endif %}}
+"""
+
 SCRIPT = ScriptLines(
     setup=("import os", "", 'os.environ["TVM_NUM_THREADS"] = "1"', ""),
     imports=("import tvm", "from tvm import relax", "from tvm.relax.frontend.onnx import from_onnx"),
     exotic_imports=("import ml_dtypes",),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
+    prelude=_PRELUDE,
     versions='"tvm", tvm.__version__',
 )

@@ -49,6 +49,7 @@ ABOUT = About(
     adapter="miscompile.targets.xla.adapter:Xla",
     script="miscompile.targets.xla.script:SCRIPT",
     distributions=("jax", "jaxlib"),
+    lowered=True,
     max_opset=24,
     max_ir_version=13,
     passes=PASSES,

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from miscompile.base.dtypes import PLAIN
+from miscompile.base.dtypes import NUMBERS
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
@@ -35,7 +35,7 @@ TYPES: dict[str, Any] = {
 }
 """Types that numpy lacks and that lie in words of their own width."""
 
-_KNOWN = frozenset((*PLAIN, *TYPES))
+_KNOWN = frozenset((*NUMBERS, "bool", *TYPES))
 _NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
 
 Function = Callable[..., Sequence[jax.Array]]
@@ -134,7 +134,9 @@ def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
 
 
 def _native(tensor: Tensor) -> Array:
-    """Return the elements as an array that JAX understands."""
+    """Return the elements as an array that JAX understands. Raises UnloweredError for types without a lowering."""
+    if tensor.dtype not in _KNOWN:
+        raise UnloweredError(f"element type {tensor.dtype} has no lowering")
     return tensor.array.view(TYPES[tensor.dtype]) if tensor.dtype in TYPES else tensor.array
 
 

@@ -1,6 +1,7 @@
 """The standard reductions, in the order in which they are tried: what removes most for one run comes first."""
 
 from miscompile.triage.reduce.attributes import FewerAttributes, PlainerAttributes
+from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.cuts import BackCut, FrontCut
 from miscompile.triage.reduce.dtypes import PlainerTypes
@@ -25,8 +26,13 @@ def standard(capture: Capture) -> tuple[Reduction, ...]:
         Bypass(),
         InlineFunctions(),
         OneBranch(),
+        OneTurn(capture),
+        InnerBranch(),
+        FewerResults(),
+        PlainerLoops(),
         Shortcut(),
         BypassInBodies(),
+        BypassDeeper(),
         SameOperand(),
         Frozen(),
         SharedConstants(),

@@ -14,6 +14,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Node
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.reduce.flattening import flattened, is_block
 
 Known = Mapping[str, Tensor]
 
@@ -27,7 +28,12 @@ class Guard:
     capture: Capture
 
     def __call__(self, draft: Draft) -> bool:
-        """Return False when a node of the main graph is seen to meet undefined behaviour."""
+        """Return False when a node is seen to meet undefined behaviour, in the main graph or in a body on some turn."""
+        if any(is_block(node) for node in draft.graph.nodes):
+            return self._sound(draft) and all(map(self._sound, flattened(draft, self.capture)))
+        return self._sound(draft)
+
+    def _sound(self, draft: Draft) -> bool:
         return all(
             _RULES[node.op](node, known)
             for known in self.capture(draft)

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from onnx import defs
+
 from miscompile.base.digest import digest_bytes
 from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
+from miscompile.graph.bodies import CONTROL, typing_of
 from miscompile.graph.edges import map_bodies, reads
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
@@ -15,6 +18,7 @@ from miscompile.graph.prune import prune
 from miscompile.graph.read import read
 from miscompile.graph.rename import redirect
 from miscompile.graph.typing import value_types
+from miscompile.ops.registry import schema
 
 Reprogram = Callable[[Model, Feed], Program]
 """Makes the program of a model; says of each output whether its bits are settled when fed the feed.
@@ -95,7 +99,7 @@ def tidy(draft: Draft) -> Draft:
     """
     model = prune(draft.model, inputs=True)
     wanted = {info.name for info in model.graph.outputs}.union(*(reads(node) for node in model.graph.nodes))
-    nodes = tuple(_without_unread(node, wanted) for node in model.graph.nodes)
+    nodes = tuple(_without_unread(node, wanted, model.opset) for node in model.graph.nodes)
     domains = {"", "ai.onnx"}.union(_domains(nodes), *(_domains(function.nodes) for function in model.functions))
     opsets = {name: version for name, version in model.opsets.items() if name in domains}
     model = replace(model, opsets=opsets, graph=replace(model.graph, nodes=nodes, types={}))
@@ -113,10 +117,18 @@ def _domains(nodes: Iterable[Node]) -> set[str]:
     return found
 
 
-def _without_unread(node: Node, wanted: set[str]) -> Node:
-    """Ask for no trailing result that nobody reads; operators for which it is not optional are refused later."""
+def _without_unread(node: Node, wanted: set[str], opset: int) -> Node:
+    """Ask for no trailing result that nobody reads, where the operator lets it be left out.
+
+    What carries bodies gives as many results as its bodies do, and what has any number of them as many as it says.
+    """
     outputs = node.outputs
-    while len(outputs) > 1 and outputs[-1] not in wanted:
+    form = schema(node.op, opset, node.domain)
+    if form is None or any(True for _ in node.subgraphs()):
+        return node
+    variadic = any(formal.option == defs.OpSchema.FormalParameterOption.Variadic for formal in form.outputs)
+    least = len(outputs) if variadic else max(1, form.min_output)
+    while len(outputs) > least and outputs[-1] not in wanted:
         outputs = outputs[:-1]
     return node if outputs is node.outputs else replace(node, outputs=outputs)
 
@@ -125,7 +137,9 @@ def _retyped(model: Model) -> Model:
     """Forget the outputs' types, which an edit may have made wrong, and infer them; keep the old where nothing is
     known (outputs of foreign operators)."""
     untyped = tuple(ValueInfo(info.name, None) for info in model.graph.outputs)
-    known = value_types(replace(model, graph=replace(model.graph, outputs=untyped)))
+    bare = replace(model, graph=replace(model.graph, outputs=untyped))
+    blocks = any(node.op in CONTROL and not node.domain for node in model.graph.nodes)
+    known = typing_of(bare).types if blocks else value_types(bare)  # the whole model's inference forgets their shapes
     outputs = tuple(ValueInfo(info.name, known.get(info.name, info.type)) for info in model.graph.outputs)
     return replace(model, graph=replace(model.graph, outputs=outputs))
 

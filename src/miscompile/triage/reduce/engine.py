@@ -16,6 +16,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Oracle, Runner
 from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.check import check
+from miscompile.oracles.disruptive import is_invalid
 from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.reduce.capture import ReferenceCapture
 from miscompile.triage.reduce.catalogue import standard
@@ -129,6 +130,8 @@ class Search:
         evidence = examination.verdict.evidence
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
         self._wanted = symptom_of(evidence, examination.faulty)
+        if is_invalid(case):
+            return True  # one operator that breaks the rules; candidates would be held to rules that it must break
         sound = evidence.reference or evidence.faulty
         self.capture = ReferenceCapture(self._runner, sound.target, sound.build)
         self._guard = Guard(self.capture)

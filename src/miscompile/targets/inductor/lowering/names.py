@@ -9,9 +9,16 @@ import torch
 F = torch.nn.functional
 
 
+TYPES = (
+    "float32", "float16", "float64", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
+    "uint8", "bool",
+)  # fmt: skip
+"""Element types that have a lowering."""
+
+
 def dtype_of(name: str) -> Any:
     """Return torch's element type of that ONNX name."""
-    if not hasattr(torch, name):
+    if name not in TYPES:
         raise NotImplementedError(f"element type {name} has no lowering")
     return getattr(torch, name)
 

@@ -13,8 +13,14 @@ NAMES = {
 }
 
 
+LACKING = ("int4", "uint4", "int2", "uint2", "float4e2m1")
+"""Types of fewer than 8 bits, whose elements JAX lays out in ways of its own."""
+
+
 def element_type(name: str) -> str:
-    """Return the name that JAX has for an element type of ONNX."""
+    """Return the name that JAX has for an element type of ONNX. Raises NotImplementedError for those without one."""
+    if name in LACKING:
+        raise NotImplementedError(f"element type {name} has no lowering")
     return NAMES.get(name, name)
 
 

@@ -1,0 +1,1 @@
+"""Benches: the tables of published fuzzers, measured again with this tool."""

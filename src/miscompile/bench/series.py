@@ -1,0 +1,73 @@
+"""A series of tests on one target: proposed, run in workers, judged, and confirmed when they fail."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from miscompile.campaign.plan import Plan
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Oracle, Producer
+from miscompile.core.run import Run
+from miscompile.core.verdict import Inconclusive, Needs, Verdict
+from miscompile.execution.fleet import Pool
+
+AHEAD = 3
+"""Tests that are with the workers while one is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A test with what came of it; `outcomes[i]` came of `runs[i]`. The verdict is never Needs."""
+
+    test: int
+    case: Case
+    runs: tuple[Run, ...]
+    outcomes: tuple[Outcome, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Laboratory:
+    """Where a series runs: `pool` for the tests, `second` for second rounds and for confirming failures."""
+
+    plan: Plan
+    pool: Pool
+    second: Pool
+
+
+def run_series(
+    lab: Laboratory, producer: Producer, oracle: Oracle, tests: int, rng_of: Callable[[int], Random]
+) -> Iterator[Judged]:
+    """Yield `tests` tests in order; `rng_of` gives the random stream of each. A fixed number is always ahead."""
+    waiting: deque[tuple[int, Case, tuple[Run, ...], int]] = deque()
+    done: dict[int, list[Outcome]] = {}
+    number = 0
+    while number < tests or waiting:
+        while number < tests and len(waiting) < AHEAD:
+            rng = rng_of(number)
+            case = producer.propose(rng)
+            runs = oracle.plan(case, rng)
+            waiting.append((number, case, runs, lab.pool.submit(runs)))
+            number += 1
+        test, case, runs, ticket = waiting.popleft()
+        while ticket not in done:
+            done.update(lab.pool.poll(lab.plan.limit_seconds))
+        outcomes = tuple(done.pop(ticket))
+        producer.learn(case, outcomes)
+        yield _judged(lab, oracle, test, case, runs, outcomes)
+
+
+def _judged(
+    lab: Laboratory, oracle: Oracle, test: int, case: Case, runs: tuple[Run, ...], outcomes: tuple[Outcome, ...]
+) -> Judged:
+    """Judge, with the second round that the oracle may ask for."""
+    verdict = oracle.judge(runs, outcomes)
+    if isinstance(verdict, Needs):
+        more = tuple(lab.second.run(verdict.runs))
+        runs, outcomes = (*runs, *verdict.runs), (*outcomes, *more)
+        verdict = oracle.judge(runs, outcomes)
+    if isinstance(verdict, Needs):
+        verdict = Inconclusive("too many rounds")
+    return Judged(test, case, runs, outcomes, verdict)

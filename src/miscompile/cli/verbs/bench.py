@@ -1,0 +1,177 @@
+"""`miscompile bench`: the tables of published fuzzers, measured again."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from miscompile.base.errors import UsageError
+from miscompile.cli import values
+from miscompile.cli.campaigns import cpus, terminated_as_interrupt
+from miscompile.cli.environments import ready
+from miscompile.cli.options import new_seed
+
+if TYPE_CHECKING:
+    from miscompile.bench.hirfuzz import Options, Results
+
+_REDRAW, _LINE_EVERY = 0.2, 5.0
+"""Seconds between two pictures on a terminal, and between two lines of one series elsewhere."""
+
+
+@click.group("bench", short_help="The tables of published fuzzers, measured again.")
+def command() -> None:
+    """Measure what published fuzzers report of themselves, with this tool, beside their figures.
+
+    \b
+    Examples:
+      miscompile bench hirfuzz --part diversity
+      miscompile bench hirfuzz --targets onnxruntime,toy --tests 200 --json figures.json
+    """
+
+
+_HIRFUZZ = (
+    click.option("--targets", callback=values.names, default="onnxruntime", show_default=True, metavar="NAMES",
+                 help="Compilers for the disruptive and failures parts, as in onnxruntime,toy."),
+    click.option("--part", type=click.Choice(["diversity", "disruptive", "failures", "all"]), default="all",
+                 show_default=True, help="What to measure."),
+    click.option("--graphs", type=click.IntRange(1), default=200, show_default=True, metavar="N",
+                 help="Graphs of a repetition (diversity)."),
+    click.option("--nodes", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N",
+                 help="Operators of a graph (diversity)."),
+    click.option("--repetitions", type=click.IntRange(1), default=10, show_default=True, metavar="N",
+                 help="Repetitions (diversity)."),
+    click.option("--broken", type=click.IntRange(1), default=170, show_default=True, metavar="N",
+                 help="Broken programs for each target (disruptive)."),
+    click.option("--tests", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+                 help="Tests for each target and guidance (failures)."),
+    click.option("--test-nodes", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N",
+                 help="Operators of a test (failures)."),
+    click.option("--patience", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
+                 help="Triage of the failures of one series ends after this."),
+    click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+                 metavar="SECONDS", help="A single run that takes longer is a hang."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
+                 help="Seed of every random choice. [default: a new one, which is printed]"),
+    click.option("--workers", type=click.IntRange(1, 1024), metavar="N",
+                 help="Workers at a time. [default: one for each CPU]"),
+    click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="Write all figures into FILE, anew as they come; - is stdout."),
+)  # fmt: skip
+
+
+def _with(options: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+@command.command("hirfuzz", short_help="HIRFUZZ: diversity, disruptive mode, failures.")
+@_with(_HIRFUZZ)
+def hirfuzz(**given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Measure the three experiments of HIRFUZZ again: coverage guidance, broken programs, different failures.
+
+    \b
+    diversity   operators, dtypes, shapes and edges covered with and without guidance; runs no compiler
+    disruptive  single operators with a broken constraint: what dies, hangs, is accepted or refused
+    failures    failing tests and different failures, with and without guidance
+
+    \b
+    Examples:
+      miscompile bench hirfuzz --part diversity --repetitions 3
+      miscompile bench hirfuzz --targets onnxruntime,openvino,tvm --seed 1 --json figures.json
+      miscompile bench hirfuzz --targets toy --part failures --tests 200
+
+    Figures are printed and, with --json, written as they come; Ctrl-C keeps those measured so far. A bench exits with
+    0 whatever it finds; `miscompile fuzz --preset hirfuzz` keeps findings.
+    """
+    from miscompile.bench.hirfuzz import Options
+    from miscompile.bench.view import hirfuzz_view
+
+    out: Path | None = given.pop("out")
+    to_stdout = out is not None and str(out) == "-"
+    file = None if to_stdout else out
+    seed: int | None = given.pop("seed")
+    given["seed"] = new_seed() if seed is None else seed
+    given["workers"] = given["workers"] or cpus()
+    given["targets"] = tuple(ready(target) for target in given["targets"])
+    if file is not None:
+        _writable(file)
+    errors = Console(stderr=True)
+    errors.print(f"bench hirfuzz, seed {given['seed']}", highlight=False)
+    results, stopped = _measure(Options(**given), file, errors)
+    if to_stdout:
+        click.echo(json.dumps(None if results is None else results.as_json(), indent=1))
+    elif results is not None:
+        Console().print(hirfuzz_view(results))
+    if stopped:
+        errors.print("stopped; these are the figures so far", highlight=False)
+    return 0
+
+
+def _measure(options: "Options", file: Path | None, errors: Console) -> "tuple[Results | None, bool]":
+    """Measure until done or interrupted, writing the figures so far as they come; tell whether it was stopped."""
+    from miscompile.bench.hirfuzz import run
+
+    results: Results | None = None
+    with _Teller(errors) as teller, terminated_as_interrupt():
+        try:
+            for results in run(options, teller.on):
+                if file is not None:
+                    file.write_text(json.dumps(results.as_json(), indent=1), "utf-8")
+        except KeyboardInterrupt:
+            return results, True
+    return results, False
+
+
+def _writable(out: Path) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.touch()
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}; choose another --json") from None
+
+
+class _Teller:
+    """Shows what is being measured: a line that changes on a terminal, elsewhere one every few seconds.
+
+    There is no refresh thread, because workers are forked meanwhile. A context manager.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._what = ""
+        self._told = 0.0
+
+    def __enter__(self) -> "_Teller":
+        if self._console.is_terminal:
+            self._live = Live(Text(""), console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def on(self, what: str, done: int, total: int) -> None:
+        """Show that `done` of `total` steps of something are done."""
+        now = time.monotonic()
+        pause = _REDRAW if self._live else _LINE_EVERY
+        if what == self._what and done < total and now - self._told < pause:
+            return
+        self._what, self._told = what, now
+        line = Text(f"{what}: {done:,} of {total:,}")
+        if self._live:
+            self._live.update(line, refresh=True)
+        else:
+            self._console.print(line, soft_wrap=True)

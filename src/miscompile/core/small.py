@@ -1,0 +1,93 @@
+"""Elements of fewer than 16 bits that numpy lacks: what number each word stands for, and the word for each number.
+
+Tables of all words, so that a worker needs nothing but numpy. Sources: the pages on Float stored in 8 bits, 4 bits and
+on Int4 of the ONNX documentation. A word lies in a byte of its own; signed integers in two's complement.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from miscompile.base.dtypes import DTYPES
+
+
+class _Layout(NamedTuple):
+    """Bits of exponent and mantissa, and the exponent's bias. `fnuz`: no infinities, no negative zero, one NaN."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    fnuz: bool = False
+
+
+_LAYOUTS = {
+    "float8e4m3fn": _Layout(4, 3, 7),
+    "float8e4m3fnuz": _Layout(4, 3, 8, fnuz=True),
+    "float8e5m2": _Layout(5, 2, 15),
+    "float8e5m2fnuz": _Layout(5, 2, 16, fnuz=True),
+    "float4e2m1": _Layout(2, 1, 1),
+}
+
+
+@cache
+def table(dtype: str) -> NDArray[np.float32]:
+    """Return the number that each word of a small float type stands for: float32 of shape [2**bits]."""
+    exponent, mantissa, bias, fnuz = _LAYOUTS[dtype]
+    words = np.arange(1 << DTYPES[dtype].bits)
+    raised = words >> mantissa & (1 << exponent) - 1
+    fraction = (words & (1 << mantissa) - 1) / 2.0**mantissa
+    size = np.where(raised == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (raised - bias))
+    negative = words >> (exponent + mantissa) == 1
+    numbers = np.where(negative, -size, size).astype(np.float32)
+    if fnuz:
+        numbers[1 << (exponent + mantissa)] = np.nan
+    elif dtype == "float8e5m2":
+        numbers[(raised == 31) & (fraction == 0)] *= np.inf
+        numbers[(raised == 31) & (fraction > 0)] = np.nan
+    elif dtype == "float8e4m3fn":
+        numbers[(raised == 15) & (fraction == 0.875)] = np.nan
+    numbers.flags.writeable = False
+    return numbers
+
+
+def smallest(dtype: str) -> float:
+    """Return the smallest number above zero of a small float type."""
+    numbers = table(dtype)
+    return float(numbers[numbers > 0].min())
+
+
+def decoded(words: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return the numbers that `words` stand for: float32, int8 or uint8."""
+    info = DTYPES[dtype]
+    if info.kind == "float":
+        return np.asarray(table(dtype)[words & (1 << info.bits) - 1])
+    if info.kind == "uint":
+        return np.asarray(words)
+    place = 8 - info.bits
+    return np.asarray((words << place).astype(np.uint8).view(np.int8) >> place)
+
+
+def encoded(numbers: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
+    """Return the words nearest to `numbers`; ties go to the even word, numbers beyond the largest one to that.
+
+    Integers lose their higher bits. NaN becomes the type's own; float4e2m1 has none and gives zero for it.
+    """
+    info = DTYPES[dtype]
+    if info.kind != "float":
+        return np.asarray(np.asarray(numbers).astype(np.int64) & (1 << info.bits) - 1, np.uint8)
+    given = np.asarray(numbers, np.float64)
+    half = table(dtype)[: 1 << (info.bits - 1)].astype(np.float64)
+    positive = half[np.isfinite(half)]
+    size = np.minimum(np.nan_to_num(np.abs(given), nan=0.0, posinf=info.high), info.high)
+    above = np.searchsorted(positive, size)  # the first number that is not smaller
+    below = np.maximum(above - 1, 0)
+    down, up = size - positive[below], positive[above] - size
+    word = np.where((down < up) | ((down == up) & (below % 2 == 0)), below, above)
+    signed = np.signbit(given) & ((word > 0) | (not _LAYOUTS[dtype].fnuz))
+    word = np.where(signed, word | 1 << (info.bits - 1), word)
+    nan = np.flatnonzero(np.isnan(table(dtype)))
+    if nan.size:
+        word = np.where(np.isnan(given), nan[0], word)
+    return np.asarray(word, np.uint8).reshape(given.shape)

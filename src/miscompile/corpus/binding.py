@@ -1,0 +1,133 @@
+"""Binding: a model with symbolic sizes as models with fixed ones, and its constants in one place.
+
+Which sizes a model accepts is seldom written in it (an image must survive five poolings, a length must divide), so
+several bindings are offered, and whoever runs the model sees which one works.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from miscompile.base.errors import ModelError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.inline import inline
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.prune import prune
+
+BATCHES = (2, 1)
+OTHERS = (8, 16, 4, 32, 64, 224, 1, 3)
+"""Sizes tried for what is no batch, one after the other: short sequences first, then the sides of images."""
+
+_MOST_WRITTEN = 6
+_WRITTEN = range(2, 1025)
+"""Sizes that a model may have in its constants: exporters write down those that they were given."""
+
+_BATCH_NAME = re.compile(r"(?i)^(n|b|batch.*|.*batch(_?size)?)$")
+
+
+def normalised(model: Model) -> Model:
+    """Return `model` without functions, dead nodes and Constant nodes, which become initialisers.
+
+    Raises ModelError when functions call each other in a circle, or mean something else when they are inlined.
+    """
+    flat = prune(inline(model))
+    constants: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    for node in flat.graph.nodes:
+        value = constant_of(node)
+        if value is None:
+            nodes.append(node)
+        else:
+            constants[node.outputs[0]] = value
+    graph = replace(flat.graph, nodes=tuple(nodes), initializers={**flat.graph.initializers, **constants}, types={})
+    opsets = {"": flat.opset, **{domain: version for domain, version in flat.opsets.items() if domain != "ai.onnx"}}
+    return replace(flat, graph=graph, opsets=opsets)
+
+
+def constant_of(node: Node) -> Tensor | None:
+    """Return the tensor that a Constant node makes; None of other nodes, and of strings and sparse constants.
+
+    See https://onnx.ai/onnx/operators/onnx__Constant.html.
+    """
+    if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
+        return None
+    ((name, attribute),) = node.attributes.items()
+    if attribute.kind == "ref":
+        return None
+    if name == "value":
+        return attribute.value if isinstance(attribute.value, Tensor) else None
+    storage = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    dtype = storage.get(name)
+    return None if dtype is None else Tensor(np.dtype(dtype).name, np.asarray(attribute.value, dtype))
+
+
+def bindings(model: Model) -> Iterator[Model]:
+    """Yield `model` with fixed sizes at its inputs and open ones at its outputs, the likeliest binding first.
+
+    Sizes named or placed like a batch are small; all others are equal, so that what must agree does. A model without
+    symbolic sizes is yielded once. Raises ModelError when an input is no tensor, or not even its rank is known.
+    """
+    symbols = [name for info in fed(model.graph) for name in _symbols(info)]
+    if not symbols:
+        yield _bound(model, BATCHES[0], OTHERS[0])
+        return
+    sizes = OTHERS[:1] if all(map(_is_batch, symbols)) else _likely_sizes(model.graph)
+    for batch in BATCHES if any(map(_is_batch, symbols)) else BATCHES[:1]:
+        for size in sizes:
+            yield _bound(model, batch, size)
+
+
+def _likely_sizes(graph: Graph) -> list[int]:
+    """Return the sizes to try: the shortest sequence, then those that stand in the model's constants, then others."""
+    counts = Counter(
+        int(number)
+        for value in graph.initializers.values()
+        if value.dtype == "int64" and value.array.size <= _MOST_WRITTEN
+        for number in value.array.ravel()
+    )
+    written = [size for size, _ in counts.most_common() if size in _WRITTEN]
+    return list(dict.fromkeys((OTHERS[0], *written[:_MOST_WRITTEN], *OTHERS)))
+
+
+def fed(graph: Graph) -> tuple[ValueInfo, ...]:
+    """Return the inputs that have no default."""
+    return tuple(info for info in graph.inputs if info.name not in graph.initializers)
+
+
+def _symbols(info: ValueInfo) -> list[str]:
+    if not isinstance(info.type, TensorType) or info.type.shape is None:
+        raise ModelError(f"input '{info.name}' is no tensor of known rank")
+    return [_name(place, size) for place, size in enumerate(info.type.shape) if not isinstance(size, int)]
+
+
+def _name(place: int, size: str | None) -> str:
+    """Return the name of a symbolic size; one without a name is a batch if it comes first."""
+    return size if size else ("batch" if place == 0 else "other")
+
+
+def _is_batch(name: str) -> bool:
+    return _BATCH_NAME.match(name) is not None
+
+
+def _bound(model: Model, batch: int, size: int) -> Model:
+    def fixed(info: ValueInfo) -> ValueInfo:
+        assert isinstance(info.type, TensorType)
+        assert info.type.shape is not None
+        shape = []
+        for place, dim in enumerate(info.type.shape):
+            shape.append(dim if isinstance(dim, int) else batch if _is_batch(_name(place, dim)) else size)
+        return ValueInfo(info.name, TensorType(info.type.dtype, tuple(shape)))
+
+    inputs = tuple(info if info.name in model.graph.initializers else fixed(info) for info in model.graph.inputs)
+    outputs = tuple(ValueInfo(info.name, _open(info)) for info in model.graph.outputs)
+    return replace(model, graph=replace(model.graph, inputs=inputs, outputs=outputs))
+
+
+def _open(info: ValueInfo) -> TensorType | None:
+    """Return the type of an output with nothing said of its symbolic sizes, which inference is to find."""
+    if not isinstance(info.type, TensorType) or info.type.shape is None:
+        return info.type if isinstance(info.type, TensorType) else None
+    return TensorType(info.type.dtype, tuple(size if isinstance(size, int) else None for size in info.type.shape))

@@ -1,0 +1,103 @@
+"""Computed shapes: elements of small integer values that follow from sizes and from known elements.
+
+Exporters write what a shape is as a computation (Shape, Gather, Concat, Reshape). The graph has fixed sizes, so the
+elements are known when it is built, and decide the types of what follows, as onnx's own data propagation has it
+(https://onnx.ai/onnx/repo-docs/ShapeInference.html).
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from onnx.reference import ReferenceEvaluator
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.emit import emit
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
+from miscompile.ops.spec import Call, Operand
+
+_MOST_ELEMENTS = 64
+_DTYPES = frozenset({"int64", "int32", "bool"})
+_OF_SIZES = frozenset({"Shape", "Size"})
+_OF_ELEMENTS = frozenset({
+    "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs",
+    "Reshape", "Flatten", "Transpose", "Identity", "Expand", "ConstantOfShape", "Range", "Where", "Equal", "Less",
+    "Greater", "Not", "And", "Or", "Min", "Max", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin",
+})  # fmt: skip
+
+
+def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | None:
+    """Return the elements of the result of a call that computes on known integers or sizes; None of other calls.
+
+    The call must be defined. Results of more than 64 elements are not computed, since they are no shapes.
+    """
+    if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > _MOST_ELEMENTS:
+        return None
+    if call.domain or not (call.op in _OF_SIZES or (call.op in _OF_ELEMENTS and all(map(_is_known, call.inputs)))):
+        return None
+    given = tuple(None if operand is None else _given(operand, call.op in _OF_SIZES) for operand in call.inputs)
+    attributes = tuple(call.attributes.items())
+    try:
+        found = _computed(call.op, opset, tuple(map(_written, attributes)), given, _Kept(call.attributes))
+    except (ValueError, IndexError, TypeError, RuntimeError):
+        return None  # the evaluator lacks this form; the elements stay unknown
+    fits = found.dtype == DTYPES[results[0].dtype].storage and found.shape == results[0].shape
+    return Tensor(results[0].dtype, found) if fits else None
+
+
+def _is_known(operand: Operand | None) -> bool:
+    return operand is None or (
+        operand.dtype in _DTYPES and operand.value is not None and operand.value.size <= _MOST_ELEMENTS
+    )
+
+
+Given = tuple[str, tuple[int, ...], bytes | None]
+"""Dtype, shape and elements of an operand; no elements where only the shape matters."""
+
+
+def _given(operand: Operand, sizes: bool) -> Given:
+    elements = None if sizes or operand.value is None else operand.value.tobytes()
+    return "bool" if sizes else operand.dtype, operand.shape, elements
+
+
+class _Kept:
+    """Attributes that travel beside their written form, which alone counts when calls are compared."""
+
+    def __init__(self, attributes: Mapping[str, Attribute]) -> None:
+        self.attributes = attributes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _written(item: tuple[str, Attribute]) -> tuple[str, str]:
+    name, given = item
+    return name, repr(given.value.array.tolist()) if given.kind == "tensor" else repr(given.value)
+
+
+@lru_cache(1 << 12)
+def _computed(
+    op: str, opset: int, written: tuple[tuple[str, str], ...], given: tuple[Given | None, ...], kept: _Kept
+) -> Array:
+    del written  # a part of the key only
+    names = tuple("" if value is None else f"x{place}" for place, value in enumerate(given))
+    node = Node(op, names, ("y",), kept.attributes)
+    feed = {f"x{place}": _array(value) for place, value in enumerate(given) if value is not None}
+    inputs = tuple(ValueInfo(name, TensorType(given[int(name[1:])][0], None)) for name in feed)  # type: ignore[index]
+    graph = Graph("known", inputs, (ValueInfo("y", None),), (node,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(ReferenceEvaluator(emit(Model(graph, {"": opset}))).run(None, feed)[0])
+
+
+def _array(value: Given) -> Array:
+    dtype, shape, elements = value
+    storage = DTYPES[dtype].storage
+    if elements is None:
+        return np.broadcast_to(np.zeros((), storage), shape)
+    return np.frombuffer(elements, storage).reshape(shape)

@@ -1,0 +1,100 @@
+"""The disruptive oracle: what must not come of a program that is invalid on purpose.
+
+Any clean error or refusal is right (HIRFUZZ, section 5.4, reports crashes alone). Deaths, hangs and unbounded memory
+are violations whatever the program, and so is, where the case says that it counts, a program that runs to values.
+
+A case's recipe says what was `broken` (its `kind`, a `detail` for people, the `refusal` that proves it), of what sort
+the `proof` is, and what `counts`:
+
+- `acceptance`: deaths, hangs, memory, and values;
+- `deaths`: the same without values, because compilers are lenient here on purpose, or cannot see what is wrong;
+- `compiled`: deaths of a signal, and hangs and memory of the compiled program alone: what was compiled is not the
+  model but a program made from it outside the compiler.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, TimedOut, Values, status_of
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
+from miscompile.oracles.judge import bad_build
+
+ORACLE = "disruptive"
+"""What a recipe calls this oracle."""
+
+RULE = "invalid"
+"""The rule that evidence of this oracle names."""
+
+GROWN = 2 << 30
+"""Bytes that a process must have taken before lack of memory counts: a request for a senseless size that is refused at
+once is an error like any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disruptive:
+    """Has a target build invalid programs without optimisation and with all of it but the `disabled` passes."""
+
+    target: str
+    disabled: frozenset[str] = field(default_factory=frozenset)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the unoptimised and the optimised run."""
+        del rng
+        return (Run(case, self.target, Build("off")), Run(case, self.target, Build("full", self.disabled)))
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge by status alone; see `judge_invalid`."""
+        return judge_invalid(runs, outcomes)
+
+
+def is_invalid(case: Case) -> bool:
+    """Tell whether a case is invalid on purpose, so that the rules for valid programs do not hold."""
+    return case.recipe.get("oracle") == ORACLE
+
+
+def judge_invalid(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+    """Judge the runs of one invalid program: fatal outcomes come first, then values.
+
+    No run is held against another, so the evidence has no reference. Of several runs that accept the program the last
+    one is blamed, which is the one as shipped.
+    """
+    recipe = runs[0].case.recipe
+    counts = str(recipe.get("counts", "deaths"))
+    for run, outcome in zip(runs, outcomes, strict=True):
+        if _is_fatal(outcome, counts):
+            return _violated(bad_build(run, None, outcome), recipe)
+    accepting = [run for run, outcome in zip(runs, outcomes, strict=True) if isinstance(outcome, Values)]
+    if accepting and counts == "acceptance":
+        detail = recipe.get("broken", {}).get("detail", "invalid program")
+        message = f"an invalid program is accepted and run: {detail}"
+        return _violated(Violated(Evidence("accepted", RULE, message, accepting[-1])), recipe)
+    return Holds("accepted" if accepting else f"refused: {status_of(outcomes[-1])}")
+
+
+def _is_fatal(outcome: Outcome, counts: str) -> bool:
+    if isinstance(outcome, OutOfMemory) and 0 < outcome.observations.memory < GROWN:
+        return False
+    if counts != "compiled":
+        return isinstance(outcome, Crashed | TimedOut | OutOfMemory)
+    if isinstance(outcome, Crashed):
+        return outcome.signal > 0
+    return isinstance(outcome, TimedOut | OutOfMemory) and outcome.stage == "run"
+
+
+def _violated(verdict: Verdict, recipe: Any) -> Verdict:  # noqa: ANN401 - JSON values
+    """Name the rule, and keep in the evidence what was broken, for scripts, signatures and reports."""
+    if not isinstance(verdict, Violated):
+        return verdict
+    found, broken = verdict.evidence, recipe.get("broken", {})
+    details = {
+        "broken": broken.get("kind", ""),
+        "detail": broken.get("detail", ""),
+        "proof": recipe.get("proof", ""),
+        "refusal": broken.get("refusal", ""),
+    }
+    said = "" if found.kind == "accepted" else f"; the program is invalid: {details['detail']}"
+    return Violated(Evidence(found.kind, RULE, found.message + said, found.faulty, None, "", details))

@@ -1,0 +1,63 @@
+"""The oracle of symbolic sizes: a program compiled once must do at every size what one made for that size does.
+
+A compiler that takes a symbolic size for another (zero, one, the size it saw first, another symbol's) is found out by
+values, shapes or an error at one of the sizes. That it cannot do with symbols at all is its right.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.weave import NOT_NARROWED
+
+STATIC = "static"
+"""The form in which a program is built anew for every set of sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """Holds the optimised program with symbolic sizes against programs for each set of sizes, without optimisation.
+
+    What the static program does wrong by itself (an error, types that ONNX does not infer) says nothing
+    of symbols, and is left to other oracles.
+
+    With probability `lesser_chance` there is a third build, which tells what symbols break from what optimisation
+    breaks: the symbolic program without optimisation, or the static ones with it. `disabled` names the passes that stay
+    off (quarantined); `narrowed` says which types the target computes in a narrower one by design.
+    """
+
+    target: str
+    lesser_chance: float = 0.6
+    rule: Rule = "strict"
+    disabled: frozenset[str] = field(default_factory=frozenset)
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the static reference run, the full run on the symbolic program, and perhaps another."""
+        builds = [Build("off", form=STATIC), Build("full", self.disabled)]
+        if rng.random() < self.lesser_chance:
+            builds.append(rng.choice((Build("off"), Build("full", self.disabled, form=STATIC))))
+        return tuple(Run(case, self.target, build) for build in builds)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge every other build against the reference; the first violation decides, then what is inconclusive."""
+        noise = [place for place, run in enumerate(runs) if is_noise(run)]
+        last: Verdict = Holds()
+        for place in range(1, len(runs) - len(noise)):
+            if isinstance(outcomes[0], Raised) and not isinstance(outcomes[place], Crashed | TimedOut):
+                last = Inconclusive("an error of the static build")
+                continue
+            chosen = [0, place, *noise]
+            verdict = judge_pair([runs[i] for i in chosen], [outcomes[i] for i in chosen], self.rule, self.narrowed)
+            if isinstance(verdict, Violated) and verdict.evidence.rule == "declared":
+                verdict = Inconclusive("undeclared types in the static build")
+            if isinstance(verdict, Violated | Needs):
+                return verdict
+            if last == Holds() or isinstance(verdict, Inconclusive):
+                last = verdict
+        return last

@@ -1,0 +1,154 @@
+"""Series of tests on workers that are only played."""
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+from miscompile.base.rng import stream
+from miscompile.bench.broken import ENDINGS, measure_proven
+from miscompile.bench.series import AHEAD, Laboratory, run_series
+from miscompile.campaign.plan import Plan
+from miscompile.core.case import Case, Program
+from miscompile.core.outcome import Crashed, Outcome, Raised, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict
+from miscompile.execution.crew import Counters
+from miscompile.generation.disruptive_checker import refusal_of
+from miscompile.ops.support import Support
+
+RIGHT = Values(())
+
+
+class PlayedPool:
+    """Answers every run with what `play` says, the newest batch first."""
+
+    def __init__(self, play: Callable[[Run], Outcome]) -> None:
+        self.play = play
+        self.numbers = count()
+        self.waiting: dict[int, list[Outcome]] = {}
+        self.most = 0
+        self.made_fresh = 0
+        self.counters = Counters()
+        self.compiler_cpu_seconds = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        return None
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        return [self.play(run) for run in runs]
+
+    def submit(self, runs: Sequence[Run]) -> int:
+        number = next(self.numbers)
+        self.waiting[number] = self.run(runs)
+        self.most = max(self.most, len(self.waiting))
+        return number
+
+    def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
+        del timeout
+        return [self.waiting.popitem()]
+
+    def fresh(self) -> None:
+        self.made_fresh += 1
+
+    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
+        return self.run([run] * times)
+
+
+class Numbers:
+    """Producer of cases that carry what their stream drew; remembers what it learnt."""
+
+    def __init__(self) -> None:
+        self.learnt: list[float] = []
+
+    def propose(self, rng: random.Random) -> Case:
+        return Case(Program("onnx", b"", (), ()), (), {"drawn": rng.random()})
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        assert outcomes == [RIGHT] or tuple(outcomes) == (RIGHT,)
+        self.learnt.append(case.recipe["drawn"])
+
+
+class Asking:
+    """Oracle that asks for `rounds` further rounds before it is content."""
+
+    def __init__(self, rounds: int = 0) -> None:
+        self.rounds = rounds
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        del rng
+        return (Run(case, "toy", Build()),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        assert len(runs) == len(outcomes)
+        return Needs((runs[0],)) if len(runs) <= self.rounds else Holds(f"{len(runs)} runs")
+
+
+def laboratory(
+    play: Callable[[Run], Outcome], again: Callable[[Run], Outcome] | None = None
+) -> tuple[Laboratory, PlayedPool, PlayedPool]:
+    """Workers that do as `play` says, and others that do as `again` says when they are asked to confirm."""
+    pool, second = PlayedPool(play), PlayedPool(again or play)
+    return Laboratory(Plan("toy"), pool, second), pool, second
+
+
+def test_tests_come_in_order_with_their_own_streams_and_a_fixed_number_ahead() -> None:
+    lab, pool, _ = laboratory(lambda _: RIGHT)
+    producer = Numbers()
+    found = list(run_series(lab, producer, Asking(), 10, lambda number: stream(4, number)))
+    drawn = [stream(4, number).random() for number in range(10)]
+    assert [judged.test for judged in found] == list(range(10))
+    assert [judged.case.recipe["drawn"] for judged in found] == drawn == producer.learnt
+    assert all(judged.verdict == Holds("1 runs") for judged in found)
+    assert pool.most == AHEAD
+
+
+def test_a_second_round_is_run_and_judged_and_a_third_one_is_not() -> None:
+    lab, _, _ = laboratory(lambda _: RIGHT)
+    (twice,) = run_series(lab, Numbers(), Asking(1), 1, lambda number: stream(0, number))
+    assert twice.verdict == Holds("2 runs")
+    assert len(twice.runs) == len(twice.outcomes) == 2
+    (more,) = run_series(lab, Numbers(), Asking(2), 1, lambda number: stream(0, number))
+    assert isinstance(more.verdict, Inconclusive)
+
+
+def test_no_tests_are_no_series() -> None:
+    lab, _, _ = laboratory(lambda _: RIGHT)
+    assert list(run_series(lab, Numbers(), Asking(), 0, lambda number: stream(0, number))) == []
+
+
+def broken(
+    play: Callable[[Run], Outcome], again: Callable[[Run], Outcome] | None = None, programs: int = 12
+) -> tuple[dict[str, int], int, int, int]:
+    """Return endings, findings, unstable ones, and how often a fresh worker was asked for."""
+    lab, _, second = laboratory(play, again)
+    series = measure_proven(lab, Support(open=True), programs, refusal_of)
+    assert sum(series.endings.values()) == series.programs == programs
+    assert set(series.endings) <= set(ENDINGS)
+    assert 1 <= series.combinations <= programs
+    assert series.as_json()["unique"]["failures"] == len(series.failures)
+    return dict(series.endings), len(series.failures), series.unstable, second.made_fresh
+
+
+def test_clean_errors_are_refusals() -> None:
+    assert broken(lambda _: Raised("compile", "TypeError", "no")) == ({"refused": 12}, 0, 0, 0)
+
+
+def test_deaths_that_repeat_are_findings() -> None:
+    assert broken(lambda _: Crashed("compile", 11)) == ({"death": 12}, 12, 0, 12)
+
+
+def test_deaths_that_do_not_repeat_are_none() -> None:
+    no = Raised("compile", "TypeError", "no")
+    assert broken(lambda _: Crashed("compile", 11), lambda _: no) == ({"refused": 12}, 0, 12, 12)
+
+
+def test_what_runs_to_values_is_accepted_or_tolerated() -> None:
+    endings, findings, unstable, _ = broken(lambda _: RIGHT)
+    assert set(endings) <= {"accepted", "tolerated"}
+    assert findings == endings.get("accepted", 0)
+    assert unstable == 0

@@ -1,0 +1,14 @@
+"""How much longer a run may take on a crowded machine."""
+
+import os
+
+import pytest
+
+from miscompile.execution.limits import MOST_STRAIN, strain
+
+
+@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (2.0, 1.0), (3.0, 1.5), (6.0, 3.0), (900.0, MOST_STRAIN)])
+def test_patience_grows_with_the_load_on_each_cpu(load: float, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    assert strain() == factor

@@ -1,0 +1,62 @@
+"""Rules of operands that must fit each other: every sampler keeps them, and a changed shape breaks them."""
+
+import pytest
+
+from miscompile.base.errors import RejectedDraft
+from miscompile.base.rng import stream
+from miscompile.generation.sweep import Single, draft_single
+from miscompile.ops.registry import dtypes_of, specs
+from miscompile.ops.relation_rules import RELATION_RULES
+from miscompile.ops.spec import Limits
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+
+OPSETS = (17, 21, 23, 24)
+
+
+def singles(op: str, count: int = 40) -> list[Single]:
+    found = []
+    for number in range(count):
+        opset = OPSETS[number % len(OPSETS)]
+        dtypes = dtypes_of(op, opset)
+        if not dtypes:
+            continue
+        rng = stream(1, "relations", op, number)
+        try:
+            found.append(
+                draft_single(rng, op, dtypes[number % len(dtypes)], opset, Limits(), Style(), Support(open=True))
+            )
+        except RejectedDraft:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("op", sorted(RELATION_RULES))
+def test_samplers_keep_the_rule(op: str) -> None:
+    drawn = singles(op)
+    assert drawn
+    assert all(RELATION_RULES[op](single.call) for single in drawn)
+
+
+@pytest.mark.parametrize(
+    ("op", "place", "axis"),
+    [
+        ("ReverseSequence", 1, 0), ("ScatterND", 2, 0), ("LSTM", 1, 2), ("LSTM", 2, 1), ("GRU", 1, 1), ("RNN", 2, 2),
+        ("GridSample", 1, 0), ("RoiAlign", 2, 0), ("NegativeLogLikelihoodLoss", 1, 0), ("AffineGrid", 0, 0),
+        ("Attention", 1, 0), ("RotaryEmbedding", 1, -1), ("STFT", 0, 2), ("DFT", 0, -1),
+    ],
+)  # fmt: skip
+def test_another_size_breaks_the_rule(op: str, place: int, axis: int) -> None:
+    broken = 0
+    for single in singles(op):
+        operand = single.call.operand(place)
+        if not operand.shape:
+            continue
+        shape = list(operand.shape)
+        shape[axis] += 7
+        inputs = list(single.call.inputs)
+        inputs[place] = operand._replace(shape=tuple(shape), value=None)
+        assert not RELATION_RULES[op](single.call._replace(inputs=tuple(inputs)))
+        assert not specs()[op].defined(single.call._replace(inputs=tuple(inputs)))
+        broken += 1
+    assert broken
