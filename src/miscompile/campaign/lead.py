@@ -157,8 +157,8 @@ class _Lead:
         order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
         found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
-        last = [max(r.culprits, key=lambda name: order.get(name, -1)) for r in found]
-        return expand(last, about.twins)
+        guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
+        return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
 
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds
