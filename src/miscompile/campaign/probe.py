@@ -50,12 +50,14 @@ _FEWEST = 80
 """Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
 _CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
 """Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
+_REFUSALS = 3
+"""Refusals, and not one acceptance, after which an element type that few models have is given up for an operator."""
 _DRAFTS = 3
 """Drafts for each sample that is wanted: some come to nothing."""
 _BATCH = 48
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are asked about; others follow."""
-_FORMAT = 14
+_FORMAT = 16
 
 Watcher = Callable[[int, int], None]
 """Told how many of how many questions are done."""
@@ -99,8 +101,14 @@ class Inquiry:
     def __init__(self, opsets: Sequence[int]) -> None:
         self._triples = sorted(_triples(opsets), key=_rank)
         share = Counter(op for op, _, _ in self._triples)
-        self._wanted = [max(_CONVERSIONS.get(op, _SAMPLES), -(-_FEWEST // share[op])) for op, _, _ in self._triples]
+        newest = {op: max(opset for one, _, opset in self._triples if one == op) for op in share}
+        self._wanted = [
+            max(_samples(op, dtype, opset == newest[op]), -(-_FEWEST // share[op]))
+            for op, dtype, opset in self._triples
+        ]
+        self._rounds = _DRAFTS * max(self._wanted, default=0)
         self._found = [0] * len(self._triples)
+        self._refused = [0] * len(self._triples)
         self._answers: list[Answer] = []
         self._next = (0, 0)
         self._blocks = [*questions(opsets), *container_questions(opsets)]
@@ -111,20 +119,18 @@ class Inquiry:
         """Tell whether every question was asked."""
         return self._next[0] >= self._rounds and self._asked >= len(self._blocks)
 
-    @property
-    def _rounds(self) -> int:
-        return _DRAFTS * max(self._wanted, default=0)
-
     def state(self) -> dict[str, Any]:
         """Return answers and place as JSON values."""
         told = [[a.key, a.detail, a.family, sorted(a.traits), a.taken] for a in self._answers]
-        return {"next": list(self._next), "found": self._found, "asked": self._asked, "answers": told}
+        places = {"next": list(self._next), "found": self._found, "refused": self._refused}
+        return {**places, "asked": self._asked, "answers": told}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where the inquiry stood whose `state` this is. Raises ValueError when it is another inquiry's."""
         if len(state["found"]) != len(self._triples):
             raise ValueError("the state belongs to other questions")
         self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
+        self._refused = list(state["refused"])
         self._asked = int(state["asked"])
         self._answers = [
             Answer(key, detail, family, frozenset(traits), taken)
@@ -138,7 +144,9 @@ class Inquiry:
         size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
         while not self.done and (now := time.monotonic()) < end:
             self._answers += _ask_blocks(target, self._block_questions(size // 4 + 1), runner)
-            self._answers += _ask(target, self._questions(size), runner)
+            drawn = self._questions(size)
+            for place, answer in zip(drawn, _ask(target, list(drawn.values()), runner), strict=True):
+                self._take(place, answer)
             taken = time.monotonic() - now
             size = _BATCH if taken < 1.0 else max(4, min(_BATCH, int(size * 4.0 / taken)))
             if watch:
@@ -149,8 +157,10 @@ class Inquiry:
 
     def _block_questions(self, size: int) -> list[Question]:
         """Return the next `size` questions about operators with bodies, without those that are answered already."""
-        refused = {answer.key for answer in self._answers if not answer.taken}
         found: list[Question] = []
+        if self._asked == len(self._blocks):
+            return found
+        refused = {answer.key for answer in self._answers if not answer.taken}
         while self._asked < len(self._blocks) and len(found) < size:
             question = self._blocks[self._asked]
             if not question.needs or question.needs - refused:
@@ -158,19 +168,32 @@ class Inquiry:
             self._asked += 1
         return found
 
-    def _questions(self, size: int) -> list[Single]:
-        """Draw the next `size` questions."""
-        found: list[Single] = []
+    def _questions(self, size: int) -> dict[tuple[int, int], Single]:
+        """Draw the next `size` questions, by their round and their place among the triples."""
+        found: dict[tuple[int, int], Single] = {}
         number, place = self._next
         while number < self._rounds and len(found) < size:
             if self._found[place] < self._wanted[place] and number < _DRAFTS * self._wanted[place]:
                 single = _draft(self._triples[place], number)
                 if single is not None:
-                    found.append(single)
+                    found[number, place] = single
                     self._found[place] += 1
             number, place = (number, place + 1) if place + 1 < len(self._triples) else (number + 1, 0)
         self._next = (number, place)
         return found
+
+    def _take(self, where: tuple[int, int], answer: Answer | None) -> None:
+        """Note an answer; give a rare element type up where nothing but refusals came."""
+        if answer is None:
+            return
+        self._answers.append(answer)
+        place = where[1]
+        if answer.taken:
+            self._refused[place] = -self._wanted[place]
+        else:
+            self._refused[place] += 1
+        if self._refused[place] >= _REFUSALS and self._triples[place][1] not in _COMMON:
+            self._found[place] = self._wanted[place]
 
 
 def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
@@ -183,6 +206,13 @@ def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
                 if key not in asked:
                     asked.add(key)
                     yield op, dtype, opset
+
+
+def _samples(op: str, dtype: str, newest: bool) -> int:
+    """Return how often to ask: less often about rare types and earlier versions, of which few details differ."""
+    if op in _CONVERSIONS:
+        return _CONVERSIONS[op] if newest else _CONVERSIONS[op] // 2
+    return _SAMPLES if newest and dtype in _COMMON else _SAMPLES // 2
 
 
 def _rank(triple: Triple) -> int:
@@ -199,18 +229,21 @@ def _draft(triple: Triple, number: int) -> Single | None:
         return None
 
 
-def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer]:
+def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer | None]:
+    """Yield an answer for each program; None for an error that is no refusal, which says nothing of support."""
     runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
     for single, outcome in zip(singles, runner.run(runs), strict=True):
         opset, call, types = single.scope.opset, single.call, single.types
-        if not isinstance(outcome, Raised):  # an error that is not a refusal says nothing of support
-            yield Answer(
-                key_of(call, types, opset),
-                detail_of(call, types, opset),
-                family_of(call),
-                frozenset(traits_of(call)),
-                taken=not isinstance(outcome, Unsupported | Rejected | OutOfMemory),
-            )
+        if isinstance(outcome, Raised):
+            yield None
+            continue
+        yield Answer(
+            key_of(call, types, opset),
+            detail_of(call, types, opset),
+            family_of(call),
+            frozenset(traits_of(call)),
+            taken=not isinstance(outcome, Unsupported | Rejected | OutOfMemory),
+        )
 
 
 def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[Answer]:
@@ -236,7 +269,7 @@ def _load(path: Path) -> dict[str, Any] | None:
         if "table" in state:
             support_from(state["table"])
         else:
-            Inquiry(()).resume({**state, "found": []})
+            Inquiry(()).resume({**state, "found": [], "refused": []})
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
     return state

@@ -36,7 +36,7 @@ class Knobs:
     """
 
     nodes: int = 10
-    spread: float = 0.2
+    spread: float = 0.1
     ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     opsets: tuple[int, ...] = OPSETS
@@ -47,7 +47,7 @@ class Knobs:
     noops: float = 0.1
     quantised: float = 0.1
     containers: float = 0.06
-    control: float = 0.0
+    control: float = 0.03
     guidance: Guidance = "steer"
     integral: float = 0.45
     full: float = 0.5
