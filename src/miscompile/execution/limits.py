@@ -15,9 +15,10 @@ _PR_SET_PDEATHSIG = 1
 class Limits:
     """Limits of a worker.
 
-    `seconds` for one run, wall-clock, on a machine that is not crowded (`strain`). `memory` in bytes of address space on top of what the compiler takes when it is
-    imported; 0 means no limit, which a compiler that reserves address space without using it needs. `output` in bytes
-    that a run may print. `recycle` is the number of batches after which a worker is replaced, before leaks matter.
+    `seconds` for one run, wall-clock, on a quiet machine (`strain`). `memory` in bytes of address space on top of what
+    the compiler takes when it is imported; 0 means no limit, which a compiler that reserves address space without using
+    it needs. `output` in bytes that a run may print. `recycle` is the number of batches after which a
+    worker is replaced, before leaks matter.
     """
 
     seconds: float = 10.0

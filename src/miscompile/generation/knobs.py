@@ -30,9 +30,10 @@ class Knobs:
     everything the target takes); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
     instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised chains,
     and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If, Loop,
-    Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range; `inner_outputs`
-    the probability that an inner value becomes an output; `variants` the number of programs made of one graph, which
-    differ in outputs, constants and inputs; `share` the producer's share among several.
+    Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their
+    whole range; `inner_outputs` the probability that an inner value becomes an output; `variants` the number of
+    programs made of one graph, which differ in outputs, constants and inputs; `share` the producer's share among
+    several.
     """
 
     nodes: int = 10

@@ -18,14 +18,14 @@ from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
-from miscompile.generation.control.forms import Blocks, blocks
+from miscompile.generation.control.forms import FEATURES, Blocks, blocks
 from miscompile.generation.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.generation.coverage import Coverage
 from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
-from miscompile.generation.motifs.language import Motif
 from miscompile.generation.motifs.containers import plant_container, taken_blocks
+from miscompile.generation.motifs.language import Motif
 from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
 from miscompile.generation.motifs.quantised import NAME as QUANTISED
 from miscompile.generation.motifs.quantised import NEEDED, plant_chain
@@ -70,6 +70,7 @@ class Strict:
         self.coverage = Coverage()
         self.mutations = Mutations()
         self.spec = print_spec("strict", knobs)
+        self._bodies = not knobs.ops or not FEATURES.keys().isdisjoint(knobs.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
         self._waiting: deque[Case] = deque()
         self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, knobs.zero_size)
@@ -136,7 +137,7 @@ class Strict:
     def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str], nodes: int) -> None:
         """Grow `nodes` operators, or fewer where too little comes about; a block counts as one."""
         knobs, rng = self.knobs, scope.rng
-        control = knobs.control if depth_of(scope) < MOST_DEPTH else 0.0
+        control = knobs.control if depth_of(scope) < MOST_DEPTH and self._bodies else 0.0
         tries = 0
         while len(scope.nodes) < nodes and tries < 8 * nodes:
             tries += 1

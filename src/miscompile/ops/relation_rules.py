@@ -37,13 +37,14 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 def _recurrent(call: Call) -> bool:
     """Weights, biases, lengths and states fit the series, whose axes are time, batch and features (layout 0)."""
-    x, weights, hidden, gates = call.operand(0).shape, shape_of(call, 1), call.integer("hidden_size"), _GATES[call.op]
+    x, weights, inner, gates = call.operand(0).shape, shape_of(call, 1), shape_of(call, 2), _GATES[call.op]
+    hidden = call.integer("hidden_size", inner[-1] if inner else 0)
     ways = 2 if call.text("direction") == "bidirectional" else 1
     if len(x) != 3 or call.integer("layout"):
         return len(x) == 3
     state: Shape = (ways, x[1], hidden)
     wanted: tuple[Shape, ...] = ((ways, 2 * gates * hidden), (x[1],), state, state, (ways, 3 * hidden))
-    if weights != (ways, gates * hidden, x[2]) or shape_of(call, 2) != (ways, gates * hidden, hidden):
+    if weights != (ways, gates * hidden, x[2]) or inner != (ways, gates * hidden, hidden):
         return False
     return all(shape_of(call, place) in (None, shape) for place, shape in enumerate(wanted, 3))
 

@@ -82,7 +82,8 @@ def test_graphs_obey_the_onnx_rules() -> None:
 
 def test_every_value_lies_in_its_interval() -> None:
     evaluated = 0
-    knobs = Knobs(nodes=5, max_rank=3, max_elements=128)
+    # onnx's reference takes a loop without a condition for one that does not run; bodies have tests of their own.
+    knobs = Knobs(nodes=5, max_rank=3, max_elements=128, control=0.0)
     for case in made(knobs, 60, seed=3):
         model = read(case.program.payload)
         feed = {port.name: value for port, value in zip(case.program.inputs, case.feeds[0], strict=True)}

@@ -9,6 +9,7 @@ from graph_strategies import any_models, attributes, tensors, value_types
 from hypothesis import given
 from hypothesis import strategies as st
 
+from miscompile.base.dtypes import NUMBERS
 from miscompile.base.rng import stream
 from miscompile.core.tensor import Tensor
 from miscompile.generation import finish
@@ -82,7 +83,7 @@ def test_generated_models_take_the_short_way(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("a generated model is emitted the long way")
 
     monkeypatch.setattr(finish, "emit", refuse)
-    producer = Strict(Knobs(), Support(open=True))
+    producer = Strict(Knobs(dtypes=(*NUMBERS, "bool"), control=0.0), Support(open=True))
     for index in range(60):
         payload = producer.propose(stream(1, "wire", index)).program.payload
         assert onnx.ModelProto.FromString(payload).SerializeToString() == payload

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from miscompile.base.dtypes import FLOATS, PLAIN, is_float
+from miscompile.base.dtypes import FLOATS, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import Plain, attributes
@@ -233,7 +233,8 @@ def _nearest_grid(call: Call) -> bool:
 
 SPECS = (
     OpSpec(
-        "Resize", PLAIN, _sample_resize, _bounds_resize, Exactness.MOVES, _FAMILY, _defined_resize, exact_when=_nearest
+        "Resize", (*NUMBERS, "bool"), _sample_resize, _bounds_resize, Exactness.MOVES, _FAMILY, _defined_resize,
+        exact_when=_nearest
     ),
     OpSpec(
         "GridSample",
