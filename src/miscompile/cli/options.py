@@ -39,10 +39,11 @@ def new_seed() -> int:
 
 def check_generation(options: Plan) -> None:
     """Raise UsageError when an operator, dtype or opset of `options` cannot be meant."""
+    from miscompile.generation.control.forms import FEATURES
     from miscompile.ops.registry import specs
     from miscompile.targets.registry import parse_target
 
-    _known("operator", options.ops, specs(), "`miscompile targets --matrix` lists them")
+    _known("operator", options.ops, {*specs(), *FEATURES}, "`miscompile targets --matrix` lists them")
     _known("dtype", options.dtypes, PLAIN, f"there are: {', '.join(PLAIN)}")
     highest = min(parse_target(target).about.max_opset for target in options.targets)
     if options.opset is not None and not MIN_OPSET <= options.opset <= highest:
