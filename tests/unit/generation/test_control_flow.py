@@ -34,8 +34,8 @@ OPEN = Support(open=True)
 SIMPLE = ("Add", "Mul", "Max", "Neg", "Identity", "Clip", "Cast", "Reshape", "Expand", "ReduceMax", "Less", "Greater",
           "Min", "Relu", "Gather", "Squeeze", "Floor", "Round", "Ceil", "Mod", "Sub")  # fmt: skip
 KNOBS = Knobs(
-    control=0.6, nodes=4, spread=0.0, ops=(*SIMPLE, *FEATURES), dtypes=("float32", "int64", "int32", "bool"), opsets=(17, 21),
-    quantised=0.0, containers=0.0, max_dim=4,
+    control=0.6, nodes=4, spread=0.0, ops=(*SIMPLE, *FEATURES), dtypes=("float32", "int64", "int32", "bool"),
+    opsets=(17, 21), quantised=0.0, containers=0.0, max_dim=4,
 )  # fmt: skip
 
 
