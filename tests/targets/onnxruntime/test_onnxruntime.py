@@ -86,9 +86,9 @@ def test_the_parent_never_imports_the_compiler() -> None:
     code = (
         "import sys\n"
         "from miscompile.campaign.lead import fuzz\n"
-        "from miscompile.campaign.wiring import make_pool\n"
-        "from miscompile.campaign.plan import Plan\n"
-        "with make_pool(Plan('onnxruntime')) as pool: pool.pids()\n"
+        "from miscompile.campaign.wiring import make_pool, make_oracle\n"
+        "from miscompile.execution.pool import LocalPool\n"
+        "with LocalPool('onnxruntime') as pool: pool.pids()\n"
         "assert 'onnxruntime' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
