@@ -104,7 +104,11 @@ def agrees(op: str, found: Tensor, wanted: Any) -> bool:
     return np.allclose(left, right, SLACK * eps, SLACK * eps * scale / 4, equal_nan=True)
 
 
-@pytest.mark.parametrize("op", specs())
+WITHOUT = {"AffineGrid", "BitCast", "CumProd", "SwiGLU", "TensorScatter"}
+"""Operators that have no lowering yet, and so are not generated for this target."""
+
+
+@pytest.mark.parametrize("op", [op for op in specs() if op not in WITHOUT])
 def test_random_calls_agree_with_a_reference(op: str, pools: tuple[LocalPool, LocalPool]) -> None:
     xla, runtime = pools
     for draw in draws(op):
