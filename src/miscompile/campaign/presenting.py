@@ -15,10 +15,14 @@ from miscompile.targets.registry import parse_target
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the outcomes of one run stand in the batch that was sent: a run may become several."""
+    """Where the outcomes of one run stand in the batch that was sent: a run may become several.
+
+    `outputs` is the number of outputs that the case itself has; a form may have added some.
+    """
 
     start: int
     shares: tuple[Share, ...]
+    outputs: int
 
 
 class Presenting:
@@ -97,7 +101,7 @@ def _spread(runs: Sequence[Run]) -> tuple[list[Run], list[_Place]]:
     places = []
     for run in runs:
         shares = _shares(run)
-        places.append(_Place(len(sent), shares))
+        places.append(_Place(len(sent), shares, len(run.case.program.outputs)))
         if len(shares) == 1 and shares[0].case is run.case:
             sent.append(run)
             continue
@@ -114,18 +118,18 @@ def _shares(run: Run) -> tuple[Share, ...]:
 
 
 def _gather(outcomes: Sequence[Outcome], places: Sequence[_Place]) -> list[Outcome]:
-    return [_merged(outcomes[place.start : place.start + len(place.shares)], place.shares) for place in places]
+    return [_merged(outcomes[place.start : place.start + len(place.shares)], place) for place in places]
 
 
-def _merged(outcomes: Sequence[Outcome], shares: Sequence[Share]) -> Outcome:
-    """Return one outcome for the programs of one run."""
+def _merged(outcomes: Sequence[Outcome], place: _Place) -> Outcome:
+    """Return one outcome for the programs of one run, with the outputs of the case itself."""
     if len(outcomes) == 1:
-        return outcomes[0]
+        return _cut(outcomes[0], place.outputs)
     values = [outcome for outcome in outcomes if isinstance(outcome, Values)]
     if len(values) < len(outcomes):
         return next(outcome for outcome in outcomes if not isinstance(outcome, Values))
     results: dict[int, tuple[Tensor | None, ...]] = {}
-    for one, share in zip(values, shares, strict=True):
+    for one, share in zip(values, place.shares, strict=True):
         results.update(zip(share.feeds, one.results, strict=True))
     seen = [one.observations for one in values]
     whole = replace(
@@ -136,4 +140,10 @@ def _merged(outcomes: Sequence[Outcome], shares: Sequence[Share]) -> Outcome:
         memory=max(one.memory for one in seen),
         passes=tuple(dict.fromkeys(name for one in seen for name in one.passes)),
     )
-    return Values(tuple(results[place] for place in sorted(results)), whole)
+    return _cut(Values(tuple(results[feed] for feed in sorted(results)), whole), place.outputs)
+
+
+def _cut(outcome: Outcome, outputs: int) -> Outcome:
+    if not isinstance(outcome, Values) or all(len(results) == outputs for results in outcome.results):
+        return outcome
+    return replace(outcome, results=tuple(results[:outputs] for results in outcome.results))

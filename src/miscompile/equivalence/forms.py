@@ -3,22 +3,33 @@
 A build names the form in which the target gets to see the program. The presented program is derived from the case's
 own anew wherever it is needed (campaign, reduction, bisection, script), by a pure function, so the two stay equivalent
 at every step of a reduction, and whatever holds one build against another serves metamorphic testing as it is.
+
+A presented program gives what the case's own gives: outputs with the same names, in the same order. It may have further
+outputs after them, which nobody compares, and it may be fed more than the case's own.
 """
 
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from miscompile.base.errors import ModelError, RejectedDraft, SpecError
 from miscompile.base.specs import parse_options, split_spec
-from miscompile.core.case import Case, Program
+from miscompile.core.case import Case, Feed, Program
+from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
+from miscompile.graph.program import to_program
 from miscompile.graph.read import read
+from miscompile.graph.specialise import folded, is_symbolic, specialised
+from miscompile.ops.analysis import exact_outputs
+
+Exactness: TypeAlias = Literal["bits", "rounding"]
+"""What a form keeps: every bit that a correct compiler can promise, or the value up to rounding."""
 
 
+@runtime_checkable
 class Form(Protocol):
     """A rewriting that keeps the meaning; a frozen dataclass whose fields are its options."""
 
@@ -27,6 +38,47 @@ class Form(Protocol):
 
         Raises RejectedDraft when the model has nothing that this form could present otherwise.
         """
+        ...
+
+
+@runtime_checkable
+class Feeding(Protocol):
+    """A form that changes what is fed as well."""
+
+    def apply_with_feeds(self, model: Model) -> tuple[Model, tuple[tuple[str, Tensor], ...]]:
+        """Return the model, and the inputs that it has more at the end, each with what to feed. Raises as `apply`."""
+        ...
+
+
+@runtime_checkable
+class Fixing(Protocol):
+    """A form that makes a program for one feed."""
+
+    def apply_to_feed(self, model: Model, feed: Mapping[str, Tensor]) -> Model:
+        """Return a model in which some inputs are constants; the rest keep their order. Raises as `apply`."""
+        ...
+
+
+@runtime_checkable
+class Storing(Protocol):
+    """A form of the bytes, not of what they say."""
+
+    def apply_bytes(self, payload: bytes) -> bytes:
+        """Return other bytes for the same model. Raises as `apply`."""
+        ...
+
+
+@runtime_checkable
+class Sited(Protocol):
+    """A form that changes a program in several places, each of which can be left alone."""
+
+    @property
+    def only(self) -> str:
+        """Keys of the places that may change, joined with `+`; empty for all."""
+        ...
+
+    def places(self, model: Model) -> tuple[str, ...]:
+        """Return the keys of the places that this form changes in `model`."""
         ...
 
 
@@ -47,14 +99,14 @@ class Share:
     feeds: tuple[int, ...]
 
 
-def parse_form(text: str) -> Form:
-    """Return the form that `text` names. Raises SpecError for an unknown name or option."""
+def parse_form(text: str) -> object:
+    """Return the form that `text` names: one of the protocols above. Raises SpecError for an unknown name or option."""
     name, options = split_spec(text)
     if name not in FORMS:
         raise SpecError(f"there is no form '{name}'; there are: {', '.join(sorted([*FORMS, STATIC]))}")
     module, _, attribute = FORMS[name].partition(":")
     kind: type[Any] = getattr(importlib.import_module(module), attribute)
-    form: Form = parse_options(kind, options, text)
+    form: object = parse_options(kind, options, text)
     return form
 
 
@@ -63,17 +115,122 @@ def present(case: Case, form: str) -> tuple[Share, ...]:
     try:
         if form == STATIC:
             return _static(case)
-        program = _presented(case.program, form)
+        return _presented(case, form)
     except (RejectedDraft, ModelError):
-        program = case.program
-    return (Share(replace(case, program=program), tuple(range(len(case.feeds)))),)
+        return (Share(case, _all(case)),)
+
+
+def is_own(form: str) -> bool:
+    """Tell whether `form` is one that adapters present themselves, in their compiler's own representation."""
+    return bool(form) and form != STATIC and split_spec(form)[0] not in FORMS
+
+
+def may_be_refused(form: str) -> bool:
+    """Tell whether a compiler may refuse the presented program although it takes the case's own.
+
+    So it is where a form brings operators, or kinds of node, that the program does not have.
+    """
+    return bool(form) and form != STATIC and not is_own(form) and split_spec(form)[0] != "functions"
+
+
+def keeps_bits(form: str) -> bool:
+    """Tell whether the program that `form` presents computes the very same values, so that exact outputs stay exact."""
+    return form in ("", STATIC) or is_own(form) or getattr(parse_form(form), "exactness", "bits") == "bits"
+
+
+def exact_beside(case: Case, form: str) -> frozenset[str]:
+    """Return the outputs on which the case's own program and the presented one agree to the bit on every compiler.
+
+    Reassociated sums may leave the numbers in which arithmetic is exact although the original does not.
+    """
+    own = frozenset(port.name for port in case.program.outputs if port.exact)
+    if not own or keeps_bits(form):
+        return own
+    for share in present(case, form):
+        for feed in share.case.feeds:
+            own &= _exact(share.case.program, feed)
+    return own
+
+
+def _exact(program: Program, feed: Feed) -> frozenset[str]:
+    names = [port.name for port in program.inputs]
+    fed = dict(zip(names, feed, strict=True))
+    model = read(program.payload)
+    if is_symbolic(program.inputs):
+        model = folded(specialised(model, {name: value.shape for name, value in fed.items()}))
+    return exact_outputs(model, fed)
+
+
+def places_of(case: Case, form: str) -> tuple[str, ...]:
+    """Return the keys of the places that `form` changes in `case`; none for a form that is all or nothing."""
+    parsed = None if form in ("", STATIC) else parse_form(form)
+    if not isinstance(parsed, Sited):
+        return ()
+    try:
+        return parsed.places(read(case.program.payload))
+    except (RejectedDraft, ModelError):
+        return ()
+
+
+def restricted(form: str, places: tuple[str, ...]) -> str:
+    """Return the spec of `form` that changes a program in `places` only."""
+    name, options = split_spec(form)
+    shown = {**options, "only": "+".join(places)}
+    return f"{name}{{{', '.join(f'{key}={value}' for key, value in shown.items())}}}"
+
+
+def _all(case: Case) -> tuple[int, ...]:
+    return tuple(range(len(case.feeds)))
+
+
+def _presented(case: Case, form: str) -> tuple[Share, ...]:
+    parsed = parse_form(form)
+    if isinstance(parsed, Feeding):
+        program, fed = _opened(case.program, form)
+        return (Share(replace(case, program=program, feeds=tuple(feed + fed for feed in case.feeds)), _all(case)),)
+    if isinstance(parsed, Fixing):
+        return tuple(_closed(case, parsed, place) for place in _all(case))
+    return (Share(replace(case, program=_other(case.program, form)), _all(case)),)
 
 
 @lru_cache(64)
-def _presented(program: Program, form: str) -> Program:
+def _other(program: Program, form: str) -> Program:
     """Return `program` in another form; remembered, because triage asks for the same one again and again."""
-    model = parse_form(form).apply(read(program.payload))
-    return replace(program, payload=emit(model))
+    parsed = parse_form(form)
+    if isinstance(parsed, Storing):
+        return replace(program, payload=parsed.apply_bytes(program.payload))
+    assert isinstance(parsed, Form)
+    model = parsed.apply(read(program.payload))
+    return _with_outputs(replace(program, payload=emit(model)), model)
+
+
+@lru_cache(64)
+def _opened(program: Program, form: str) -> tuple[Program, Feed]:
+    parsed = parse_form(form)
+    assert isinstance(parsed, Feeding)
+    model, more = parsed.apply_with_feeds(read(program.payload))
+    ports = {port.name: port for port in to_program(model).inputs}
+    inputs = (*program.inputs, *(ports[name] for name, _ in more))
+    return replace(program, payload=emit(model), inputs=inputs), tuple(value for _, value in more)
+
+
+def _closed(case: Case, form: Fixing, place: int) -> Share:
+    """Return the program for one feed, with what is still fed."""
+    names = [port.name for port in case.program.inputs]
+    fed = dict(zip(names, case.feeds[place], strict=True))
+    model = form.apply_to_feed(read(case.program.payload), fed)
+    left = {info.name for info in model.graph.inputs} - model.graph.initializers.keys()
+    inputs = tuple(port for port in case.program.inputs if port.name in left)
+    program = replace(case.program, payload=emit(model), inputs=inputs)
+    return Share(replace(case, program=program, feeds=(tuple(fed[port.name] for port in inputs),)), (place,))
+
+
+def _with_outputs(program: Program, model: Model) -> Program:
+    """Name the outputs that a form has added at the end, so that adapters which return all of them can."""
+    if len(model.graph.outputs) == len(program.outputs):
+        return program
+    added = to_program(model).outputs[len(program.outputs) :]
+    return replace(program, outputs=(*program.outputs, *added))
 
 
 def _static(case: Case) -> tuple[Share, ...]:

@@ -5,9 +5,11 @@ elsewhere; the fixed threshold of 1e-3 (Chebyshev distance) that the literature 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from miscompile.base.errors import ModelError
+from miscompile.core.case import Case, Program
 from miscompile.core.outcome import (
     Crashed,
     Outcome,
@@ -21,6 +23,7 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.equivalence.forms import exact_beside, is_own, keeps_bits, may_be_refused, present
 from miscompile.graph.specialise import is_symbolic
 from miscompile.oracles.compare import (
     Mismatch,
@@ -32,7 +35,7 @@ from miscompile.oracles.compare import (
     within_ulps,
 )
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins
-from miscompile.oracles.narrow import fit_of
+from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
 Rule = Literal["strict", "fixed"]
@@ -62,6 +65,8 @@ def judge_pair(
         return undeclared(runs[0], breach)
     if isinstance(other, Unsupported | Rejected) and _asks_for_symbols(runs):
         return Inconclusive("symbolic sizes refused")
+    if isinstance(other, Unsupported | Rejected) and may_be_refused(runs[1].build.form):
+        return Inconclusive("form refused")
     if not isinstance(other, Values):
         return bad_build(runs[1], runs[0], other)
     found = mismatches(ports, reference, other)
@@ -70,10 +75,10 @@ def judge_pair(
     structural = next((m for m in found if m.kind != "wrong"), None)
     if structural:
         return _violated(runs, structural, structural.kind, "structure")
-    fit = fit_of(runs[0].case, narrowed)
+    fit = _fit(runs, narrowed)
     if fit == "overflows":
         return Inconclusive("beyond a type that is narrower by design")
-    exact = next((m for m in found if ports[m.output].exact and _finite_at(reference, m)), None)
+    exact = next((m for m in found if _is_exact(runs, m) and _finite_at(reference, m)), None)
     if exact and fit == "fits":
         return _violated(runs, exact, "wrong", "exact")
     if not finite(reference):
@@ -83,13 +88,26 @@ def judge_pair(
     if all(_surely_rounding(mismatch, reference, other, narrowed) for mismatch in found):
         return Holds("within the last places")
     if len(outcomes) < 3:
-        return _ask_for_noise(runs[0], narrowed)
-    return _weigh(runs, reference, other, joined(outcomes[2:]), found)
+        return _ask_for_noise(runs, narrowed)
+    return _weigh(runs, reference, other, outcomes[2:], found)
 
 
 def _asks_for_symbols(runs: Sequence[Run]) -> bool:
     """Tell whether only the second build has to do with symbolic sizes, which a compiler may lack."""
     return runs[0].build.form == "static" != runs[1].build.form and is_symbolic(runs[0].case.program.inputs)
+
+
+def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
+    """Return how the numbers of a program fit the narrower types, at worst of all that it is presented as."""
+    if not narrowed:
+        return "fits"
+    return max((fit_of(case, narrowed) for case in (runs[0].case, *_rounding_elsewhere(runs[1]))), key=FITS.index)
+
+
+def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
+    """Tell whether an output must agree to the bit: in the program as it is and as the second build sees it."""
+    port = runs[0].case.program.outputs[mismatch.output]
+    return port.exact and port.name in exact_beside(runs[0].case, runs[1].build.form)
 
 
 def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
@@ -174,18 +192,37 @@ def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narro
     return within_ulps(want, got, allowed, FLOOR * allowed, narrowed.get(want.dtype, ""))
 
 
-def _ask_for_noise(run: Run, narrowed: Mapping[str, str]) -> Verdict:
+def _ask_for_noise(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Verdict:
+    """Ask for the noise of the program, and of the presented one where that rounds in other places."""
+    case, run = runs[0].case, runs[0]
     try:
-        twins = noise_twins(run.case, noise_seed(run.case), narrowed)
+        twins = noise_twins(case, noise_seed(case), narrowed)
+        for share in _rounding_elsewhere(runs[1]):
+            twins += noise_twins(replace(share, program=_without_taps(share, case)), noise_seed(case), narrowed)
     except ModelError:
         return Inconclusive("no noise twin")
     return Needs(tuple(Run(twin, run.target, run.build, "judge") for twin in twins))
 
 
-def _weigh(runs: Sequence[Run], reference: Values, other: Values, noise: Outcome, found: list[Mismatch]) -> Verdict:
-    if not isinstance(noise, Values):
-        return Inconclusive(f"noise twin {status_of(noise)}")
-    weighed = judge_noise(reference, other, noise)
+def _rounding_elsewhere(run: Run) -> list[Case]:
+    """Return the case as `run` sees it, where its form keeps values up to rounding only."""
+    form = run.build.form
+    return [] if is_own(form) or keeps_bits(form) else [share.case for share in present(run.case, form)]
+
+
+def _without_taps(presented: Case, case: Case) -> Program:
+    return replace(presented.program, outputs=presented.program.outputs[: len(case.program.outputs)])
+
+
+def _weigh(
+    runs: Sequence[Run], reference: Values, other: Values, noises: Sequence[Outcome], found: list[Mismatch]
+) -> Verdict:
+    own = len(noises) // (1 + len(_rounding_elsewhere(runs[1])))
+    parts = [joined(noises[start : start + own]) for start in range(0, len(noises), own)]
+    for noise in parts:
+        if not isinstance(noise, Values):
+            return Inconclusive(f"noise twin {status_of(noise)}")
+    weighed = judge_noise(reference, other, *(noise for noise in parts if isinstance(noise, Values)))
     if weighed is None:
         return Inconclusive("noise twin not comparable")
     if weighed.ratio <= THRESHOLD:

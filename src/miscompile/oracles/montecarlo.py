@@ -93,26 +93,30 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
     return Values((*silent, *noises))
 
 
-def judge_noise(reference: Values, other: Values, noise: Values) -> Sensitivity | None:
-    """Return how far `other` lies from `reference` in units of sensitivity; None when noise makes the program fail.
+def judge_noise(reference: Values, other: Values, *noises: Values) -> Sensitivity | None:
+    """Return how far `other` lies from `reference` in units of sensitivity; None when noise makes a program fail.
 
-    `noise` are the results of the case that `noisy` made.
+    `noises` are the results of the cases that `noisy` made: of the reference's program, and of the other's where that
+    is another one. The sensitivities of the two add up.
     """
     feeds = len(reference.results)
     worst = Sensitivity(0.0, 0, 0, 0.0, 0.0)
     for feed in range(feeds):
-        rounds = noise.results[feeds + feed * ROUNDS : feeds + (feed + 1) * ROUNDS]
         for index, (want, got) in enumerate(zip(reference.results[feed], other.results[feed], strict=True)):
             if want is None or got is None or want.dtype == "string":
                 continue
-            base = noise.results[feed][index]
-            moved = [results[index] for results in rounds]
-            found = _ratio(want, got, base, moved)
+            found = _ratio(want, got, [_moved(noise, feeds, feed, index) for noise in noises])
             if found is None:
                 return None
             if found[0] > worst.ratio:
                 worst = Sensitivity(found[0], feed, index, found[1], found[2])
     return worst
+
+
+def _moved(noise: Values, feeds: int, feed: int, index: int) -> list[Tensor | None]:
+    """Return one output of one feed without noise, then with it."""
+    rounds = noise.results[feeds + feed * ROUNDS : feeds + (feed + 1) * ROUNDS]
+    return [noise.results[feed][index], *(results[index] for results in rounds)]
 
 
 def spreads(noise: Values, feeds: int) -> dict[tuple[int, int], Array] | None:
@@ -147,14 +151,18 @@ def _spread(centre: Array, shape: tuple[int, ...], moved: Iterable[Tensor | None
     return spread
 
 
-def _ratio(
-    want: Tensor, got: Tensor, base: Tensor | None, moved: list[Tensor | None]
-) -> tuple[float, float, float] | None:
+def _ratio(want: Tensor, got: Tensor, moved: Sequence[list[Tensor | None]]) -> tuple[float, float, float] | None:
+    """Return ratio, difference and what is allowed at the worst element; `moved` holds the results of each program."""
     centre = want.numbers().astype(np.float64)
     gap = np.abs(centre - got.numbers().astype(np.float64))
     if not gap.size or not gap.max():
         return (0.0, 0.0, 0.0)
-    spread = _spread(centre, want.shape, [base, *moved])
+    spread = _spread(centre, want.shape, moved[0])
+    for base, *rest in moved[1:]:  # around its own centre: that this lies elsewhere is what is to be judged
+        more = None if base is None else _spread(base.numbers().astype(np.float64), base.shape, [base, *rest])
+        if spread is None or more is None or more.shape != spread.shape:
+            return None
+        spread = spread + more
     if spread is None:
         return None
     scale = np.maximum(spread, FLOOR * spread.max())

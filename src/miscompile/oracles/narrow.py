@@ -19,6 +19,8 @@ from miscompile.ops.analysis import every_value
 from miscompile.ops.facts import Facts
 
 Fit = Literal["fits", "rounds", "overflows"]
+FITS: tuple[Fit, ...] = ("fits", "rounds", "overflows")
+"""From best to worst."""
 
 _EXACT_INTEGERS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
