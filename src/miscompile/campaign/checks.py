@@ -11,6 +11,9 @@ from miscompile.targets.about import About
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
+    "equivalence": "equivalent programs out of an e-graph, the simplest and the most complex",
+    "resist": "the program with barriers against one class of optimisations or another",
+    "exact": "what must not change a bit: constness, order, names, wrapping, function bodies, a second run, threads",
     "functions": "parts of the program as functions: nested, called from several places, rewritten",
     "sequences": "passes in a random order before the compiler's own",
     "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
@@ -24,8 +27,27 @@ DEFAULT = ("levels",)
 GENERAL = ("strict", "sweep{share=0.15}")
 """Producers of valid programs for every check that compares builds."""
 
-_OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
+OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
 """Checks that need programs of their own kind."""
+
+EQUIVALENCE = (
+    "egraph{pick=most};egraph{pick=least}",
+    "egraph{pick=most, layers=3};egraph{pick=least}",
+    "egraph{pick=most, exactness=bits}",
+    "egraph{pick=random}",
+)
+"""POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more."""
+
+RESIST = ("resist", "resist{share=0.3}", "resist{share=0.6}")
+
+EXACT = (
+    "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
+    "dead", "identity", "storage", "again", "threads",
+)  # fmt: skip
+"""Relations that keep every bit, each as likely as the next."""
+
+_FUNCTIONAL = frozenset({"relax"})
+"""Forms of adapters that make functions."""
 
 _VARIANTS = ("{count=1}", "{count=2, rewrite=forward}", "{count=3, depth=2, rewrite=any}", "{count=2, rewrite=closure}")
 
@@ -54,11 +76,12 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     if name != "levels" and len(abouts) > 1:
         return "several compilers are held against each other by their results alone; name one target"
     about = abouts[0]
+    has = ", ".join(about.devices)
     lacks = {
-        "functions": (not forms_of(about), "takes no functions"),
+        "functions": (not functions_of(about), "takes no functions"),
         "sequences": (not about.sequences, "does not let us order its passes"),
         "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
-        "device": (device not in about.devices, f"has no build for the device '{device}'"),
+        "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),
     }
     lacking, why = lacks.get(name, (False, ""))
     if name == "device" and device == "cpu":
@@ -66,13 +89,20 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     return f"{about.title} {why}" if lacking else ""
 
 
-def forms_of(about: About) -> tuple[str, ...]:
-    """Return the forms in which programs are presented to a target, for the check of functions."""
-    names = (*about.forms, *(("functions",) if about.functions else ()))
+def families(checks: Sequence[str], about: About) -> tuple[tuple[str, ...], ...]:
+    """Return the forms in which programs are presented to a target: a family for each check that has some."""
+    found = {"functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": EXACT}
+    return tuple(found[name] for name in checks if name in found)
+
+
+def functions_of(about: About) -> tuple[str, ...]:
+    """Return the forms with functions that a target takes."""
+    own = tuple(name for name in about.forms if name in _FUNCTIONAL)
+    names = (*own, *(("functions",) if about.functions else ()))
     return tuple(f"{name}{options}" for name in names for options in _VARIANTS)
 
 
 def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
     """Return the producers of a campaign that names none: those of valid programs, and what each check adds."""
-    general = GENERAL if any(name not in _OWN for name in checks) else ()
-    return (*general, *(_OWN[name] for name in checks if name in _OWN))
+    general = GENERAL if any(name not in OWN for name in checks) else ()
+    return (*general, *(OWN[name] for name in checks if name in OWN))

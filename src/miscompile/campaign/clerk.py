@@ -41,9 +41,10 @@ from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import culprits, expand, only, shortest
+from miscompile.triage.bisect import culprits, expand, fewest, only, shortest
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.examine import Examination, examine, examine_fully
+from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.reduce.engine import Budget, Reduced, Slip, any_case, reduce_case
 from miscompile.triage.referee import VOTER, accepts, takes
@@ -56,6 +57,10 @@ REDUCTION_SECONDS = 20.0
 SLOW_REDUCTION_SECONDS = 60.0
 """The same for a compiler that needs more than `SLOW_SECONDS` for the two builds of a finding."""
 SLOW_SECONDS = 0.15
+
+
+_ORIGIN = frozenset({"test", "slip_of", "found_as"})
+"""Facts that say where a finding comes from; reduction does not change them."""
 
 
 def triage(stored: Stored, plan: Plan, pool: Pool, budget: Budget) -> Answer:
@@ -80,21 +85,40 @@ class _Triage:
         self.slips: tuple[Stored, ...] = ()
 
     def conclude(self, budget: Budget) -> Stored:
-        case = self.stored.original or self.stored.finding.case
-        found = stored_pair(self.stored, self.plan.compare)
-        kind = self.stored.finding.property.signature.kind
+        case, found = self._plainest(self.stored.original or self.stored.finding.case)
         rng = stream(self.seed, "patience")
-        with hastened(self.pool, kind, lambda: examine_fully(case, found, self.pool, rng)):
+        with hastened(self.pool, self._kind, lambda: examine_fully(case, found, self.pool, rng)):
             pair, reduced = self._reduce(case, found, budget)
             pair = replace(pair, healed=None)
             guilty: tuple[str, ...] = ()
             if reduced is not None:
                 pair = shortest(reduced.case, pair, self.pool, stream(self.seed, "sequence"))
+                pair = fewest(reduced.case, pair, self.pool, stream(self.seed, "places"))
                 guilty = self._culprits(reduced.case, pair)
         if reduced is None:
             return replace(self.stored, status="unconfirmed")
         self.slips = self._findings_of(reduced.slips)
         return self._report(case, pair, reduced, guilty)
+
+    def _plainest(self, case: Case) -> tuple[Case, BuildPair]:
+        """Return the finding's case and pair, as plain as they get before anything is reduced.
+
+        Where the program as another form presents it goes wrong by itself, it becomes the case; else the form is
+        restricted to the places that matter.
+        """
+        found = stored_pair(self.stored, self.plan.compare)
+        if not found.faulty.form:
+            return case, found
+        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, form=""))
+        for candidate in materialised(case, found.faulty.form, reprogram):
+            seen = examine_fully(candidate, plain, self.pool, stream(self.seed, "plain"))
+            if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self._kind:
+                return candidate, plain
+        return case, fewest(case, found, self.pool, stream(self.seed, "places"))
+
+    @property
+    def _kind(self) -> FindingKind:
+        return self.stored.finding.property.signature.kind
 
     def _reduce(self, case: Case, found: BuildPair, budget: Budget) -> tuple[BuildPair, Reduced | None]:
         """Return the smallest case, and the plainest pair of builds that it violates; None when it violates none."""
@@ -114,7 +138,7 @@ class _Triage:
         Asked for only where the model itself may be to blame.
         """
         facts = self.stored.finding.facts
-        if not _asks_referee(self.stored.finding.property.signature.kind, facts.get("reference")):
+        if not _asks_referee(self._kind, facts.get("reference")):
             return any_case
         voter = stack.enter_context(LocalPool(VOTER, 1, self.plan.limits))
         return (lambda smaller: takes(smaller, voter)) if takes(case, voter) else any_case
@@ -150,7 +174,9 @@ class _Triage:
         shows = self._script_shows(script)
         nodes, before = node_count(reduced.case), node_count(original)
         facts = {
-            **{key: value for key, value in self.stored.finding.facts.items() if key in ("test", "slip_of")},
+            **{
+                key: value for key, value in self.stored.finding.facts.items() if key in ("test", "slip_of", "found_as")
+            },
             **evidence_facts(evidence),
             "nodes": nodes,
             "original_nodes": before,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.campaign.crew import Crew, Message
 from miscompile.campaign.desk import Answer, Desk
+from miscompile.campaign.devices import require_device
 from miscompile.campaign.lane import Orders
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.probe import support_of
@@ -45,6 +46,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
     found = _versions(plan)
+    require_device(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
         make_producer(replace(plan, slices=False), *supports)  # a broken model is said before anything is written

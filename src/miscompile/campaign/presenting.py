@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from miscompile.core.outcome import Outcome, Values
+from miscompile.core.outcome import Observations, Outcome, Values
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
 from miscompile.equivalence.forms import Share, present
@@ -23,6 +23,13 @@ class _Place:
     start: int
     shares: tuple[Share, ...]
     outputs: int
+
+    def is_plain(self, outcome: Outcome) -> bool:
+        """Tell whether the outcome of the one program is that of the run as it is."""
+        if len(self.shares) != 1 or not isinstance(outcome, Values):
+            return False
+        feeds = self.shares[0].feeds
+        return len(outcome.results) == len(feeds) == len(set(feeds)) and len(outcome.results[0]) == self.outputs
 
 
 class Presenting:
@@ -122,17 +129,20 @@ def _gather(outcomes: Sequence[Outcome], places: Sequence[_Place]) -> list[Outco
 
 
 def _merged(outcomes: Sequence[Outcome], place: _Place) -> Outcome:
-    """Return one outcome for the programs of one run, with the outputs of the case itself."""
-    if len(outcomes) == 1:
-        return _cut(outcomes[0], place.outputs)
+    """Return one outcome for the programs of one run, with the feeds and outputs of the case itself."""
     values = [outcome for outcome in outcomes if isinstance(outcome, Values)]
     if len(values) < len(outcomes):
         return next(outcome for outcome in outcomes if not isinstance(outcome, Values))
+    if place.is_plain(outcomes[0]):
+        return outcomes[0]
     results: dict[int, tuple[Tensor | None, ...]] = {}
     for one, share in zip(values, place.shares, strict=True):
-        results.update(zip(share.feeds, one.results, strict=True))
-    seen = [one.observations for one in values]
-    whole = replace(
+        results.update(zip(share.feeds, [outputs[: place.outputs] for outputs in one.results], strict=True))
+    return Values(tuple(results[feed] for feed in sorted(results)), _together([one.observations for one in values]))
+
+
+def _together(seen: Sequence[Observations]) -> Observations:
+    return replace(
         seen[0],
         compile_seconds=sum(one.compile_seconds for one in seen),
         run_seconds=sum(one.run_seconds for one in seen),
@@ -140,10 +150,3 @@ def _merged(outcomes: Sequence[Outcome], place: _Place) -> Outcome:
         memory=max(one.memory for one in seen),
         passes=tuple(dict.fromkeys(name for one in seen for name in one.passes)),
     )
-    return _cut(Values(tuple(results[feed] for feed in sorted(results)), whole), place.outputs)
-
-
-def _cut(outcome: Outcome, outputs: int) -> Outcome:
-    if not isinstance(outcome, Values) or all(len(results) == outputs for results in outcome.results):
-        return outcome
-    return replace(outcome, results=tuple(results[:outputs] for results in outcome.results))

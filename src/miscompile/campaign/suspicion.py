@@ -23,6 +23,7 @@ from miscompile.findings.folder import Stored, identify
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.oracles.judge import Rule
+from miscompile.oracles.optimisation import THREADS
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
@@ -71,7 +72,8 @@ class Detective:
         found = first.verdict.evidence
         outcome = first.faulty
         if outcome is not None and is_death(outcome):
-            repeated = self.pool.confirm(found.faulty, 2)
+            with hastened(self.pool, found.kind, lambda: first):  # it has been waited for in full twice
+                repeated = self.pool.confirm(found.faulty, 2)
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
         symptom = symptom_of(found, outcome)
@@ -150,9 +152,15 @@ def to_stored(
     crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
     usual = "differential" if crossed else "optimisation"
     held = Property(str(case.recipe.get("oracle", usual)), evidence.faulty.target, signature)
-    known = {**evidence_facts(evidence), **facts, "nodes": node_count(case)}
+    known = {**evidence_facts(evidence), **facts, **_found_as(evidence.faulty.build), "nodes": node_count(case)}
     finding = Finding(identify(evidence.kind, signature.target, case), held, case, evidence.message, known)
     return Stored(finding, "pending", None, versions)
+
+
+def _found_as(build: Build) -> dict[str, str]:
+    """Say in which form of the program the violation came up, which a reduction may do without."""
+    form = build.form or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
+    return {"found_as": form} if form else {}
 
 
 def to_quarantine(signature: Signature, about: About) -> frozenset[str]:

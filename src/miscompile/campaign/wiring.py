@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.checks import forms_of
+from miscompile.campaign.checks import families
 from miscompile.campaign.plan import AnyKnobs, Plan
 from miscompile.campaign.presenting import Presenting
 from miscompile.campaign.seeds import seeds_of, wants_seeds
@@ -113,7 +113,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         disabled=off,
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        forms=forms_of(about) if "functions" in checks else (),
+        families=families(checks, about),
         device=plan.device,
     )
     if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):

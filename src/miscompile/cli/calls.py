@@ -61,6 +61,12 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     return found
 
 
+def devices(target: str) -> Mapping[str, str]:
+    """Ask `target` which of its devices are here; device to what it lacks, an empty text when it is there."""
+    found: Mapping[str, str] = load_attribute("miscompile.campaign.devices:present")(target)
+    return found
+
+
 def survey(
     target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
 ) -> SupportTable:

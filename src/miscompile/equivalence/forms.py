@@ -91,9 +91,22 @@ STATIC = "static"
 """The form in which every symbolic size is what it is fed: one program for each set of sizes."""
 
 
+AGAIN = "again"
+"""The form in which the program runs on every feed once more, in the opposite order; the later results count.
+
+What is fed is the same memory both times: a program that writes to its inputs, or that remembers, gives itself away.
+"""
+
+SEEDLESS = frozenset({STATIC, AGAIN})
+"""Forms without options."""
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of what a presented case consists of: a case, and which feeds of the original it answers for."""
+    """A part of what a presented case consists of: a case, and which feeds of the original it answers for.
+
+    Where a feed of the original stands there twice, the last answer counts.
+    """
 
     case: Case
     feeds: tuple[int, ...]
@@ -103,7 +116,7 @@ def parse_form(text: str) -> object:
     """Return the form that `text` names: one of the protocols above. Raises SpecError for an unknown name or option."""
     name, options = split_spec(text)
     if name not in FORMS:
-        raise SpecError(f"there is no form '{name}'; there are: {', '.join(sorted([*FORMS, STATIC]))}")
+        raise SpecError(f"there is no form '{name}'; there are: {', '.join(sorted([*FORMS, *SEEDLESS]))}")
     module, _, attribute = FORMS[name].partition(":")
     kind: type[Any] = getattr(importlib.import_module(module), attribute)
     form: object = parse_options(kind, options, text)
@@ -115,6 +128,9 @@ def present(case: Case, form: str) -> tuple[Share, ...]:
     try:
         if form == STATIC:
             return _static(case)
+        if form == AGAIN:
+            order = (*_all(case), *reversed(_all(case)))
+            return (Share(replace(case, feeds=tuple(case.feeds[place] for place in order)), order),)
         return _presented(case, form)
     except (RejectedDraft, ModelError):
         return (Share(case, _all(case)),)
@@ -122,7 +138,7 @@ def present(case: Case, form: str) -> tuple[Share, ...]:
 
 def is_own(form: str) -> bool:
     """Tell whether `form` is one that adapters present themselves, in their compiler's own representation."""
-    return bool(form) and form != STATIC and split_spec(form)[0] not in FORMS
+    return bool(form) and form not in SEEDLESS and split_spec(form)[0] not in FORMS
 
 
 def may_be_refused(form: str) -> bool:
@@ -130,12 +146,12 @@ def may_be_refused(form: str) -> bool:
 
     So it is where a form brings operators, or kinds of node, that the program does not have.
     """
-    return bool(form) and form != STATIC and not is_own(form) and split_spec(form)[0] != "functions"
+    return bool(form) and form not in SEEDLESS and not is_own(form) and split_spec(form)[0] != "functions"
 
 
 def keeps_bits(form: str) -> bool:
     """Tell whether the program that `form` presents computes the very same values, so that exact outputs stay exact."""
-    return form in ("", STATIC) or is_own(form) or getattr(parse_form(form), "exactness", "bits") == "bits"
+    return not form or form in SEEDLESS or is_own(form) or getattr(parse_form(form), "exactness", "bits") == "bits"
 
 
 def exact_beside(case: Case, form: str) -> frozenset[str]:
@@ -163,7 +179,7 @@ def _exact(program: Program, feed: Feed) -> frozenset[str]:
 
 def places_of(case: Case, form: str) -> tuple[str, ...]:
     """Return the keys of the places that `form` changes in `case`; none for a form that is all or nothing."""
-    parsed = None if form in ("", STATIC) else parse_form(form)
+    parsed = None if not form or form in SEEDLESS else parse_form(form)
     if not isinstance(parsed, Sited):
         return ()
     try:

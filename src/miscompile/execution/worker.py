@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -148,8 +149,9 @@ def answer(place: Workplace, encoder: ReplyEncoder, index: int, run: Run) -> tup
     """Execute `run`; return the reply frame, and whether the worker should end."""
     attempt = Attempt()
     outcome = execute(place, run, attempt)
-    leaving = isinstance(outcome, OutOfMemory)
-    if leaving:
+    # An error on a device may leave its context broken for all that follows in this process.
+    leaving = isinstance(outcome, OutOfMemory) or (run.build.device != "cpu" and isinstance(outcome, Raised))
+    if isinstance(outcome, OutOfMemory):
         lift_memory_limit()
     try:
         reply = encoder.encode(index, outcome, leaving)
@@ -178,8 +180,7 @@ def _observed(place: Workplace, attempt: Attempt) -> Observations:
 
 
 def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
-    # Copies, because the runs of a batch share feeds and a compiled program may write where it should not.
-    feeds = [_copy(feed) for feed in run.case.feeds]
+    feeds = _copies(run.case.feeds)
     attempt.stage = "compile"
     place.recorder.step(blackbox.COMPILE)
     cpu = time.process_time()  # read once for all stages: this clock is a system call
@@ -216,8 +217,17 @@ def _compute(
     return results, log
 
 
-def _copy(feed: Feed) -> Feed:
-    return tuple([Tensor(tensor.dtype, tensor.array.copy()) for tensor in feed])
+def _copies(feeds: Sequence[Feed]) -> list[Feed]:
+    """Copy what is fed: the runs of a batch share feeds, and a compiled program may write where it should not.
+
+    Within the run, a feed that stands there twice stays one, so that such a program notices itself.
+    """
+    made: dict[tuple[int, ...], Feed] = {}
+    for feed in feeds:
+        key = tuple(map(id, feed))
+        if key not in made:
+            made[key] = tuple([Tensor(tensor.dtype, tensor.array.copy()) for tensor in feed])
+    return [made[tuple(map(id, feed))] for feed in feeds]
 
 
 def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:

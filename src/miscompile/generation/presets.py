@@ -30,9 +30,6 @@ PresetGuidance = Literal["gate", "released", "steer", "off"]
 """gate: a node enters only if it adds coverage, as in the paper; released: with a probability that grows with the
 number of coverages it adds to, as in the released code; steer: what had fewer turns is preferred; off: uniform."""
 
-PRESETS = {"hirfuzz": ("hirfuzz",)}
-"""The producers that each preset stands for."""
-
 _RELEASED = (0.0, 0.11, 0.51, 1.0)
 """Probability with which the released code lets a node in that adds to none, one, two or three coverages."""
 

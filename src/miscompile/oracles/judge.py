@@ -65,6 +65,8 @@ def judge_pair(
         return undeclared(runs[0], breach)
     if isinstance(other, Unsupported | Rejected) and _asks_for_symbols(runs):
         return Inconclusive("symbolic sizes refused")
+    if isinstance(other, Unsupported | Rejected | OutOfMemory) and runs[0].build.device != runs[1].build.device:
+        return Inconclusive("no values on that device")  # it lacks something, or others have its memory
     if isinstance(other, Unsupported | Rejected) and may_be_refused(runs[1].build.form):
         return Inconclusive("form refused")
     if not isinstance(other, Values):

@@ -13,11 +13,19 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
+from miscompile.equivalence.forms import SEEDLESS
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 from miscompile.oracles.weave import NOT_NARROWED
 
 LEVEL_SHARE = 0.3
 """Share of the lesser builds that are intermediate levels, where there are both."""
+
+FULL_SHARE = 0.7
+"""Share of the builds of other forms that are fully optimised; the others are not at all."""
+
+THREADS = "threads"
+"""Stands among the forms for a build with several threads."""
+MOST_THREADS = 4
 
 LONGEST = 12
 """Passes in the longest random sequence."""
@@ -29,12 +37,14 @@ _SEEDS = 2**31
 class Optimisation:
     """Holds the fully optimised build, and often a further one, against no optimisation.
 
-    The further build comes with probability `lesser_chance`. A share `form_share` of these see the program in one of
-    the `forms` (`functions` becomes `functions{seed=123}`, `functions{depth=3}` becomes
-    `functions{depth=3, seed=123}`), fully optimised or not at all. A share `sequence_share` runs 1 to 12 of the passes
-    in `sequences`, in random order and some of them again, before a level's own pipeline (HIRFUZZ, section 4.2.2). The
-    rest is of a lesser kind: a random subset of `passes` is off, or it is one of the intermediate `levels`; what one
-    pass breaks another may hide. Shares count only where there is something to draw from.
+    The further build comes with probability `lesser_chance`. A share `form_share` of these see the program in a form:
+    of one of the `families`, each as likely as the next, one of its forms. It gets a seed (`functions` becomes
+    `functions{seed=123}`, `functions{depth=3}` becomes `functions{depth=3, seed=123}`); forms joined by `;` get the
+    same seed and a build each; `threads` stands for a build with several threads. They are fully optimised, or not at
+    all. A share `sequence_share` runs 1 to 12 of the passes in `sequences`, in random order and some of them again,
+    before a level's own pipeline (HIRFUZZ, section 4.2.2). The rest is of a lesser kind: a random subset of `passes` is
+    off, or it is one of the intermediate `levels`; what one pass breaks another may hide. Shares count only where there
+    is something to draw from.
 
     All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
     that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
@@ -50,26 +60,33 @@ class Optimisation:
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
     sequences: tuple[str, ...] = ()
     sequence_share: float = 0.35
-    forms: tuple[str, ...] = ()
+    families: tuple[tuple[str, ...], ...] = ()
     form_share: float = 0.35
     device: str = "cpu"
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the reference run, the full run, and with probability `lesser_chance` that of a further build."""
+        """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
         builds = [Build("off"), Build("full", self.disabled, device=self.device)]
-        if (self.passes or self.levels or self.forms or self.sequences) and rng.random() < self.lesser_chance:
-            builds.append(self._further(rng))
+        if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
+            builds += self._further(rng)
         return tuple(Run(case, self.target, build) for build in builds)
 
-    def _further(self, rng: random.Random) -> Build:
+    def _further(self, rng: random.Random) -> list[Build]:
         plain = not (self.passes or self.levels)
-        if self.forms and ((plain and not self.sequences) or rng.random() < self.form_share):
-            form = _seeded(rng.choice(self.forms), rng)
-            level = rng.choice(("full", "off"))
-            return Build(level, self.disabled if level == "full" else frozenset(), device=self.device, form=form)
+        if self.families and ((plain and not self.sequences) or rng.random() < self.form_share):
+            return self._presented(rng)
         if self.sequences and (plain or rng.random() < self.sequence_share):
-            return self._ordered(rng)
-        return self._lesser(rng)
+            return [self._ordered(rng)]
+        return [self._lesser(rng)]
+
+    def _presented(self, rng: random.Random) -> list[Build]:
+        """Draw a form, or several that go together, and the level that gets to see it."""
+        forms, seed = rng.choice(rng.choice(self.families)).split(";"), rng.randrange(_SEEDS)
+        if forms == [THREADS]:
+            return [Build("full", self.disabled, threads=rng.randint(2, MOST_THREADS), device=self.device)]
+        level = "full" if rng.random() < FULL_SHARE else "off"
+        off = self.disabled if level == "full" else frozenset()
+        return [Build(level, off, device=self.device, form=_seeded(form.strip(), seed)) for form in forms]
 
     def _ordered(self, rng: random.Random) -> Build:
         """Draw a sequence of passes, and the level that runs it."""
@@ -98,10 +115,12 @@ class Optimisation:
         return last
 
 
-def _seeded(form: str, rng: random.Random) -> str:
-    """Return the spec of `form` with a random seed among its options."""
+def _seeded(form: str, seed: int) -> str:
+    """Return the spec of `form` with `seed` among its options; a form without options has nothing to draw."""
     name, options = split_spec(form)
-    shown = {**options, "seed": str(rng.randrange(_SEEDS))}
+    if name in SEEDLESS:
+        return form
+    shown = {**options, "seed": str(seed)}
     return f"{name}{{{', '.join(f'{key}={value}' for key, value in shown.items())}}}"
 
 

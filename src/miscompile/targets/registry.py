@@ -4,6 +4,7 @@ The compiler itself is never imported here.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module, metadata
@@ -83,13 +84,17 @@ def with_version(text: str, version: str) -> str:
     return f"{name.strip()}=={version}{brace}{options}"
 
 
+OTHER_BUILDS = {"onnxruntime": ("onnxruntime-gpu",)}
+"""Distributions that put the same package in the same place as another one, for a device."""
+
+
 @cache
 def installed(distribution: str) -> str | None:
-    """Return the version of a distribution that is installed beside this tool, None when it is not."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+    """Return the version of a distribution, or of another build of it, installed beside this tool; None without one."""
+    for name in (*OTHER_BUILDS.get(distribution, ()), distribution):
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return None
 
 
 def versions(face: About) -> dict[str, str]:

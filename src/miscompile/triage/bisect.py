@@ -12,6 +12,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
+from miscompile.equivalence.forms import places_of, restricted
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.examine import Remembering, examine_fully
 from miscompile.triage.signature import Symptom, similar, symptom_of
@@ -20,6 +21,9 @@ Twins = Sequence[Sequence[str]]
 """Groups of passes that stand in for each other."""
 
 Item = TypeVar("Item")
+
+LOOKS = 3
+"""How often a build is looked at where one death, or its absence, may be chance."""
 
 
 def culprits(
@@ -37,7 +41,8 @@ def culprits(
     does not depend on which twin happened to fire; `expand` gives all members back. Passes that the faulty build
     has off anyway stay off. Passes that are seen to change this program are tried first.
 
-    Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show.
+    Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show, or it is a
+    death that comes and goes by chance.
     """
     search = _Search(case, pair, runner, tuple(passes), twins, rng)
     groups = search.groups
@@ -47,7 +52,8 @@ def culprits(
     lively = [group for group in groups if not expand((group,), twins).isdisjoint(fired)]
     if lively and len(lively) < len(groups) and search.shows(lively):
         groups = lively
-    return tuple(sorted(minimise(groups, search.shows)))
+    found = minimise(groups, search.shows)
+    return tuple(sorted(found)) if search.sure(found) else ()
 
 
 def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
@@ -68,6 +74,26 @@ def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) ->
         return search.same(part(places))
 
     return part(() if shows(()) else minimise(range(len(sequence)), shows))
+
+
+def fewest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
+    """Return `pair` with the fewest places of the program changed by the faulty build's form that still violates.
+
+    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the form is what
+    the bug needs, and a smaller program keeps it. A form that is all or nothing comes back as it is.
+    """
+    places = places_of(case, pair.faulty.form)
+    search = _Search(case, pair, runner, (), (), rng)
+    if not places or not search.start():
+        return pair
+
+    def part(chosen: Sequence[str]) -> BuildPair:
+        return replace(pair, faulty=replace(pair.faulty, form=restricted(pair.faulty.form, tuple(chosen))))
+
+    def shows(chosen: Sequence[str]) -> bool:
+        return search.same(part(chosen))
+
+    return part(minimise(places, shows)) if shows(places) else pair
 
 
 def _fired(case: Case, pair: BuildPair, runner: Runner) -> frozenset[str]:
@@ -142,6 +168,18 @@ class _Search:
         """Tell whether the violation shows with exactly the groups `on` switched on."""
         return self.same(only(self.pair, on, self.passes, self.twins))
 
+    def sure(self, found: Sequence[str]) -> bool:
+        """Tell whether a death comes every time with just `found` on, and never without them.
+
+        What damages the heap need not die of it, and then a single look at each build proves nothing.
+        """
+        if self.wanted is None or self.wanted.kind != "death":
+            return True
+        builds = [only(self.pair, found, self.passes, self.twins)]
+        builds.append(self.pair.with_disabled(self.pair.faulty.disabled | expand(found, self.twins)))
+        dies = [[self._symptom(pair, self.runner.afresh) is not None for _ in range(LOOKS)] for pair in builds]
+        return all(dies[0]) and not any(dies[1])
+
     def same(self, pair: BuildPair) -> bool:
         """Tell whether `pair`, which differs in its faulty build, shows the violation."""
         if pair.faulty not in self.known:
@@ -149,8 +187,8 @@ class _Search:
             self.known[pair.faulty] = found is not None and self.wanted is not None and similar(found, self.wanted)
         return self.known[pair.faulty]
 
-    def _symptom(self, pair: BuildPair) -> Symptom | None:
-        seen = examine_fully(self.case, pair, self.runner, stream(self.seed, "bisect"))
+    def _symptom(self, pair: BuildPair, runner: Runner | None = None) -> Symptom | None:
+        seen = examine_fully(self.case, pair, runner or self.runner, stream(self.seed, "bisect"))
         outcome: Outcome | None = seen.faulty
         return symptom_of(seen.verdict.evidence, outcome) if isinstance(seen.verdict, Violated) else None
 

@@ -65,11 +65,11 @@ class Remembering:
     """A Runner that runs nothing twice: the key is program, feeds, target and build.
 
     Bisection asks for the same reference run dozens of times; purposes do not change outcomes. Not for the
-    confirmation of findings, where running again is the point.
+    confirmation of findings, where running again is the point: that is what `afresh`, the wrapped runner, is there for.
     """
 
     def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+        self.afresh = runner
         self._known: dict[tuple[str, tuple[int, ...], str, Build], Outcome] = {}
         self._feeds: dict[int, Feed] = {}
 
@@ -78,7 +78,7 @@ class Remembering:
         keys = [self._key(run) for run in runs]
         fresh = {key: run for key, run in zip(keys, runs, strict=True) if key not in self._known}
         if fresh:
-            self._known.update(zip(fresh, self._runner.run(list(fresh.values())), strict=True))
+            self._known.update(zip(fresh, self.afresh.run(list(fresh.values())), strict=True))
         return [self._known[key] for key in keys]
 
     def _key(self, run: Run) -> tuple[str, tuple[int, ...], str, Build]:

@@ -19,7 +19,8 @@ calls. Their templates get these variables:
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
   must have, or an empty text when its shape is not declared; held against an output where no build works;
 - `feed`, `output`: where the bad output is (indices): the decision is about that one alone, because another output
-  may have another sensitivity;
+  may have another sensitivity; `reference_feed`, `faulty_feed`: where that feed stands in the two runs;
+- `again`: True when the faulty run comes to every feed twice, and the later results count;
 - `tolerance`: a float literal, `reason`: one line that says why it is sound; `signal`: of a death, else 0.
 
 The filter `literal` writes a string or a sequence of strings as Python source.
@@ -39,7 +40,7 @@ from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
-from miscompile.equivalence.forms import STATIC, present
+from miscompile.equivalence.forms import AGAIN, STATIC, is_own, present
 from miscompile.graph.model import Model
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
@@ -144,8 +145,8 @@ def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
     seen = []
     for run in (evidence.reference, evidence.faulty):
         form = run.build.form if run is not None else ""
-        own = run is not None and form.partition("{")[0] in parse_target(run.target).about.forms
-        shares = present(case, form) if form and not own else ()
+        own = is_own(form)
+        shares = present(case, form) if form and not own and form != AGAIN else ()
         place = int(evidence.details.get("feed", 0))
         chosen = next((share for share in shares if place in share.feeds), None)
         shown = case if chosen is None else chosen.case
@@ -163,11 +164,17 @@ def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
     ports = (*case.program.inputs, *case.program.outputs)
     exotic, packed = any(not native(port.dtype) for port in ports), any(is_packed(port.dtype) for port in ports)
     other = "" if changed.program == case.program else _spell_model(changed, lines)
-    feeds = "" if len(changed.feeds) == len(case.feeds) else _spell_feeds(changed)
+    feeds = "" if _fed(changed) == _fed(case) else _spell_feeds(changed)
     return {
         "model": _spell_model(case, lines), "onnx": not lines.program, "feeds": _spell_feeds(case), "types": types,
         "exotic": exotic, "packed": packed, "changed_model": other, "changed_feeds": feeds,
     }  # fmt: skip
+
+
+def _fed(case: Case) -> list[tuple[str, list[int]]]:
+    """Return which tensors are fed to which input."""
+    columns = zip(*case.feeds, strict=True)
+    return [(port.name, list(map(id, values))) for port, values in zip(case.program.inputs, columns, strict=False)]
 
 
 def _spell_model(case: Case, lines: ScriptLines) -> str:
@@ -205,6 +212,8 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
     return {
         "feed": int(evidence.details.get("feed", 0)),
         "reference_feed": _reference_feed(evidence),
+        "faulty_feed": _faulty_feed(case, evidence),
+        "again": evidence.faulty.build.form == AGAIN,
         "form": " ".join(run.build.form for run in (evidence.reference, evidence.faulty) if run and run.build.form),
         "output": output,
         "declared": _declared(case.program.outputs[output]),
@@ -218,6 +227,14 @@ def _reference_feed(evidence: Evidence) -> int:
     """Return where the feed in question stands in the reference run, which may have that one alone."""
     static = evidence.reference is not None and evidence.reference.build.form == STATIC
     return 0 if static else int(evidence.details.get("feed", 0))
+
+
+def _faulty_feed(case: Case, evidence: Evidence) -> int:
+    """Return where the feed in question stands in the faulty run, which may have it alone, or come to it twice."""
+    feed, form = int(evidence.details.get("feed", 0)), evidence.faulty.build.form
+    shares = present(case, form) if form and form != STATIC and not is_own(form) else ()
+    answering = next((share.feeds for share in shares if feed in share.feeds), (*range(feed), feed))
+    return len(answering) - 1 - answering[::-1].index(feed)
 
 
 def _seen(value: Tensor) -> Tensor:

@@ -53,6 +53,13 @@ _DYING_WORDS = re.compile(
 )
 
 
+_HEAP = re.compile(
+    r"free\(\)|double free|malloc|munmap_chunk|realloc\(\)|corrupted (?:size|top|unsorted|double-linked)|unsorted chunk"
+)
+"""Words of the allocator. Who damages the heap is long gone when it notices, and what it notices is chance."""
+
+HEAP = "heap corruption"
+
 _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 """The reductions share one implementation of their output shape in most compilers, so they count as one operator."""
 
@@ -111,8 +118,11 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
 def similar(a: Symptom, b: Symptom) -> bool:
     """Tell whether two symptoms may come of one bug: same kind and stage, and messages that agree.
 
-    A death without a backtrace agrees with every death of the same signal.
+    A death without a backtrace agrees with every death of the same signal. A damaged heap shows at any time and in
+    many ways, as a segmentation fault among them.
     """
+    if a.kind == b.kind == "death" and HEAP in a.text + b.text:
+        return all(HEAP in one.text or one.text.startswith("signal 11") for one in (a, b))
     if (a.kind, a.stage) != (b.kind, b.stage):
         return False
     if a.text == b.text:
@@ -192,6 +202,8 @@ def _form(evidence: Evidence, model: Model) -> str:
 def _death(signal: int, stderr: str) -> str:
     """`signal 11: last words in frame < frame`; only the signal is always there."""
     words = _DYING_WORDS.search(stderr)
+    if words and _HEAP.search(words[0]):
+        return f"signal {signal}: {HEAP}"
     said = f": {normalise(words[0])}" if words else ""
     frames = [normalise(frame) for frame in frames_of(stderr)]
     return f"signal {signal}{said}" + (f" in {' < '.join(frames)}" if frames else "")

@@ -160,23 +160,28 @@ print("level {{ reference.level }} works")
 {% endif %}
 
 {% endif %}
+{% if again %}
+
+# Every feed once more, in the opposite order and from the same memory: the later results count.
+feeds = [*feeds, *feeds[::-1]]
+{% endif %}
 {% if declares %}
-found = problem(run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+found = problem(run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
 if found:
     print("{{ shows }} output {{ output }} on feed {{ feed }}:", found)
     sys.exit(1)
 {% elif compares %}
 {% if kind == "missing" %}
 try:
-    found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+    found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
 except Exception as error:
     print("{{ shows }} level {{ faulty.level }} raises", f"{type(error).__name__}: {error}")
     sys.exit(1)
 {% else %}
-found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ feed }}][{{ output }}])
+found = problem(expected, run({{ levels[faulty.level] }}, OFF)[{{ faulty_feed }}][{{ output }}])
 {% endif %}
 {% if culprits %}
-healed = not problem(expected, run({{ levels[faulty.level] }}, [*OFF, *CULPRITS])[{{ feed }}][{{ output }}])
+healed = not problem(expected, run({{ levels[faulty.level] }}, [*OFF, *CULPRITS])[{{ faulty_feed }}][{{ output }}])
 print("without", *CULPRITS, "the results are", "right" if healed else "wrong as well")
 {% endif %}
 if found:

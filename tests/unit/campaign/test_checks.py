@@ -3,7 +3,7 @@
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.checks import CHECKS, chosen, forms_of, producers_for
+from miscompile.campaign.checks import CHECKS, EQUIVALENCE, EXACT, RESIST, chosen, functions_of, producers_for
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.wiring import make_oracle
 from miscompile.equivalence.forms import parse_form
@@ -19,12 +19,12 @@ def test_a_plain_campaign_compares_levels() -> None:
     oracle = make_oracle(Plan("onnxruntime"), {})
     assert isinstance(oracle, Optimisation)
     assert oracle.passes == ORT.passes
-    assert not oracle.forms
+    assert not oracle.families
     assert not oracle.sequences
 
 
 def test_all_is_what_the_target_is_able_to() -> None:
-    assert chosen(("all",), [ORT]) == ("levels", "functions", "dynamic", "disruptive")
+    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in ("sequences", "device"))
     assert "sequences" in chosen(("all",), [TVM])
     assert chosen(("all",), [ORT, TOY]) == ("levels",)
     assert "device" not in CHECKS.keys() & chosen(("all",), [ORT])
@@ -62,11 +62,11 @@ def test_special_cases_get_their_oracles() -> None:
     assert isinstance(oracle, Chosen)
     assert isinstance(oracle.usual, Optimisation)
     assert set(oracle.special) == {"dynamic", "disruptive"}
-    assert oracle.usual.forms == forms_of(ORT)
+    assert oracle.usual.families == (EQUIVALENCE, RESIST, EXACT, functions_of(ORT))
     assert oracle.usual.disabled == {"GeluFusionL1"}
 
 
 def test_forms_parse() -> None:
-    for form in forms_of(ORT):
+    for form in functions_of(ORT):
         assert parse_form(form)
-    assert all(form.startswith("relax{") for form in forms_of(TVM))
+    assert all(form.startswith("relax{") for form in functions_of(TVM))

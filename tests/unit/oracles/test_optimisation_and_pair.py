@@ -186,7 +186,7 @@ def test_sequences_are_random_in_order_and_length_and_repeat_passes() -> None:
 
 def test_forms_get_a_seed_and_keep_their_options() -> None:
     forms = ("relax", "functions{depth=3, seed=1}")
-    oracle = Optimisation("toy", PASSES, lesser_chance=1.0, forms=forms, form_share=0.5, disabled=frozenset("A"))
+    oracle = Optimisation("toy", PASSES, lesser_chance=1.0, families=(forms,), form_share=0.5, disabled=frozenset("A"))
     drawn = [build for build in further(oracle) if build.form]
     assert 250 < len(drawn) < 350
     options = [split_spec(build.form) for build in drawn]
@@ -198,14 +198,14 @@ def test_forms_get_a_seed_and_keep_their_options() -> None:
 
 def test_forms_and_sequences_alone_suffice() -> None:
     assert all(build.sequence for build in further(Optimisation("toy", lesser_chance=1.0, sequences=NAMES), 50))
-    assert all(build.form for build in further(Optimisation("toy", lesser_chance=1.0, forms=("relax",)), 50))
-    both = further(Optimisation("toy", lesser_chance=1.0, forms=("relax",), sequences=NAMES))
+    assert all(build.form for build in further(Optimisation("toy", lesser_chance=1.0, families=(("relax",),)), 50))
+    both = further(Optimisation("toy", lesser_chance=1.0, families=(("relax",),), sequences=NAMES))
     assert {bool(build.form) for build in both} == {True, False}
     assert all(bool(build.form) != bool(build.sequence) for build in both)
 
 
 def test_every_build_but_the_reference_is_for_the_device() -> None:
-    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, forms=("relax",), device="cuda")
+    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, families=(("relax",),), device="cuda")
     for seed in range(40):
         off, *others = oracle.plan(case(), random.Random(seed))
         assert off.build == OFF

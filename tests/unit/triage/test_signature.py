@@ -12,6 +12,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.triage.signature import (
+    HEAP,
     Symptom,
     form_of,
     frames_of,
@@ -94,7 +95,15 @@ def test_deaths_are_told_apart_by_signal_and_innermost_frame() -> None:
     assert not similar(first, other)
     assert similar(first, blind)
     assert not similar(blind, death("", 6))
-    assert "free(): invalid" in death("free(): invalid next size (fast)", 6).text
+
+
+def test_a_damaged_heap_is_one_symptom_whenever_and_however_it_shows() -> None:
+    early, late = death("free(): invalid next size (fast)", 6), death("malloc_consolidate(): invalid chunk", 6)
+    assert early == late == Symptom("death", "compile", f"signal 6: {HEAP}")
+    assert similar(early, replace(late, stage="run"))
+    assert similar(early, replace(death("#0 0x1 in Fold(int)"), stage="collect"))
+    assert not similar(early, death("", 8))
+    assert not similar(early, death("LLVM ERROR: cannot select", 6))
 
 
 def test_symptoms_of_every_outcome() -> None:

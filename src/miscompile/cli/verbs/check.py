@@ -6,11 +6,14 @@ from typing import Any, Literal
 
 import click
 
+from miscompile.base.errors import UsageError
+from miscompile.campaign.checks import CHECKS, DEFAULT, OWN, chosen
 from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
+from miscompile.targets.registry import parse_target
 
 
 @click.command("check", short_help="A campaign around your own model.")
@@ -37,6 +40,14 @@ from miscompile.cli.options import check_out, default_out, limits_of_time, new_s
     metavar="SPAN",
     help="Operators in a slice.",
 )
+@click.option(
+    "--check",
+    "checks",
+    callback=values.names,
+    metavar="NAMES",
+    help=f"What to check: {', '.join(name for name in CHECKS if name not in OWN)}, or all."
+    f" [default: {', '.join(DEFAULT)}]",
+)
 @campaign_options
 def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep what disagrees.
@@ -45,6 +56,8 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
     Examples:
       miscompile check model.onnx
       miscompile check model.onnx --target onnxruntime --time 1m --out model-check
+      miscompile check model.onnx --check levels,equivalence,resist,exact
+      miscompile check model.onnx --target onnxruntime --target openvino
     """
     as_json = bool(given.pop("as_json"))
     options = _options(targets, given)
@@ -72,4 +85,18 @@ def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
         limit_memory=given["limit_memory"],
         slices=given["slices"],
         slice_nodes=given["slice_nodes"],
+        checks=_of_models(given["checks"], targets),
     )
+
+
+def _of_models(checks: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `checks` without those that make programs of their own.
+
+    Raises UsageError when one of these is asked for by name.
+    """
+    for name in checks:
+        if name in OWN:
+            raise UsageError(f"--check {name} makes programs of its own; it belongs to `miscompile fuzz`")
+    if "all" not in checks:
+        return checks
+    return tuple(name for name in chosen(checks, [parse_target(target).about for target in targets]) if name not in OWN)

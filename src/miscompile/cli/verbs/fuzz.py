@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from miscompile.base.errors import UsageError
 from miscompile.campaign.checks import CHECKS, DEFAULT
 from miscompile.campaign.plan import Plan
+from miscompile.campaign.presets import PRESETS
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.environments import ready
@@ -22,7 +23,6 @@ from miscompile.cli.options import (
     new_seed,
 )
 from miscompile.findings.store import Store
-from miscompile.generation.presets import PRESETS
 from miscompile.targets.registry import parse_target
 
 
@@ -60,7 +60,7 @@ from miscompile.targets.registry import parse_target
     help=f"What to check: {', '.join(CHECKS)}, or all. [default: {', '.join(DEFAULT)}]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
-@click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Generate as that published fuzzer does.")
+@click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Generate and check as that published system does.")
 @click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
@@ -79,6 +79,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime openvino                two compilers against each other
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
+      miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
+      miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
       miscompile fuzz toy                                 a small compiler with planted bugs
@@ -124,9 +126,10 @@ def _options(given: dict[str, Any]) -> Plan:
     targets: tuple[str, ...] = given.pop("targets")
     preset: str | None = given.pop("preset")
     if preset is not None:
-        if given["producers"]:
+        if given["producers"] and PRESETS[preset].producers:
             raise UsageError("--preset names its producers; leave --producer out")
-        given["producers"] = PRESETS[preset]
+        given["producers"] = PRESETS[preset].producers
+        given["checks"] = given["checks"] or PRESETS[preset].checks
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
     return Plan(
@@ -155,5 +158,6 @@ def _resumed(options: Plan, given: Collection[str]) -> Plan:
         raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.title}")
     if "seed" in given and options.seed != campaign.seed:
         raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
-    names = {"keep_passes": "quarantine", "preset": "producers"}
-    return replace(options.resumed(campaign.options, {names.get(name, name) for name in given}), seed=campaign.seed)
+    names = {"keep_passes": ("quarantine",), "preset": ("producers", "checks")}
+    kept = {meant for name in given for meant in names.get(name, (name,))}
+    return replace(options.resumed(campaign.options, kept), seed=campaign.seed)

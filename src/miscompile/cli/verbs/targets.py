@@ -22,9 +22,10 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead
 
 @click.group("targets", short_help="What can be tested here.", invoke_without_command=True)
 @click.option("--matrix", "wanted", metavar="TARGET", help="Probe which operator takes which dtype on TARGET.")
+@click.option("--devices", "ask", is_flag=True, help="Ask each compiler which of its devices are here; takes seconds.")
 @_json
 @click.pass_context
-def command(ctx: click.Context, wanted: str | None, as_json: bool) -> int:
+def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) -> int:
     """List the compilers, their versions and passes.
 
     A compiler that is not installed beside this tool, or another version of one, runs in an environment of its own.
@@ -35,6 +36,7 @@ def command(ctx: click.Context, wanted: str | None, as_json: bool) -> int:
       miscompile targets
       miscompile targets --matrix onnxruntime
       miscompile targets --json
+      miscompile targets --devices
       miscompile targets install onnxruntime==1.20.1
       miscompile targets environments
       miscompile targets remove onnxruntime==1.20.1
@@ -44,11 +46,13 @@ def command(ctx: click.Context, wanted: str | None, as_json: bool) -> int:
     if wanted is not None:
         _matrix(calls.matrix(ready(wanted)), as_json=as_json)
         return 0
-    rows = [_row(name) for name in TARGETS]
+    rows = [_row(name, ask=ask) for name in TARGETS]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
         Console().print(_table(rows))
+        for line in _missing(rows):
+            click.echo(line)
     return 0
 
 
@@ -126,10 +130,11 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _row(name: str) -> dict[str, Any]:
+def _row(name: str, *, ask: bool) -> dict[str, Any]:
     face = about(name)
     found = {distribution: installed(distribution) for distribution in face.distributions}
     missing = [distribution for distribution, version in found.items() if version is None]
+    asked = calls.devices(name) if ask and not missing else {}
     return {
         "name": name,
         "title": face.title,
@@ -141,21 +146,27 @@ def _row(name: str) -> dict[str, Any]:
         "switches": face.switches,
         "max_opset": parse_target(name).about.max_opset,
         "options": dict(face.options),
+        "devices": [device for device in face.devices if not asked.get(device)],
+        "absent": {device: why for device, why in asked.items() if why},
         "environments": [one.version for one in shelf.environments() if one.target == name],
     }
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _plain_table("target", "version", "kinds", "levels", "environments")
+    table = _plain_table("target", "version", "kinds", "levels", "devices", "environments")
     table.add_column("passes to switch", justify="right")
     for row in rows:
         version = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
         shown = Text("not installed", style="yellow") if row["problem"] else Text(version or "built in")
         made = ", ".join(row["environments"])
-        table.add_row(
-            row["name"], shown, ", ".join(row["kinds"]), ", ".join(row["levels"]), made or "-", str(row["passes"])
-        )
+        lists = (", ".join(row[key]) for key in ("kinds", "levels", "devices"))
+        table.add_row(row["name"], shown, *lists, made or "-", str(row["passes"]))
     return table
+
+
+def _missing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each device that a compiler has builds for but that is not here."""
+    return [why for row in rows for why in row["absent"].values()]
 
 
 def _environments_table(found: Sequence[Environment]) -> Table:

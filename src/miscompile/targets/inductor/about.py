@@ -64,6 +64,7 @@ ABOUT = About(
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
     lowered=True,
+    devices=("cpu", "cuda"),
     max_opset=24,
     max_ir_version=13,
     passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),

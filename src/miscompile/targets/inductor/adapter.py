@@ -4,10 +4,12 @@ A program is compiled in `build` on tensors of zeros, up to the point where the 
 an error of the compiler is not mistaken for one of the compiled code.
 """
 
+import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,11 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
+from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.program import program as lowered
-from miscompile.targets.inductor.switches import OFF, Switchboard, install, settings_of
+from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns, settings_of
 
 _BUILDS = 200
 """Builds after which the folder of kernels is emptied, and the memory that the compiler holds on to is given back."""
@@ -40,6 +43,9 @@ _ALWAYS = {
     "cpp.vec_isa_ok": True,
 }
 """No pool of compiling processes; no result from a cache, since its passes would not run; no trial compilations."""
+
+CUDA_SETTINGS = {"deterministic": True}
+"""Settings for CUDA beside: no choice between kernels by how long they take, because their sums differ."""
 
 _KNOWN = frozenset((*NUMBERS, "bool"))
 """Element types that inputs can have."""
@@ -54,6 +60,7 @@ class Inductor:
 
     def __init__(self) -> None:
         _need_compiler()
+        self._gate = Gate(ABOUT.name, {"cuda": self._lacks_cuda})
         torch.set_num_threads(1)
         torch.backends.nnpack.set_flags(False)  # warns on many processors
         torch._logging.set_logs(all=logging.CRITICAL)
@@ -67,10 +74,29 @@ class Inductor:
         keep_header(headers)
         self._board = Switchboard()
         self._builds = 0
-        _register_patterns()
-        install(self._board)
-        flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
-        once(headers, str(flags), self._compile_header)
+        with cuda_hidden():
+            _register_patterns()
+            install(self._board)
+            flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
+            once(headers, str(flags), self._compile_header)
+
+    def _lacks_cuda(self) -> list[str]:
+        """Say what CUDA lacks; when nothing is missing, make it exact and register the patterns for it."""
+        found = [lacks_cuda()]
+        if not torch.backends.cuda.is_built():
+            found.append(f"torch {torch.__version__} has no CUDA build, pip install --force-reinstall torch has one")
+        elif find_spec("triton") is None:
+            found.append("triton, which compiles for CUDA, is not installed (pip install triton)")
+        if not any(found):
+            try:
+                torch.cuda.init()
+            except (AssertionError, RuntimeError) as error:
+                found.append(str(error))
+            else:
+                make_exact()
+                _register_patterns(torch.device("cuda", 0))
+                name_patterns(self._board)
+        return found
 
     def _compile_header(self) -> None:
         """Compile anything, and with it the header: that takes longer than a run may."""
@@ -78,20 +104,26 @@ class Inductor:
         _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "Session":
-        """Lower `program` and compile it; raises UnloweredError, NotImplementedError, and whatever torch raises."""
+        """Lower `program` and compile it.
+
+        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, and what torch raises.
+        """
+        self._gate.pass_for(build.device)
         text = lowered(read(program.payload))
         space: dict[str, Any] = {"torch": torch, "np": np}
-        space |= {name: to_torch(value) for name, value in text.constants.items()}
+        space |= {name: to_torch(value).to(build.device) for name, value in text.constants.items()}
         exec(compile(text.source, "program.py", "exec"), space)
         function = space["program"]
         if build.level == "off":
-            return Session(function)
+            return Session(function, build.device)
         self._begin(build)
-        zeros = [_zeros(port.dtype, port.shape) for port in program.inputs]
+        zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         if build.level == "aot":
-            return _compiled(function, torch._dynamo.lookup_backend("aot_eager_decomp_partition"), zeros)
-        with settings.patch(settings_of(build.level, build.disabled, _known)):
-            return _compiled(function, torch._inductor.compile_fx.compile_fx, zeros)
+            aot = torch._dynamo.lookup_backend("aot_eager_decomp_partition")
+            return _compiled(function, aot, zeros, build.device)
+        further = {} if build.device == "cpu" else {key: value for key, value in CUDA_SETTINGS.items() if _known(key)}
+        with settings.patch({**settings_of(build.level, build.disabled, _known), **further}):
+            return _compiled(function, torch._inductor.compile_fx.compile_fx, zeros, build.device)
 
     def _begin(self, build: Build) -> None:
         """Forget the last program, and set the switches for this one."""
@@ -117,16 +149,45 @@ class Inductor:
 
 
 class Session:
-    """A function of tensors."""
+    """A function of tensors that are on `device`."""
 
-    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Sequence[torch.Tensor]], device: str = "cpu") -> None:
+        self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed."""
-        with torch.no_grad():
-            results = self._function(*[to_torch(value) for value in feed])
+        """Run on one feed; results come back to the CPU."""
+        with torch.no_grad(), on_device(self._device):
+            results = self._function(*[to_torch(value).to(self._device) for value in feed])
         return tuple(from_torch(result) for result in results)
+
+
+def on_device(name: str) -> contextlib.AbstractContextManager[Any]:
+    """Have torch make tensors on a device where a program does not say where: it never does."""
+    return contextlib.nullcontext() if name == "cpu" else torch.device(name)
+
+
+@contextlib.contextmanager
+def cuda_hidden() -> Iterator[None]:
+    """Make CUDA look absent: whoever asks for it starts the driver, and then workers cannot be forked any more.
+
+    Inductor asks when it registers its patterns, and traces them on the device if there is one.
+    """
+    original = torch.cuda.is_available
+    torch.cuda.is_available = lambda: False
+    try:
+        yield
+    finally:
+        torch.cuda.is_available = original
+
+
+def make_exact() -> None:
+    """Have CUDA's libraries compute in the types that a program names, and always in the same order."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
 
 
 def to_torch(value: Tensor) -> torch.Tensor:
@@ -141,7 +202,7 @@ def to_torch(value: Tensor) -> torch.Tensor:
 
 def from_torch(value: torch.Tensor) -> Tensor:
     """Return `value` with numpy's storage."""
-    value = value.detach().contiguous()
+    value = value.detach().cpu().contiguous()
     if value.dtype == torch.bfloat16:
         return Tensor("bfloat16", value.view(torch.int16).numpy().view(np.uint16))
     array = value.numpy()
@@ -156,8 +217,8 @@ def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor
     return torch.zeros([size for size in shape if isinstance(size, int)], dtype=getattr(torch, dtype))
 
 
-def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor]) -> Session:  # noqa: ANN401
-    """Compile `function` by `backend`, without running the result."""
+def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device: str = "cpu") -> Session:  # noqa: ANN401
+    """Compile `function` by `backend` for tensors on `device`, without running the result."""
     compiling = True
 
     def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401
@@ -172,20 +233,23 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor]) -> Ses
 
     made = torch.compile(function, backend=compile_graph, fullgraph=True, dynamic=False)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), on_device(device):
             made(*zeros)
     except _CompiledError:
         pass
     compiling = False
-    return Session(made)
+    return Session(made, device)
 
 
-def _register_patterns() -> None:
-    """Register the patterns that Inductor registers at the first compilation, so that the hooks find them."""
-    for module in ("pre_grad", "joint_graph", "post_grad"):
+def _register_patterns(device: torch.device | None = None) -> None:
+    """Register the patterns that Inductor registers at the first compilation, so that the hooks find them.
+
+    For a `device` they are those of the only module that has them for each device anew.
+    """
+    for module in ("pre_grad", "joint_graph", "post_grad") if device is None else ("joint_graph",):
         try:
             passes = __import__(f"torch._inductor.fx_passes.{module}", fromlist=["lazy_init"])
-            passes.lazy_init()
+            passes.lazy_init(*([] if device is None else [device]))
         except (ImportError, AttributeError, TypeError):  # another version registers them otherwise
             continue
 

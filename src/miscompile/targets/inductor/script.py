@@ -3,6 +3,7 @@
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.switches import LEVELS, SETTINGS
+from miscompile.targets.placement import PLACEMENT
 
 _LEVELS = {name: dict(found) for name, found in LEVELS.items()}
 _LEVELS["nopasses"]["cpp.simdlen"] = 1
@@ -33,7 +34,7 @@ def _entry(name: str, settings: dict[str, object]) -> str:
     return f'    "{name}": {{\n' + "".join(f"        {word},\n" for word in words) + "    },"
 
 
-_RUN = f"""\
+_LINES = f"""\
 {{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
 # Settings of Inductor; the levels off and aot have none, because they do without its code generator.
 LEVELS = {{
@@ -50,8 +51,25 @@ SETTINGS = {{
 {{% endif %}}
 
 
+{{% if placed %}}
+def run(level, off={{{{ nothing }}}}):
+    \"\"\"Do what `run_here` does, on the device of this call, with the constants of `program` there as well.\"\"\"
+    device = {{{{ where }}}}
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic = True
+    for name, value in list(globals().items()):
+        if isinstance(value, torch.Tensor):
+            globals()[name] = value.to(device)
+    with torch.device(device):
+        return run_here(level, off or (), device)
+
+
+def run_here(level, off, device):
+    \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
+{{% else %}}
 def run(level, off=()):
     \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
+{{% endif %}}
     torch._dynamo.reset()
     settings = dict(LEVELS.get(level, {{}}))
 {{% if off %}}
@@ -64,7 +82,11 @@ def run(level, off=()):
     backend = "aot_eager_decomp_partition" if level == "aot" else "inductor"
     function = program if level == "off" else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
     with torch.no_grad(), torch._inductor.config.patch(settings):
+{{% if placed %}}
+        results = [function(*[to_torch(*item).to(device) for item in feed.items()]) for feed in feeds]
+{{% else %}}
         results = [function(*[to_torch(name, array) for name, array in feed.items()]) for feed in feeds]
+{{% endif %}}
     return [[to_numpy(value) for value in result] for result in results]
 
 
@@ -78,7 +100,7 @@ def to_numpy(value):
 {{% if exotic %}}
     value = value.float() if value.dtype == torch.bfloat16 else value
 {{% endif %}}
-    return value.numpy()
+    return value{{{{ ".cpu()" if placed }}}}.numpy()
 {{% if hooked %}}
 
 
@@ -110,6 +132,8 @@ def pattern_name(entry, check):
     return "fuse_attention" if "sfdp_" in name else name
 {{% endif %}}
 """
+
+_RUN = PLACEMENT + _LINES
 
 SCRIPT = ScriptLines(
     setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),

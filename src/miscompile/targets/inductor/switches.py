@@ -129,12 +129,18 @@ def _hook_graph_passes(board: Switchboard) -> None:
 def _hook_patterns(board: Switchboard) -> None:
     """Every registered pattern has a check of its own that decides whether it applies, and a method that applies it."""
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
-    for entry in list(_entries(matcher)):
-        name = _pattern_name(entry)
-        if name:
-            entry.extra_check = _Check(board, name, entry.extra_check)
+    name_patterns(board)
     for kind in _ENTRIES:
         _wrap(getattr(matcher, kind), "apply", functools.partial(_apply, board))
+
+
+def name_patterns(board: Switchboard) -> None:
+    """Give every registered pattern that has a name, and has not been met before, a check that `board` can switch."""
+    matcher = importlib.import_module("torch._inductor.pattern_matcher")
+    for entry in list(_entries(matcher)):
+        name = "" if isinstance(entry.extra_check, _Check) else _pattern_name(entry)
+        if name:
+            entry.extra_check = _Check(board, name, entry.extra_check)
 
 
 def _entries(matcher: Any) -> Iterator[Any]:  # noqa: ANN401

@@ -14,6 +14,7 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     dynamic=True,
+    devices=("cpu", "cuda"),
     passes=SWITCHES,
     extra="iree",
     trace="miscompile.targets.iree.trace",

@@ -16,10 +16,14 @@ from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor, numpy_name
+from miscompile.targets.devices import Gate, cuda_capability, lacks_cuda
 from miscompile.targets.iree.about import ABOUT
-from miscompile.targets.iree.flags import flags
+from miscompile.targets.iree.flags import CPU, cuda_flags, flags
 
 ENTRY = "main"
+DRIVERS = {"cpu": "local-sync", "cuda": "cuda"}
+"""The driver of IREE's runtime for each device."""
+
 _FOREIGN = {
     "bfloat16": ml_dtypes.bfloat16,
     "float8e4m3fn": ml_dtypes.float8_e4m3fn,
@@ -40,16 +44,22 @@ class Iree:
 
     def __init__(self) -> None:
         ctypes_dl._initializeGlobalCL("miscompile", "--mlir-disable-threading")
-        self._config: runtime.Config | None = None
+        self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
+        self._configs: dict[str, runtime.Config] = {}
 
     def build(self, program: Program, build: Build) -> "IreeSession":
-        """Import and compile `program`. Raises SpecError, IreeCompileError, and whatever the importer raises."""
+        """Import and compile `program`.
+
+        Raises SpecError, NoDeviceError, IreeCompileError, and whatever the importer raises.
+        """
         if build.level not in ABOUT.levels:
             raise SpecError(f"IREE has no level '{build.level}'; it has: {', '.join(ABOUT.levels)}")
-        bytecode = compile_text(import_text(program.payload), flags(build.level, build.disabled))
-        if self._config is None:  # not in the constructor: the device belongs to the process that uses it
-            self._config = runtime.Config("local-sync")
-        return IreeSession(self._config, bytecode, program)
+        self._gate.pass_for(build.device)
+        device = CPU if build.device == "cpu" else cuda_flags(cuda_capability())
+        bytecode = compile_text(import_text(program.payload), flags(build.level, build.disabled, device))
+        if build.device not in self._configs:  # not in the constructor: a device belongs to the process that uses it
+            self._configs[build.device] = runtime.Config(DRIVERS[build.device])
+        return IreeSession(self._configs[build.device], bytecode, program)
 
     def passes(self) -> tuple[str, ...]:
         """Names of the flags that can be switched off."""
@@ -59,6 +69,14 @@ class Iree:
         """Nothing: whether a flag made a difference cannot be observed."""
         del log
         return ()
+
+
+def _lacks_cuda() -> list[str]:
+    """Say what CUDA lacks; IREE's wheels have it, but somebody's own build need not."""
+    found = [lacks_cuda()]
+    if DRIVERS["cuda"] not in runtime.query_available_drivers():
+        found.append("this iree-base-runtime is built without CUDA, the one on PyPI has it")
+    return found
 
 
 def import_text(payload: bytes) -> str:

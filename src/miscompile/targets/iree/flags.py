@@ -6,15 +6,24 @@ boolean options; each of them is a "pass" here, named like the flag that switche
 
 from collections.abc import Collection
 
-BASE = (
+CPU = (
     "--iree-hal-target-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=host",
     "--iree-llvmcpu-debug-symbols=false",
+)
+"""Flags of a build for the CPU. Debug symbols would only cost time."""
+
+EXACT = (
     "--iree-input-demote-f64-to-f32=false",
     "--iree-vm-target-truncate-unsupported-floats=false",
 )
-"""Flags of every build. Debug symbols would only cost time. IREE computes float64 in float32 unless told otherwise, and
-then returns buffers of half the size that callers expect."""
+"""Flags of every build. IREE computes float64 in float32 unless told otherwise, and then returns buffers of half the
+size that callers expect."""
+
+BASE = (*CPU, *EXACT)
+
+CAPABILITIES = ((6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9))
+"""Compute capabilities that the compiler describes, in order. Newer devices run code for older ones."""
 
 OFF = {
     "iree-global-optimization-opt-level": "O0",
@@ -40,15 +49,23 @@ SWITCHES = tuple(OFF)
 LEVELS = ("off", "O1", "O2", "O3", "full")
 
 
-def flags(level: str, off: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the flags of a build at `level` without the switches `off`.
+def cuda_flags(capability: tuple[int, int]) -> tuple[str, ...]:
+    """Return the flags of a build for the CUDA device of this compute capability, or for the last one before it."""
+    major, minor = max((one for one in CAPABILITIES if one <= capability), default=CAPABILITIES[0])
+    return ("--iree-hal-target-device=cuda", f"--iree-cuda-target=sm_{major}{minor}")
+
+
+def flags(level: str, off: Collection[str] = (), device: tuple[str, ...] = CPU) -> tuple[str, ...]:
+    """Return the flags of a build at `level` without the switches `off`, for the device that `device` are the flags of.
 
     `off` has every switch off and is level O0 otherwise; O1 to O3 are IREE's own levels as they are; `full` is O3 with
-    data tiling. Unknown names in `off` are ignored.
+    data tiling, which only the CPU has. Unknown names in `off` are ignored.
     """
+    base = (*device, *EXACT)
     if level == "off":
-        return (*BASE, "--iree-opt-level=O0", *(f"--{name}={value}" for name, value in OFF.items()))
+        return (*base, "--iree-opt-level=O0", *(f"--{name}={value}" for name, value in OFF.items()))
     number = "O3" if level == "full" else level
-    tiling = ("--iree-opt-data-tiling=true",) if level == "full" and "iree-opt-data-tiling" not in off else ()
+    tiles = level == "full" and device == CPU and "iree-opt-data-tiling" not in off
+    tiling = ("--iree-opt-data-tiling=true",) if tiles else ()
     switched = tuple(f"--{name}={value}" for name, value in OFF.items() if name in off)
-    return (*BASE, f"--iree-opt-level={number}", *tiling, *switched)
+    return (*base, f"--iree-opt-level={number}", *tiling, *switched)

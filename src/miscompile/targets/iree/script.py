@@ -3,19 +3,33 @@
 from collections.abc import Sequence
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.iree.flags import LEVELS, OFF, flags
+from miscompile.targets.iree.flags import CAPABILITIES, CPU, LEVELS, OFF, flags
+from miscompile.targets.placement import PLACEMENT
 
-_RUN = '''\
+_RUN = (
+    PLACEMENT
+    + '''\
 # Flags that stand in for passes, with the values that switch them off.
 SWITCHES = {
 @SWITCHES@
 }
 
 
+{% if placed %}
+def run(level, off={{ nothing }}):
+    """Compile with the flags `level`, the switches `off` among them off; return the outputs for each feed."""
+    device = {{ where }}
+    if device == "cuda":  # in place of what is for the CPU
+        level = [flag for flag in level if flag not in @CPU@]
+        level += ["--iree-hal-target-device=cuda", f"--iree-cuda-target={architecture()}"]
+    bytecode = compiled([*level, *(f"--{name}={SWITCHES[name]}" for name in off or ())])
+    context = runtime.SystemContext(config=runtime.Config("cuda" if device == "cuda" else "local-sync"))
+{% else %}
 def run(level, off=()):
     """Compile with the flags `level`, the switches `off` among them off; return the outputs for each feed."""
     bytecode = compiled([*level, *(f"--{name}={SWITCHES[name]}" for name in off)])
     context = runtime.SystemContext(config=runtime.Config("local-sync"))
+{% endif %}
     context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, bytecode))
     function, found = context.modules.module["main"], []
     for feed in feeds:
@@ -25,6 +39,21 @@ def run(level, off=()):
     return found
 
 
+{% if placed %}
+def architecture():
+    """Return the newest architecture that IREE describes and the device has, such as sm_80."""
+    import ctypes
+
+    driver, found = ctypes.CDLL("libcuda.so.1"), []
+    driver.cuInit(0)
+    for attribute in (75, 76):  # the compute capability: major and minor number
+        value = ctypes.c_int()
+        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0)
+        found.append(value.value)
+    return "sm_%d%d" % max(one for one in @CAPABILITIES@ if one <= tuple(found))
+
+
+{% endif %}
 def compiled(options):
     """Return the bytecode of the model."""
     with Session() as session:
@@ -69,6 +98,13 @@ def array_out(result, value):
 {% endif %}
     return array.view(declared) if array.dtype.kind in "iu" and array.itemsize == declared.itemsize else array
 '''
+)
+for _mark, _text in (
+    ("@SWITCHES@", "\n".join(f'    "{name}": "{value}",' for name, value in OFF.items())),
+    ("@CPU@", repr((*CPU, "--iree-opt-data-tiling=true")).replace("'", '"')),
+    ("@CAPABILITIES@", repr(CAPABILITIES)),
+):
+    _RUN = _RUN.replace(_mark, _text)
 
 
 def _listed(options: Sequence[str]) -> str:
@@ -84,6 +120,6 @@ SCRIPT = ScriptLines(
         "from iree.compiler.extras import onnx_importer",
     ),
     levels={level: _listed(flags(level)) for level in LEVELS},
-    run=_RUN.replace("@SWITCHES@", "\n".join(f'    "{name}": "{value}",' for name, value in OFF.items())),
+    run=_RUN,
     versions='"iree", metadata.version("iree-base-compiler")',
 )

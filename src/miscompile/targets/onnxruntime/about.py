@@ -92,6 +92,7 @@ ABOUT = About(
     max_ir_version=13,
     dynamic=True,
     functions=True,
+    devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
     twins=(
         ("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),

@@ -20,6 +20,7 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.graph.packing import is_packed, pack, packed_size, unpack
+from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.onnxruntime.about import ABOUT
 
 _LEVELS = {
@@ -36,6 +37,15 @@ FULL_ACCURACY = ("session.qdq_matmulnbits_accuracy_level", "1")
 PRECISE_SUMS = ("session.x64quantprecision", "1")
 """Products of bytes are summed without saturation to 16 bits, the default on x86 processors without VNNI."""
 
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+"""The execution provider that builds for a device. Nodes that another one does not take run on the CPU."""
+
+CUDA_OPTIONS = {"use_tf32": "0", "cudnn_conv_algo_search": "DEFAULT"}
+"""Products in float32 as the model says; for convolutions a fixed algorithm instead of the one that wins a race."""
+
+PLACES = ("session.record_ep_graph_assignment_info", "1")
+"""The session remembers which provider got which nodes."""
+
 _SWITCHABLE = frozenset(ABOUT.passes)
 _SILENT, _VERBOSE = 4, 0
 
@@ -51,26 +61,26 @@ def _saturates() -> bool:
 
 
 class OnnxRuntime:
-    """Builds sessions of the CPU execution provider."""
+    """Builds sessions of the CPU execution provider, or of that of a device with the CPU's behind it."""
 
     def __init__(self) -> None:
+        self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
         ort.disable_telemetry_events()
         ort.set_default_logger_severity(_SILENT)
 
     def build(self, program: Program, build: Build) -> "OnnxSession":
-        """Compile `program`; passes named in `build.disabled` stay off."""
-        options = ort.SessionOptions()
-        options.graph_optimization_level = _LEVELS[build.level]
-        options.intra_op_num_threads = build.threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = _VERBOSE if build.observe else _SILENT
-        options.enable_cpu_mem_arena = False
-        options.enable_mem_pattern = False
-        options.add_session_config_entry(*FULL_ACCURACY)
-        if _saturates():
-            options.add_session_config_entry(*PRECISE_SUMS)
-        session = native.InferenceSession(options, program.payload, False, False)
-        session.initialize_session(["CPUExecutionProvider"], [{}], set(build.disabled))
+        """Compile `program`; passes named in `build.disabled` stay off.
+
+        Raises NoDeviceError for a device that is not here, IdleDeviceError when all nodes would run on the CPU instead.
+        """
+        self._gate.pass_for(build.device)
+        session = native.InferenceSession(_options(build), program.payload, False, False)
+        if build.device == "cpu":
+            session.initialize_session([PROVIDERS["cpu"]], [{}], set(build.disabled))
+        else:
+            names = [PROVIDERS[build.device], PROVIDERS["cpu"]]
+            session.initialize_session(names, [CUDA_OPTIONS, {}], set(build.disabled))
+            _require_place(session, names[0])
         return OnnxSession(session, program)
 
     def passes(self) -> tuple[str, ...]:
@@ -83,6 +93,49 @@ class OnnxRuntime:
         The rewrite rules run inside two rule-based transformers and are not logged one by one.
         """
         return tuple(name for name in dict.fromkeys(_MODIFIED.findall(log)) if name in _SWITCHABLE)
+
+
+def _options(build: Build) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = _LEVELS[build.level]
+    options.intra_op_num_threads = build.threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _VERBOSE if build.observe else _SILENT
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.add_session_config_entry(*FULL_ACCURACY)
+    if _saturates():
+        options.add_session_config_entry(*PRECISE_SUMS)
+    if build.device != "cpu":
+        options.use_deterministic_compute = True
+        options.add_session_config_entry(*PLACES)
+    return options
+
+
+def _lacks_cuda() -> list[str]:
+    """Say what CUDA lacks, and load the libraries of pip packages that its provider needs when nothing is missing."""
+    found = [lacks_cuda()]
+    if PROVIDERS["cuda"] not in ort.get_available_providers():
+        found.append(f"onnxruntime {ort.__version__} has no CUDA build, pip install onnxruntime-gpu in its place")
+    if not any(found) and hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
+    return found
+
+
+def _require_place(session: Any, provider: str) -> None:  # noqa: ANN401 - an extension type
+    """Raise NoDeviceError when `provider` was left out of the session, IdleDeviceError when it got no node.
+
+    A provider whose libraries do not load is left out with no more than a warning. Older releases do not tell who
+    got which nodes; with them nothing is known of a session on which the CPU did all the work.
+    """
+    if provider not in session.get_providers():
+        raise NoDeviceError(
+            f"onnxruntime cannot build here: {provider} does not load; its libraries come with "
+            "pip install 'onnxruntime-gpu[cuda,cudnn]'"
+        )
+    ask = getattr(session, "get_provider_graph_assignment_info", None)
+    if ask is not None and all(part.ep_name != provider for part in ask()):
+        raise IdleDeviceError(f"{provider} takes no node of this model")
 
 
 class OnnxSession:

@@ -1,10 +1,18 @@
 """The lines that a reproducer for ONNX Runtime consists of, beside what all scripts have in common."""
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.placement import PLACEMENT
 
-_RUN = '''\
-def run(level, off=()):
+_RUN = (
+    PLACEMENT
+    + '''\
+def run(level, off={{ nothing }}):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
+{% if placed %}
+    device, providers = {{ where }}, ["CPUExecutionProvider"]
+    if device == "cuda":
+        providers.insert(0, ("CUDAExecutionProvider", {"use_tf32": "0", "cudnn_conv_algo_search": "DEFAULT"}))
+{% endif %}
     options = ort.SessionOptions()
     options.graph_optimization_level = level
     options.intra_op_num_threads = {{ faulty.threads }}
@@ -13,9 +21,17 @@ def run(level, off=()):
     # The default quantises the other operand of such products, by design; ask for float32.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
 {% endif %}
+{% if placed %}
+    options.use_deterministic_compute = True
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=providers, disabled_optimizers=list(off or ())
+    )
+    assert device == "cpu" or "CUDAExecutionProvider" in session.get_providers(), "the provider did not load"
+{% else %}
     session = ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
     )
+{% endif %}
 {% if exotic %}
     names = [output.name for output in session.get_outputs()]
     results = [session.run_with_ort_values(names, {k: value_of(k, v) for k, v in feed.items()}) for feed in feeds]
@@ -68,6 +84,7 @@ def array_of(value):
     return [session.run(None, feed) for feed in feeds]
 {%- endif %}
 '''
+)
 
 SCRIPT = ScriptLines(
     imports=("import onnxruntime as ort",),

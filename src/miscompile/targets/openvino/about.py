@@ -253,6 +253,15 @@ PROPERTIES: Mapping[str, int | str] = {
 }
 """Properties of every build: numbers are computed in the precision that the model states."""
 
+GPU_PROPERTIES: Mapping[str, int | str] = {
+    "NUM_STREAMS": 1,
+    "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in float16
+    "EXECUTION_MODE_HINT": "ACCURACY",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    "KV_CACHE_PRECISION": "f32",
+}
+"""Properties of every build for Intel's GPUs, which have no levels: those below are the CPU plugin's."""
+
 LEVELS: Mapping[str, Mapping[str, bool | str]] = {
     "off": {"LP_TRANSFORMS_MODE": False},
     "plain": {"LP_TRANSFORMS_MODE": False, "SNIPPETS_MODE": "DISABLE"},
@@ -273,6 +282,7 @@ ABOUT = About(
     max_ir_version=10,
     dynamic=True,
     passes=PASSES,
+    devices=("cpu", "gpu"),
     forced=True,
     extra="openvino",
     prepare="miscompile.targets.openvino.observer:prepare",

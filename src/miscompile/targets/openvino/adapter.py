@@ -1,6 +1,6 @@
 """OpenVINO in the worker: models are read from memory, compiled for the CPU, and run through an infer request."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
-from miscompile.targets.openvino.about import FRAMES, LEVELS, PASSES, PROPERTIES
+from miscompile.targets.devices import Gate
+from miscompile.targets.openvino.about import ABOUT, FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
 from miscompile.targets.openvino.observer import Observer
 
 _SWITCHABLE = frozenset(PASSES)
@@ -49,23 +50,42 @@ _FOREIGN = {
 }
 
 
+PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
+"""The compiler's names for devices; the second is Intel's graphics."""
+
+
 class OpenVino:
-    """Compiles for the CPU plugin."""
+    """Compiles for the CPU plugin, or for that of Intel's GPUs."""
 
     def __init__(self) -> None:
         self._core = ov.Core()
-        known = self._core.get_property("CPU", "SUPPORTED_PROPERTIES")
-        self._fixed = {name: value for name, value in PROPERTIES.items() if name in known}  # old releases lack some
+        self._fixed = {"cpu": self._known("cpu", PROPERTIES)}
+        self._gate = Gate(ABOUT.name, {"gpu": lambda: lacks_gpu(self._core)})
         self._observer = Observer.find()
 
     def build(self, program: Program, build: Build) -> "OpenVinoSession":
-        """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded."""
+        """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded.
+
+        Raises NoDeviceError for a device that is not here.
+        """
+        self._gate.pass_for(build.device)
         if self._observer is not None:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
         model = self._core.read_model(program.payload)
-        properties = {**self._fixed, **LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
-        compiled = self._core.compile_model(model, "CPU", properties)
+        compiled = self._core.compile_model(model, PLUGINS[build.device], self._properties(build))
         return OpenVinoSession(compiled, places(program, model), len(program.outputs))
+
+    def _properties(self, build: Build) -> dict[str, Any]:
+        if build.device == "cpu":
+            return {**self._fixed["cpu"], **LEVELS[build.level], "INFERENCE_NUM_THREADS": build.threads}
+        if build.device not in self._fixed:
+            self._fixed[build.device] = self._known(build.device, GPU_PROPERTIES)
+        return self._fixed[build.device]
+
+    def _known(self, device: str, wanted: Mapping[str, int | str]) -> dict[str, Any]:
+        """Return those of the `wanted` properties that the device's plugin has; old releases lack some."""
+        known = self._core.get_property(PLUGINS[device], "SUPPORTED_PROPERTIES")
+        return {name: value for name, value in wanted.items() if name in known}
 
     def passes(self) -> tuple[str, ...]:
         """Matchers that can be switched off; none when the observer is not preloaded."""
@@ -76,6 +96,20 @@ class OpenVino:
         if self._observer is None:
             return ()
         return tuple(name for name in self._observer.fired() if name in _SWITCHABLE)
+
+
+def lacks_gpu(core: Any) -> list[str]:  # noqa: ANN401 - an extension type
+    """Say what Intel's GPU lacks: nothing tells that but the plugin, when it is asked about a device."""
+    try:
+        core.get_property(PLUGINS["gpu"], "FULL_DEVICE_NAME")
+    except RuntimeError as error:
+        last = str(error).strip().splitlines()[-1].rpartition(": cannot open")[0].rpartition(": ")[2]
+        library = f" ({last} is missing)" if last else ""
+        return [
+            f"OpenVINO finds no Intel GPU{library}; it needs one, and Intel's compute runtime (the system's package "
+            "intel-opencl-icd), the wheel on PyPI has the plugin"
+        ]
+    return []
 
 
 def places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - an extension type

@@ -6,7 +6,8 @@ A script that switches passes carries its own few lines of C++ for it, since Ope
 import textwrap
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.openvino.about import FRAMES, LEVELS, PASSES, PROPERTIES
+from miscompile.targets.openvino.about import FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
+from miscompile.targets.placement import PLACEMENT
 
 
 def _python(value: str | int) -> str:
@@ -95,11 +96,15 @@ OPTIONAL = """
 )
 
 _RUN = (
-    '''\
+    PLACEMENT
+    + '''\
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
-def run(level, off=()):
+def run(level, off={{ nothing }}):
     """Compile with the properties and without the passes of `level`, nor those in `off`; return all outputs."""
     properties, skipped = level
+{% if placed %}
+    device, off = {{ where }}, off or ()
+{% endif %}
 {% if everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
     ctypes.CDLL(None).skip(" ".join([*skipped, *off]).encode())
 {% endif %}
@@ -113,7 +118,15 @@ def run(level, off=()):
 '''
     + "".join(f'        "{name}": {_python(value)},\n' for name, value in PROPERTIES.items())
     + """    }
+{% if placed %}
+    if device == "gpu":
+        properties = {@GPU@}
+        compiled = core.compile_model(read, "GPU", properties)
+    else:
+        compiled = core.compile_model(read, "CPU", {**fixed, **properties})
+{% else %}
     compiled = core.compile_model(read, "CPU", {**fixed, **properties})
+{% endif %}
     results = []
     for feed in feeds:
         request = compiled.create_infer_request()
@@ -141,6 +154,9 @@ def array_of(value):
     return np.array(value.str_data if value.element_type == ov.Type.string else value.data)
 """
 )
+
+
+_RUN = _RUN.replace("@GPU@", ", ".join(f'"{name}": {_python(value)}' for name, value in GPU_PROPERTIES.items()))
 
 
 def _level(name: str) -> str:

@@ -6,6 +6,9 @@ from miscompile.targets.tinygrad.names import RULES, STAGES
 DEVICES = {"clang": "CPU", "x86": "CPU:X86", "python": "PYTHON"}
 """Values of the options `device` and `reference`, with tinygrad's own names for them."""
 
+CUDA = "CUDA"
+"""tinygrad's name for the device of builds for `cuda`, whatever the option `device` says of the CPU."""
+
 ABOUT = About(
     name="tinygrad",
     title="tinygrad (CPU)",
@@ -17,6 +20,7 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     passes=STAGES + RULES,
+    devices=("cpu", "cuda"),
     options={
         "device": "where kernels run: clang (C code; default), x86 (tinygrad's assembler), python (its interpreter)",
         "reference": "where those of level off run; default: the same",

@@ -26,7 +26,8 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor as Value
 from miscompile.core.tensor import numpy_name
-from miscompile.targets.tinygrad.about import ABOUT, DEVICES
+from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.tinygrad.about import ABOUT, CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import require_clang
 from miscompile.targets.tinygrad.names import widen
 from miscompile.targets.tinygrad.rules import Switch, rules
@@ -71,6 +72,7 @@ class TinyGrad:
         for name in (device, reference or device):
             if name not in DEVICES:
                 raise SpecError(f"tinygrad has no device '{name}'; there are: {', '.join(DEVICES)}")
+        self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
         ClangCompiler.compile = _remembering(ClangCompiler.compile)
         self._devices = {"full": DEVICES[device], "off": DEVICES[reference or device]}
         if "CPU" in {name.partition(":")[0] for name in self._devices.values()}:
@@ -80,7 +82,11 @@ class TinyGrad:
         self._switch, self._stages = Switch(found), Stages()
 
     def build(self, program: Program, build: Build) -> "TinyGradSession":
-        """Read `program`; whatever it runs from now on is compiled as `build` says. Raises SpecError for a level."""
+        """Read `program`; whatever it runs from now on is compiled as `build` says.
+
+        Raises SpecError for an unknown level, NoDeviceError for a device that is not here.
+        """
+        self._gate.pass_for(build.device)
         if build.level not in ABOUT.levels:
             raise SpecError(f"tinygrad has no level '{build.level}'; it has: {', '.join(ABOUT.levels)}")
         for cache in _CACHES:
@@ -90,7 +96,8 @@ class TinyGrad:
         off = widen(frozenset(ABOUT.passes) if build.level == "off" else build.disabled)
         self._switch.set(off & self._switch.names, build.observe)
         self._stages.set(off, build.observe)
-        context = {"DEV": self._devices[build.level], **self._stages.context(off)}
+        place = self._devices[build.level] if build.device == "cpu" else CUDA
+        context = {"DEV": place, **self._stages.context(off)}
         with Context(**context):
             return TinyGradSession(program, context)
 
@@ -102,6 +109,17 @@ class TinyGrad:
         """Rules that matched, and stages that changed something, since the last build; the log says nothing of it."""
         del log
         return (*self._switch.fired, *self._stages.fired)
+
+
+def _lacks_cuda() -> list[str]:
+    """Say what CUDA lacks; every wheel of tinygrad can build for it, with NVIDIA's own libraries from the system."""
+    found = [lacks_cuda()]
+    if not any(found):
+        try:
+            Device[CUDA]
+        except (AttributeError, ImportError, OSError, RuntimeError) as error:
+            found.append(f"tinygrad does not open its device {CUDA}: {error}")
+    return found
 
 
 class TinyGradSession:

@@ -6,7 +6,8 @@ Its rules are named in the script as they are here, so that a culprit can be loo
 import textwrap
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.tinygrad.about import DEVICES
+from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.tinygrad.about import CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import FIXED
 from miscompile.targets.tinygrad.names import MATCHERS, NEEDS, RULES, STAGES
 
@@ -16,7 +17,9 @@ def _wrapped(words: tuple[str, ...]) -> str:
     return textwrap.indent("\n".join(lines), "    ")
 
 
-_RUN = '''\
+_RUN = (
+    PLACEMENT
+    + '''\
 {% set devices = @DEVICES@ %}
 {% set device = options.get("device", "clang") %}
 {% set switched = reference is not none or faulty.disabled or culprits %}
@@ -40,13 +43,17 @@ NEEDS = @NEEDS@
 {% endif %}
 
 
-def run(level, off=()):
+def run(level, off={{ nothing }}):
 {% if switched %}
     """Execute at `level` without the rules and stages `off`; return the outputs for each feed."""
 {% else %}
     """Execute on the device of `level`; return the outputs for each feed."""
 {% endif %}
 {% if switched %}
+{% if placed %}
+    device = {{ where }}
+    place, off = "@CUDA@" if device == "cuda" else DEVICES[level], off or ()
+{% endif %}
     off = set(OPTIONAL if level == "off" else off)
     off |= {rule for rule, needed in NEEDS.items() if off.intersection(needed)}
     PatternMatcher.rewrite = rewriter({identity for identity, name in rules().items() if name in off})
@@ -54,11 +61,11 @@ def run(level, off=()):
     for cache in (codegen.to_program_cache, realize.runtime_cache, schedule.schedule_cache):
         cache.clear()
     no_opts, no_planner = int("hand_coded_optimizations" in off), int("memory_plan_rewrite" in off)
-    with Context(DEV=DEVICES[level], NOOPT=no_opts, NO_MEMORY_PLANNER=no_planner):
+    with Context(DEV={{ "place" if placed else "DEVICES[level]" }}, NOOPT=no_opts, NO_MEMORY_PLANNER=no_planner):
         return [outputs(feed) for feed in feeds]
 {% else %}
     # Every build shows this, so that nothing has to be switched off.
-    with Context(DEV=DEVICES[level]):
+    with Context(DEV={{ '"@CUDA@"' if placed else "DEVICES[level]" }}):
         return [outputs(feed) for feed in feeds]
 {% endif %}
 
@@ -137,7 +144,9 @@ def spell(pattern):
     return f"{head}({'.'.join(map(spell, operands))})"
 {% endif %}
 '''
+)
 for _mark, _text in (
+    ("@CUDA@", CUDA),
     ("@DEVICES@", repr(DEVICES)),
     ("@OPTIONAL@", _wrapped(STAGES + RULES)),
     ("@MATCHERS@", _wrapped(MATCHERS)),

@@ -65,6 +65,7 @@ ABOUT = About(
     max_opset=22,
     max_ir_version=10,
     dynamic=True,
+    devices=("cpu", "cuda"),
     passes=(*_GRAPH, *_LOWERING, *_LOOPS),
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",

@@ -16,19 +16,22 @@ from miscompile.base.dtypes import DTYPES, SMALL
 from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
+from miscompile.targets.devices import Gate, preload
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.forms import relax_form
-from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
+from miscompile.targets.tvm.pipelines import CPU_ONLY, FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 from miscompile.targets.tvm.sequences import PASSES, completed
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
+preload("libcudart.so.*")  # TVM's CUDA runtime needs it when it is loaded, and so does its compiler
 
 import tvm  # noqa: E402
 import tvm_ffi  # noqa: E402
 from tvm import relax  # noqa: E402
 from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 
+from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.functions import wrap  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
@@ -60,9 +63,10 @@ class _Observer:
 
 
 class Tvm:
-    """Builds executables for the CPU."""
+    """Builds executables for the CPU, or for CUDA with the CPU as its host."""
 
     def __init__(self) -> None:
+        self._gate = Gate(ABOUT.name, {"cuda": lacks_tvm_cuda})
         self._fast, self._native = tvm.target.Target(FAST_BUILD), tvm.target.Target(FULL_BUILD)
         self._changed: tuple[str, ...] = ()
 
@@ -70,14 +74,18 @@ class Tvm:
         """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
 
         A form `relax{...}` moves parts of the imported module into functions. Passes of `build.sequence` run before
-        those of the level, with what they presuppose. Raises SpecError for a form of other options.
+        those of the level, with what they presuppose. Raises SpecError for a form of other options, NoDeviceError for a
+        device that is not here.
         """
+        self._gate.pass_for(build.device)
         model = onnx.ModelProto.FromString(program.payload)
         module = from_onnx(model, shape_dict={port.name: list(port.shape or ()) for port in _empty(program.inputs)})
         form = relax_form(build.form)
         if form:
             module = wrap(module, form.seed, form.count, form.depth, form.rewrite)
         target = self._native if build.level == "native" else self._fast
+        if build.device == "cuda":
+            target = cuda_target(target)
         disabled = _SWITCHABLE if build.level == "off" else build.disabled
         observer = _Observer() if build.observe else None
         self._changed = ()
@@ -95,7 +103,8 @@ class Tvm:
             )
         if observer:
             self._changed = tuple(observer.changed)
-        return TvmSession(relax.VirtualMachine(executable, tvm.cpu()), program)
+        device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
+        return TvmSession(relax.VirtualMachine(executable, device), program, device)
 
     def passes(self) -> tuple[str, ...]:
         """Names that `disabled_pass` knows and that may be off."""
@@ -114,8 +123,13 @@ def _empty(ports: tuple[Port, ...]) -> list[Port]:
 def _pipeline(build: Build, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
     """Return the Relax passes of a build: its sequence, the graph passes of its level, and those that lower."""
     level = build.level
-    graph = [_passes(GRAPH_PASSES)] if level in ("full", "native") else []
-    lowering = relax.get_pipeline("default") if level in ("off", "default") else relax.get_default_pipeline(target)
+    named = GRAPH_PASSES if level in ("full", "native") else ()
+    if build.device == "cuda":
+        named = tuple(one for one in named if one[0] not in CPU_ONLY)
+        lowering = cuda_pipeline(level, target)
+    else:
+        lowering = relax.get_pipeline("default") if level in ("off", "default") else relax.get_default_pipeline(target)
+    graph = [_passes(named)] if named else []
     if build.sequence:
         graph.insert(0, _passes((name, PASSES[name]) for name in completed(build.sequence)))
     return tvm.transform.Sequential([*graph, lowering]) if graph else lowering
@@ -126,16 +140,16 @@ def _passes(named: Iterable[tuple[str, tuple[Any, ...]]]) -> Any:  # noqa: ANN40
 
 
 class TvmSession:
-    """A virtual machine with a compiled program."""
+    """A virtual machine with a compiled program, on `device`."""
 
-    def __init__(self, machine: Any, program: Program) -> None:  # noqa: ANN401 - TVM's objects
-        self._main = machine["main"]
+    def __init__(self, machine: Any, program: Program, device: Any) -> None:  # noqa: ANN401 - TVM's objects
+        self._main, self._device = machine["main"], device
         self._machine = machine  # the function does not keep its machine alive
         self._single = len(program.outputs) == 1
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed."""
-        result = self._main(*(tvm.runtime.tensor(_native(tensor)) for tensor in feed))
+        """Run on one feed; results come back to the CPU."""
+        result = self._main(*(tvm.runtime.tensor(_native(tensor), self._device) for tensor in feed))
         return tuple(map(_wrap, (result,) if self._single else result))
 
 

@@ -4,9 +4,18 @@ import textwrap
 from pathlib import Path
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.placement import PLACEMENT
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.forms import FORM
-from miscompile.targets.tvm.pipelines import FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
+from miscompile.targets.tvm.pipelines import (
+    CPU_ONLY,
+    CUDA_BUILD,
+    FAST_BUILD,
+    FULL_BUILD,
+    GRAPH_PASSES,
+    SLOW_SCHEDULES,
+    UNCHECKED,
+)
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
 
 
@@ -35,7 +44,7 @@ _NAMES = "\n".join(textwrap.wrap(" ".join(ABOUT.passes), 104, break_on_hyphens=F
 
 _GIVEN = {name: ", ".join(map(_source, given)) for name, given in PASSES.items() if given}
 
-_RUN = f'''\
+_LINES = f'''\
 {{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
 {{% set wrapped = faulty.form.partition("{{")[0] == "{FORM}" %}}
 {{% if "off" in used %}}
@@ -46,24 +55,45 @@ OPTIONAL = """
 
 
 {{% endif %}}
-{{% if wrapped or faulty.sequence %}}
+{{% if wrapped or faulty.sequence or told %}}
 def run(level, off=None):
     """Build at `level` without the passes `off`; return the outputs for each feed.
 
     The build that is at fault says which passes are off, if only that none is; it alone {{{{
-        "has functions" if wrapped else "runs the sequence of passes" }}}}.
+        "has functions" if wrapped else "runs the sequence of passes" if faulty.sequence else "is for the device" }}}}.
     """
+{{% if placed %}}
+    device = {{{{ where }}}}
+{{% endif %}}
     changed, off = off is not None, off or ()
 {{% else %}}
 def run(level, off=()):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
+{{% if placed %}}
+    device = {{{{ where }}}}
+{{% endif %}}
 {{% endif %}}
     target = tvm.target.Target({_source(FULL_BUILD)} if level == "native" else {_source(FAST_BUILD)})
 {{% set default = 'relax.get_pipeline("default")' if faulty.sequence else '"default"' %}}
+{{% if placed %}}
+    if device == "cuda":
+        arch = tvm.target.Target.from_device(tvm.cuda(0)).attrs["arch"]
+        target = tvm.target.Target({{**CUDA, "arch": arch}}, host=target)
+        pipeline = cuda_pipeline(level, target)
+    else:
+        pipeline = relax.get_pipeline("default") if level in @SLOW@ else relax.get_default_pipeline(target)
+{{% else %}}
     pipeline = {{{{ default }}}} if level in ("off", "default") else relax.get_default_pipeline(target)
+{{% endif %}}
 {{% if "full" in used or "native" in used %}}
     if level in ("full", "native"):
+{{% if placed %}}
+        unfit = {_source(list(CPU_ONLY.values()))} if device == "cuda" else []
+        chosen = [one for one in graph_passes() if one.info.name not in unfit]
+        pipeline = tvm.transform.Sequential([*chosen, pipeline])
+{{% else %}}
         pipeline = tvm.transform.Sequential([*graph_passes(), pipeline])
+{{% endif %}}
 {{% endif %}}
 {{% if faulty.sequence %}}
     if changed:
@@ -88,11 +118,63 @@ def run(level, off=()):
 {{% else %}}
         executable = tvm.compile(module, target=target, relax_pipeline=pipeline)
 {{% endif %}}
+{{% if placed %}}
+    place = tvm.cuda(0) if device == "cuda" else tvm.cpu()
+    machine = relax.VirtualMachine(executable, place)
+    results = [machine["main"](*[to_tvm(*item).copyto(place) for item in feed.items()]) for feed in feeds]
+{{% else %}}
     machine = relax.VirtualMachine(executable, tvm.cpu())
     results = [machine["main"](*map(to_tvm, feed, feed.values())) for feed in feeds]
+{{% endif %}}
     return [[to_numpy(value) for value in (result if len(model.graph.output) > 1 else [result])] for result in results]
 
 
+{{% if placed %}}
+# Limits that every device has had for long.
+CUDA = {_source(CUDA_BUILD)}
+
+
+def cuda_pipeline(level, target):
+    """Return the passes that lower for a GPU: TVM's own, or for the plain levels a thread for each element."""
+    if level not in @SLOW@:
+        return relax.get_default_pipeline(target)
+    plain = [
+        relax.backend.DispatchSampling(),
+        relax.backend.DispatchSortScan(),
+        relax.transform.LegalizeOps(),
+        dlight.ApplyDefaultSchedule(dlight.gpu.Fallback()),
+        relax.get_pipeline("default"),
+    ]
+
+    @tvm.transform.module_pass(opt_level=0)
+    def lower(module, context):
+        with target:
+            return tvm.transform.Sequential(plain)(module)
+
+    return lower
+
+
+def compile_exactly():
+    """Take the option of fast mathematics away, which TVM gives to NVIDIA's compilers."""
+    os.environ["TVM_CUDA_NVCC_NO_FAST_MATH"] = "1"
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        os.environ["TVM_CUDA_COMPILE_MODE"] = "nvcc"
+        return
+    original = nvrtc.nvrtcCompileProgram
+
+    def compile_program(program, count, options):
+        kept = [option for option in options if option != b"--use_fast_math"]
+        return original(program, len(kept), kept)
+
+    nvrtc.nvrtcCompileProgram = compile_program
+
+
+compile_exactly()
+
+
+{{% endif %}}
 {{% if faulty.sequence %}}
 def sequence():
     """Passes in the order that was drawn, with what they presuppose."""
@@ -145,13 +227,19 @@ def to_numpy(value):
 {{%- endif %}}
 '''
 
-_PRELUDE = f"""\
+_PRELUDE_LINES = f"""\
+{{% if placed %}}
+from tvm.s_tir import dlight
+{{% endif %}}
 {{% if faulty.form.partition("{{")[0] == "{FORM}" %}}
 {{% raw %}}
 {_wrapping()}
 {{%- endraw %}}
 {{% endif %}}
 """
+
+_PRELUDE = PLACEMENT + _PRELUDE_LINES
+_RUN = PLACEMENT + _LINES.replace("@SLOW@", _source(SLOW_SCHEDULES))
 
 SCRIPT = ScriptLines(
     setup=("import os", "", 'os.environ["TVM_NUM_THREADS"] = "1"', ""),

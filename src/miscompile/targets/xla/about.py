@@ -53,6 +53,7 @@ ABOUT = About(
     max_opset=24,
     max_ir_version=13,
     passes=PASSES,
+    devices=("cpu", "cuda"),
     extra="xla",
     prepare="miscompile.targets.xla.environment:prepare",
     switches="passes are observed in dumps of the module, and switched by the option xla_disable_hlo_passes",

@@ -1,9 +1,12 @@
 """XLA in the worker: a model becomes a function of jax.numpy, which is compiled as a whole, or run call by call."""
 
+import contextlib
 import ctypes
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax
+from jax.extend import backend
 
 from miscompile.base.dtypes import NUMBERS
 from miscompile.core.case import Feed, Port, Program
@@ -19,8 +23,10 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.read import read
 from miscompile.lowering.program import UnloweredError
+from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.xla.about import ABOUT, LEVELS
 from miscompile.targets.xla.dumps import changed
+from miscompile.targets.xla.environment import CUDA_OPTIONS, PLATFORM, SHARED
 from miscompile.targets.xla.program import program as lowering
 
 _CLEAR = 30
@@ -47,22 +53,29 @@ class Xla:
     def __init__(self) -> None:
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_cpu_enable_async_dispatch", False)
+        self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
         self._builds = 0
         self._fired: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> "XlaSession":
-        """Lower `program` to a function and compile that, unless sizes of its inputs are not known yet."""
+        """Lower `program` to a function and compile that, unless sizes of its inputs are not known yet.
+
+        Raises NoDeviceError for a device that is not here.
+        """
+        self._gate.pass_for(build.device)
         self._builds += 1
         if self._builds % _CLEAR == 0:
             jax.clear_caches()
             ctypes.CDLL(None).malloc_trim(0)
         self._fired = ()
-        function = self._function(program)
-        if build.level == "off":
-            return XlaSession(_eager(function))
-        ports = [_abstract(port) for port in program.inputs]
-        compiled = None if None in ports else self._compile(function, ports, build)
-        return XlaSession(compiled or (lambda *values: self._compile(function, values, build)(*values)))
+        with on_device(build.device):
+            function = self._function(program)
+            if build.level == "off":
+                return XlaSession(_eager(function), build.device)
+            ports = [_abstract(port) for port in program.inputs]
+            compiled = None if None in ports else self._compile(function, ports, build)
+        late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
+        return XlaSession(compiled or late, build.device)
 
     def passes(self) -> tuple[str, ...]:
         """Names that `xla_disable_hlo_passes` knows and that correct code does not depend on."""
@@ -88,6 +101,8 @@ class Xla:
             "xla_backend_optimization_level": LEVELS[build.level],
             "xla_disable_hlo_passes": ",".join(sorted(build.disabled)),  # in place of those that level `off` lacks
         }
+        if build.device != "cpu":
+            options |= CUDA_OPTIONS
         lowered = jax.jit(lambda *values: function(*values)).lower(*inputs)
         if not build.observe:
             plain: Function = lowered.compile(options)
@@ -104,13 +119,51 @@ class Xla:
 class XlaSession:
     """A function that can be run."""
 
-    def __init__(self, function: Function) -> None:
-        self._function = function
+    def __init__(self, function: Function, device: str = "cpu") -> None:
+        self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed."""
-        results = self._function(*[jnp.asarray(_native(tensor)) for tensor in feed])
-        return tuple(_wrap(np.asarray(result)) for result in results)
+        """Run on one feed; results come back to the CPU."""
+        with on_device(self._device):
+            results = self._function(*[jnp.asarray(_native(tensor)) for tensor in feed])
+            return tuple(_wrap(np.asarray(result)) for result in results)
+
+
+@contextlib.contextmanager
+def on_device(name: str) -> Iterator[None]:
+    """Have JAX put arrays, and compile, for a device: the first one of a platform.
+
+    On another than the CPU products are computed in the precision of their operands, not in a faster one.
+    """
+    if name == "cpu":
+        yield
+        return
+    with jax.default_device(jax.devices(name)[0]), jax.default_matmul_precision("highest"):
+        yield
+
+
+def _lacks_cuda() -> list[str]:
+    """Say what CUDA lacks. JAX gets to know the platform here, and not before the fork: its process begins without."""
+    found = [lacks_cuda()]
+    if not has_plugin():
+        found.append(f"jax {jax.__version__} has no CUDA plugin, it comes with pip install 'jax[cuda12]'")
+    if any(found):
+        return found
+    os.environ.update(SHARED)
+    jax.config.update("jax_platforms", f"{PLATFORM},cuda")
+    backend.clear_backends()
+    try:
+        jax.devices("cuda")
+    except RuntimeError as error:
+        jax.config.update("jax_platforms", PLATFORM)
+        backend.clear_backends()
+        found.append(str(error))
+    return found
+
+
+def has_plugin() -> bool:
+    """Tell whether a plugin for CUDA is installed, which JAX finds by its entry point."""
+    return any("cuda" in point.name for point in metadata.entry_points(group="jax_plugins"))
 
 
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -3,21 +3,43 @@
 import textwrap
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.placement import PLACEMENT
 from miscompile.targets.xla.about import LEVELS
-from miscompile.targets.xla.environment import FLAGS, PLATFORM
+from miscompile.targets.xla.environment import CUDA_OPTIONS, FLAGS, PLATFORM
 
-_PRELUDE = '''\
+_PRELUDE = (
+    PLACEMENT
+    + '''\
 jax.config.update("jax_enable_x64", True)
+{% if placed %}
+jax.config.update("jax_platforms", "cpu,{{ gpu }}")
+{% endif %}
 
 
 def tensor(array, dtype):
     """Return an array for JAX; brain floats come as 16-bit words."""
     return jnp.asarray(np.asarray(array).view(jnp.bfloat16) if dtype == "bfloat16" else array)
 '''
+)
 
-_RUN = '''\
+_RUN = (
+    PLACEMENT
+    + '''\
+{% if placed %}
+def run(level, off={{ nothing }}):
+    """Do what `run_here` does, on the device of this call."""
+    device = {{ where }}
+    precision = "highest" if device == "cuda" else None
+    with jax.default_device(jax.devices(device)[0]), jax.default_matmul_precision(precision):
+        return run_here(level, off or (), @CUDA_OPTIONS@ if device == "cuda" else {})
+
+
+def run_here(level, off, further):
+    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
+{% else %}
 def run(level, off=()):
     """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
+{% endif %}
 {% set eager = "off" in [faulty.level, reference.level if reference is not none else ""] %}
 {% if eager %}
     if level == "off":  # every primitive alone, as the flags above say
@@ -27,6 +49,9 @@ def run(level, off=()):
     options = {
         "xla_backend_optimization_level": level,
         "xla_disable_hlo_passes": ",".join(off),
+{% if placed %}
+        **further,
+{% endif %}
     }
     compiled = jax.jit(lambda *values: program(*values)).lower(*inputs(feeds[0])).compile(options)
     return [[to_numpy(value) for value in compiled(*inputs(feed))] for feed in feeds]
@@ -48,6 +73,7 @@ def to_numpy(value):
 {% endif %}
     return np.asarray(value)
 '''
+).replace("@CUDA_OPTIONS@", repr(CUDA_OPTIONS).replace("'", '"'))
 
 
 def _flags() -> str:

@@ -1,0 +1,32 @@
+"""A program in another form, as a case of its own.
+
+What a compiler gets wrong in one form of a program it mostly gets wrong because of what that form contains, and then
+one program says all that there is to say: it is smaller to report than two that mean the same, and it reduces better.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from miscompile.base.errors import ModelError, RejectedDraft
+from miscompile.core.case import Case, Feed, Program
+from miscompile.equivalence.forms import SEEDLESS, is_own, present
+from miscompile.graph.model import Model
+from miscompile.graph.read import read
+
+
+def materialised(case: Case, form: str, reprogram: Callable[[Model, Feed], Program]) -> Iterator[Case]:
+    """Yield the cases that consist of what `form` presents instead of `case`; none where there is no such ONNX model.
+
+    `reprogram` makes a program of a model and says which of its outputs are exact; it raises RejectedDraft or
+    ModelError for one that it does not take.
+    """
+    if not form or form in SEEDLESS or is_own(form):
+        return
+    for share in present(case, form):
+        if share.case.program == case.program:
+            continue
+        try:
+            program = reprogram(read(share.case.program.payload), share.case.feeds[0])
+        except (RejectedDraft, ModelError):
+            continue
+        yield replace(share.case, program=program, recipe=case.recipe)
