@@ -38,7 +38,15 @@ EQUIVALENCE = (
 )
 """POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more."""
 
-RESIST = ("resist", "resist{share=0.3}", "resist{share=0.6}")
+RESIST = (
+    "resist",
+    "resist{share=0.3}",
+    "resist{strategies=gather+where}",
+    "resist{strategies=gather+where+transpose+split+cast+max, share=0.6}",
+    "resist{strategies=tap}",
+    "resist{exactness=rounding, strategies=matmul+transpose}",
+)
+"""ORTHRUS's twins: with every barrier, with some, without control flow, and with the paper's own (section III-C)."""
 
 EXACT = (
     "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",

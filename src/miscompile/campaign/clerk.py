@@ -48,6 +48,7 @@ from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.reduce.engine import Budget, Reduced, Slip, any_case, reduce_case
 from miscompile.triage.referee import VOTER, accepts, takes
+from miscompile.triage.resistance import resisted
 from miscompile.triage.script import write_script
 from miscompile.triage.signature import signature_of
 
@@ -186,6 +187,9 @@ class _Triage:
         vote = accepts(reduced.case) if _asks_referee(evidence.kind, evidence.reference) else None
         if vote is not None:
             facts["referee"] = {"vote": vote.vote, "message": vote.message}
+        healing = resisted(reduced.case, pair, evidence.kind, self.pool, stream(self.seed, "resist"))
+        if healing:
+            facts["resisted"] = healing
         bug = known(self.about.name).bug(str(signature))
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)

@@ -35,6 +35,9 @@ from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid
 from miscompile.targets.registry import parse_target
 
+MOST_ROUNDS = 4
+"""How often an oracle may ask for further runs of a case."""
+
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
 
@@ -172,15 +175,21 @@ class Lane:
             self.counters["compiler_us"] += int(1e6 * (seen.compile_seconds + seen.run_seconds))
         self.producer.learn(ahead.case, outcomes)
         if isinstance(verdict, Needs):
-            verdict = self._second_round(ahead, outcomes, verdict)
+            verdict = self._further_rounds(ahead, outcomes, verdict)
         self._take(ahead, verdict)
 
-    def _second_round(self, ahead: _Ahead, outcomes: list[Outcome], needs: Needs) -> Verdict:
-        self.counters["second_rounds"] += 1
-        start = time.thread_time_ns()
-        more = self.detective.pool.run(needs.runs)
-        verdict = self.oracle.judge((*ahead.runs, *needs.runs), [*outcomes, *more])
-        self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
+    def _further_rounds(self, ahead: _Ahead, outcomes: list[Outcome], verdict: Verdict) -> Verdict:
+        """Run what the oracle asks for and ask it again: about one build after the other, each of which may need it."""
+        runs = ahead.runs
+        for _ in range(MOST_ROUNDS):
+            if not isinstance(verdict, Needs):
+                return verdict
+            self.counters["second_rounds"] += 1
+            start = time.thread_time_ns()
+            outcomes = [*outcomes, *self.detective.pool.run(verdict.runs)]
+            runs = (*runs, *verdict.runs)
+            verdict = self.oracle.judge(runs, outcomes)
+            self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
         return Inconclusive("too many rounds") if isinstance(verdict, Needs) else verdict
 
     def _take(self, ahead: _Ahead, verdict: Verdict) -> None:

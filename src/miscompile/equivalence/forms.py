@@ -84,6 +84,7 @@ class Sited(Protocol):
 
 FORMS: Mapping[str, str] = {
     "functions": "miscompile.equivalence.functions:Functions",
+    "resist": "miscompile.equivalence.resist.form:Resistant",
 }
 """Forms of ONNX models: name and class."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from miscompile.base.errors import ModelError
-from miscompile.core.case import Case, Program
+from miscompile.core.case import Case
 from miscompile.core.outcome import (
     Crashed,
     Outcome,
@@ -89,9 +89,13 @@ def judge_pair(
         return _fixed(runs, reference, other, found)
     if all(_surely_rounding(mismatch, reference, other, narrowed) for mismatch in found):
         return Holds("within the last places")
-    if len(outcomes) < 3:
-        return _ask_for_noise(runs, narrowed)
-    return _weigh(runs, reference, other, outcomes[2:], found)
+    noises: dict[str, list[Outcome]] = {}
+    for run, outcome in zip(runs[2:], outcomes[2:], strict=True):
+        noises.setdefault(run.case.recipe.get("of", ""), []).append(outcome)
+    lacking = [form for form in _rounding_forms(runs[1]) if form not in noises]
+    if lacking:
+        return _ask_for_noise(runs, lacking, narrowed)
+    return _weigh(runs, reference, other, noises, found)
 
 
 def _asks_for_symbols(runs: Sequence[Run]) -> bool:
@@ -103,7 +107,8 @@ def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
     """Return how the numbers of a program fit the narrower types, at worst of all that it is presented as."""
     if not narrowed:
         return "fits"
-    return max((fit_of(case, narrowed) for case in (runs[0].case, *_rounding_elsewhere(runs[1]))), key=FITS.index)
+    cases = [_presented(runs[1]) if form else runs[0].case for form in _rounding_forms(runs[1])]
+    return max((fit_of(case, narrowed) for case in cases), key=FITS.index)
 
 
 def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
@@ -194,33 +199,40 @@ def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narro
     return within_ulps(want, got, allowed, FLOOR * allowed, narrowed.get(want.dtype, ""))
 
 
-def _ask_for_noise(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Verdict:
-    """Ask for the noise of the program, and of the presented one where that rounds in other places."""
-    case, run = runs[0].case, runs[0]
+def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[str], narrowed: Mapping[str, str]) -> Verdict:
+    """Ask for the noise of the program in each form that is lacking; the program as it is has an empty form."""
+    run, asked = runs[0], []
     try:
-        twins = noise_twins(case, noise_seed(case), narrowed)
-        for share in _rounding_elsewhere(runs[1]):
-            twins += noise_twins(replace(share, program=_without_taps(share, case)), noise_seed(case), narrowed)
+        for form in lacking:
+            case = _presented(runs[1]) if form else run.case
+            for twin in noise_twins(case, noise_seed(run.case), narrowed):
+                asked.append(replace(run, case=replace(twin, recipe={**twin.recipe, "of": form}), purpose="judge"))
     except ModelError:
         return Inconclusive("no noise twin")
-    return Needs(tuple(Run(twin, run.target, run.build, "judge") for twin in twins))
+    return Needs(tuple(asked))
 
 
-def _rounding_elsewhere(run: Run) -> list[Case]:
-    """Return the case as `run` sees it, where its form keeps values up to rounding only."""
+def _rounding_forms(run: Run) -> tuple[str, ...]:
+    """Return the forms whose noise counts: the program as it is, and the one of `run` where that rounds elsewhere."""
     form = run.build.form
-    return [] if is_own(form) or keeps_bits(form) else [share.case for share in present(run.case, form)]
+    return ("",) if is_own(form) or keeps_bits(form) else ("", form)
 
 
-def _without_taps(presented: Case, case: Case) -> Program:
-    return replace(presented.program, outputs=presented.program.outputs[: len(case.program.outputs)])
+def _presented(run: Run) -> Case:
+    """Return the case as `run` sees it, with the outputs of the case itself."""
+    (share,) = present(run.case, run.build.form)
+    outputs = share.case.program.outputs[: len(run.case.program.outputs)]
+    return replace(share.case, program=replace(share.case.program, outputs=outputs))
 
 
 def _weigh(
-    runs: Sequence[Run], reference: Values, other: Values, noises: Sequence[Outcome], found: list[Mismatch]
+    runs: Sequence[Run],
+    reference: Values,
+    other: Values,
+    noises: Mapping[str, Sequence[Outcome]],
+    found: list[Mismatch],
 ) -> Verdict:
-    own = len(noises) // (1 + len(_rounding_elsewhere(runs[1])))
-    parts = [joined(noises[start : start + own]) for start in range(0, len(noises), own)]
+    parts = [joined(noises[form]) for form in _rounding_forms(runs[1])]
     for noise in parts:
         if not isinstance(noise, Values):
             return Inconclusive(f"noise twin {status_of(noise)}")

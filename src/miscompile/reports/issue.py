@@ -3,8 +3,9 @@
 Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`evidence`, a mapping of further measurements; `referee`, an object with `message`; `known`, an object with `link` and
-`note`.
+`evidence`, a mapping of further measurements; `found_as`, the form of the program in which the bug came up;
+`resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
+`link` and `note`.
 """
 
 import re
@@ -184,6 +185,7 @@ def _culprit(stored: Stored) -> str:
     return (
         _blame(stored, culprits, how)
         + _phase(stored.finding.facts.get("phase"))
+        + _resisted(stored.finding.facts.get("resisted"))
         + _history(stored.finding.facts.get("releases"))
     )
 
@@ -195,6 +197,15 @@ def _phase(phase: Mapping[str, Any] | None) -> str:
     what = "fails in" if phase["fails"] else "goes wrong in"
     how = "compiled up to it with the flags of the faulty build, from there without"
     return f"\n\nThe compilation {what} phase `{phase['phase']}`: {how}."
+
+
+def _resisted(healing: Mapping[str, Any] | None) -> str:
+    """Say which class of optimisations is to blame, where keeping it from its work heals the bug."""
+    if not healing:
+        return ""
+    text = f"\n\nClass of optimisations: {healing['class']}. The bug is gone when a barrier that changes no value"
+    edges = [f"`{edge}`" for edge in healing["edges"]]
+    return f"{text} stands on this edge: {edges[0]}." if edges else f"{text} stands on every edge that the class needs."
 
 
 def _history(releases: Mapping[str, Any] | None) -> str:
@@ -225,6 +236,8 @@ def _found(stored: Stored) -> str:
         text += f" in test {facts['test']}"
     if "seed" in recipe:
         text += f", seed {recipe['seed']}"
+    if facts.get("found_as"):
+        text += f", in another form of the program (`{facts['found_as']}`)"
     return f"{text}."
 
 

@@ -44,6 +44,7 @@ class Draft:
         """Digest of model and feeds."""
         parts = [emit(self.model)]
         for feed in self.feeds:
+            parts.append(b"feed")  # a program without inputs may be run several times
             for name, value in feed.items():
                 shape = ",".join(map(str, value.shape))
                 parts += [f"{name}:{value.dtype}[{shape}]".encode(), value.array.tobytes()]
