@@ -1,4 +1,8 @@
-"""The lowering of a whole graph: one function `program` that calls the lowerings of its operators in order."""
+"""The lowering of a whole graph: one function `program` that calls the lowerings of its operators in order.
+
+Bodies (of If, Loop and Scan) become functions within it, which see the values around them and are handed to the
+operator's lowering by keyword.
+"""
 
 import builtins
 import keyword
@@ -12,15 +16,21 @@ import numpy as np
 
 from miscompile.base.dtypes import BY_CODE
 from miscompile.core.tensor import Tensor
+from miscompile.graph.bodies import Typing, typing_of
+from miscompile.graph.edges import captured
 from miscompile.graph.inline import inline
-from miscompile.graph.model import Attribute, Model, Node
+from miscompile.graph.model import Attribute, Graph, Model, Node
+from miscompile.lowering.control import refusal, turns_of
 from miscompile.lowering.table import Lowering, Table
 
 TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type"})
 """Attributes whose integer is a code of an element type."""
 
-TOLD = frozenset({"opset", "outputs", "op", "types"})
+TOLD = frozenset({"opset", "outputs", "op", "types", "turns"})
 """Keywords that tell a lowering more than its attributes."""
+
+CAPTURED = "captured"
+"""The name of the function, if a table has one, that outer values are passed through which bodies capture."""
 
 
 class UnloweredError(NotImplementedError):
@@ -44,18 +54,19 @@ def lower(model: Model, table: Table) -> Lowered:
     """Return `model` as source text by the lowerings of `table`.
 
     Raises UnloweredError when an operator, attribute, operand or construct has no lowering, ModelError when the model's
-    functions cannot be inlined.
+    functions cannot be inlined, or a model with bodies breaks an operator's rules.
     """
     return _Writer(inline(model) if model.functions else model, table).write()
 
 
 class _Writer:
+    """What the program and the functions for bodies within it share: names that are taken, constants, lowerings."""
+
     def __init__(self, model: Model, table: Table) -> None:
         self.model, self.table = model, table
-        self.names: dict[str, str] = {}
-        self.values: dict[str, Tensor] = dict(model.graph.initializers)
         self.constants: dict[str, Tensor] = {}
         self.lowerings: set[str] = set()
+        self._known: dict[tuple[str, int], str] = {}
         self._taken = {
             *table.definitions,
             *dir(builtins),
@@ -71,27 +82,96 @@ class _Writer:
 
     def write(self) -> Lowered:
         graph = self.model.graph
+        place = typing_of(self.model) if any(True for node in graph.nodes for _ in node.subgraphs()) else None
+        scope = _Scope(self, graph, {}, {}, place)
+        inputs = [info.name for info in graph.inputs if info.name not in graph.initializers]
+        body = "\n".join(scope.function("program", inputs))
+        functions = [lowering.source for lowering in self.table.needed(self.lowerings)]
+        return Lowered("\n\n\n".join([*functions, body]) + "\n", self.constants)
+
+    def constant(self, name: str, value: Tensor) -> str:
+        """Return the Python name of a constant, which is taken in when it is first used."""
+        key = name, id(value)
+        if key not in self._known:
+            self._known[key] = self.unused(name)
+            self.constants[self._known[key]] = value
+        return self._known[key]
+
+    def unused(self, name: str) -> str:
+        """Return a Python name like `name` that stands for nothing yet."""
+        stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "value"
+        stem = f"v{stem}" if stem[0].isdigit() or stem.startswith("_") else stem
+        found, number = stem, 2
+        while found in self._taken:
+            found, number = f"{stem}_{number}", number + 1
+        self._taken.add(found)
+        return found
+
+
+class _Scope:
+    """A graph, or a body within one, which sees the names and the constants around it.
+
+    `place` is what is known of types there, None where no node has bodies.
+    """
+
+    def __init__(
+        self,
+        writer: _Writer,
+        graph: Graph,
+        names: Mapping[str, str],
+        values: Mapping[str, Tensor],
+        place: Typing | None,
+    ) -> None:
         if graph.sparse_initializers:
             raise UnloweredError("sparse initialisers have no lowering")
-        inputs = [info.name for info in graph.inputs if info.name not in self.values]
-        parameters = [self._define(name) for name in inputs]
-        lines = [f"    {line}" for node in graph.nodes for line in self._call(node)]
-        results = "".join(f"{self._value(info.name)}, " for info in graph.outputs)
-        functions = [lowering.source for lowering in self.table.needed(self.lowerings)]
-        body = "\n".join([f"def program({', '.join(parameters)}):", *lines, f"    return ({results.rstrip()})"])
-        return Lowered("\n\n\n".join([*functions, body]) + "\n", self.constants)
+        self.writer, self.graph, self.place = writer, graph, place
+        self.names = dict(names)
+        self.values = {**values, **graph.initializers}
+
+    def function(self, name: str, inputs: Iterable[str]) -> Iterator[str]:
+        """Yield the lines of a function of the graph's `inputs` that returns a tuple of its outputs."""
+        yield f"def {name}({', '.join([self._define(x) for x in inputs])}):"
+        for node in self.graph.nodes:
+            yield from [f"    {line}" if line else "" for line in self._call(node)]
+        results = "".join(f"{self._value(info.name)}, " for info in self.graph.outputs)
+        yield f"    return ({results.rstrip()})"
 
     def _call(self, node: Node) -> Iterator[str]:
         if node.op == "Constant" and node.domain == "":
             self.values[node.outputs[0]] = _constant(node)
             return
-        lowering = self.table.operators.get(node.op) if node.domain in ("", "ai.onnx") else None
+        lowering = self.writer.table.operators.get(node.op) if node.domain in ("", "ai.onnx") else None
         if lowering is None:
             raise UnloweredError(f"operator {node.op} has no lowering")
-        self.lowerings.add(lowering.name)
-        words = [*self._operands(node, lowering), *self._keywords(node, lowering)]
+        self.writer.lowerings.add(lowering.name)
+        bodies: dict[str, str] = {}
+        if any(True for _ in node.subgraphs()):
+            yield from self._write_bodies(node, bodies)
+        words = [*self._operands(node, lowering), *self._keywords(node, lowering, bodies)]
         targets = [self._define(name) if name else "_" for name in node.outputs]
         yield f"{', '.join(targets)} = {lowering.name}({', '.join(words)})"
+
+    def _write_bodies(self, node: Node, functions: dict[str, str]) -> Iterator[str]:
+        """Yield the lines of functions for the bodies of `node`; enter their names into `functions` by attribute."""
+        assert self.place is not None, "types are known where nodes have bodies"
+        reason = refusal(node, self.place)
+        if reason:
+            raise UnloweredError(reason)
+        seen = dict(self.names)
+        outer = {name for body in node.subgraphs() for name in captured(body)}
+        shared = sorted(name for name in outer if name in seen and name not in self.values)
+        if CAPTURED in self.writer.table.definitions and len(shared) > 1:
+            self.writer.lowerings.add(CAPTURED)
+            seen |= {name: self.writer.unused(name) for name in shared}
+            given = ", ".join([self.names[name] for name in shared])
+            yield f"{', '.join([seen[name] for name in shared])} = {CAPTURED}({given})"
+        names = [name for name, attribute in node.attributes.items() if attribute.kind == "graph"]
+        for name, inner in zip(names, self.place.bodies(node), strict=True):
+            body = _Scope(self.writer, node.attributes[name].value, seen, self.values, inner)
+            functions[name] = self.writer.unused(name)
+            yield ""
+            yield from body.function(functions[name], [info.name for info in body.graph.inputs])
+        yield ""
 
     def _operands(self, node: Node, lowering: Lowering) -> Iterator[str]:
         free = any(name and name not in self.values for name in node.inputs)
@@ -107,17 +187,20 @@ class _Writer:
             else:
                 yield self._value(name)
 
-    def _keywords(self, node: Node, lowering: Lowering) -> Iterator[str]:
+    def _keywords(self, node: Node, lowering: Lowering, bodies: Mapping[str, str]) -> Iterator[str]:
         for name, attribute in node.attributes.items():
             if name not in lowering.keywords or name in TOLD:
                 raise UnloweredError(f"attribute {name} of {node.op} has no lowering")
-            if name in lowering.plain and attribute.kind == "tensor" and attribute.value.array.size == 1:
+            if name in bodies:
+                yield f"{name}={bodies[name]}"
+            elif name in lowering.plain and attribute.kind == "tensor" and attribute.value.array.size == 1:
                 number = attribute.value.numbers().reshape(-1).tolist()[0]
                 yield f"{name}={_literal((number, attribute.value.dtype))}"
             else:
                 yield f"{name}={self._attribute(name, attribute)}"
-        told: dict[str, Any] = {"opset": self.model.opset, "outputs": len(node.outputs), "op": node.op}
+        told: dict[str, Any] = {"opset": self.writer.model.opset, "outputs": len(node.outputs), "op": node.op}
         told["types"] = tuple(self.values[name].dtype if name in self.values else None for name in node.inputs)
+        told["turns"] = turns_of(node, self.place) if self.place is not None else None
         for name in sorted(TOLD & lowering.keywords):
             yield f"{name}={told[name]!r}"
 
@@ -128,33 +211,22 @@ class _Writer:
             case "int" | "float" | "string" | "ints" | "floats" | "strings":
                 return _literal(attribute.value)
             case "tensor":
-                constant = self._unused(name)
-                self.constants[constant] = attribute.value
-                return constant
+                return self.writer.constant(name, attribute.value)
             case _:
                 raise UnloweredError(f"attribute {name} of kind {attribute.kind} has no lowering")
 
     def _value(self, name: str) -> str:
-        """Return the Python name of a value; a constant is taken in when it is first used."""
+        """Return the Python name of a value."""
+        if name in self.values:
+            return self.writer.constant(name, self.values[name])
         if name not in self.names:
-            if name not in self.values:
-                raise UnloweredError(f"value {name} is not defined in the graph")
-            self.constants[self._define(name)] = self.values[name]
+            raise UnloweredError(f"value {name} is not defined in the graph")
         return self.names[name]
 
     def _define(self, name: str) -> str:
-        self.names[name] = self._unused(name)
+        self.values.pop(name, None)  # of a body's parameter, which hides what stands outside
+        self.names[name] = self.writer.unused(name)
         return self.names[name]
-
-    def _unused(self, name: str) -> str:
-        """Return a Python name like `name` that stands for nothing yet."""
-        stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "value"
-        stem = f"v{stem}" if stem[0].isdigit() or stem.startswith("_") else stem
-        found, number = stem, 2
-        while found in self._taken:
-            found, number = f"{stem}_{number}", number + 1
-        self._taken.add(found)
-        return found
 
 
 _PLAIN_CONSTANTS = {

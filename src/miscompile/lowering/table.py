@@ -28,9 +28,12 @@ def lowers(
     come as Python numbers too when they are constants of rank 0 and another operand is no constant. Attributes come by
     keyword, with the defaults that the function gives; attributes that name an element type come as its name, such as
     "float16", and a tensor of one element whose name is in `plain` as a pair of its number and its element type's name.
+    Bodies come by keyword as functions of their parameters that return tuples; they see the values around them, but
+    through a function `captured`, if the package has one: given several values, it returns as many to be seen instead.
     A function that has these keywords is also told: `opset`, the version of the operator set; `outputs`, the number
     of results that are asked for; `op`, the operator's name; `types`, the name of each operand's element type if it
-    is a constant, else None. It returns one result, or a tuple of several. It raises NotImplementedError for a form
+    is a constant, else None; `turns`, how often the body of a Loop runs, None where this depends on what is fed or
+    is not at all. It returns one result, or a tuple of several. It raises NotImplementedError for a form
     that it has no lowering for.
     """
     del ops, static, plain  # read from the source text

@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from inductor_calls import WITHOUT, Call, difference, draws, node_cases, table
+from inductor_calls import Call, difference, draws, node_cases, table
 
 from miscompile.core.outcome import Outcome, Unsupported, Values
 from miscompile.core.run import Build, Run
@@ -20,10 +20,12 @@ OPEN = {
     "Col2Im": "two axes only",
     "DFT": "no one-sided inverse",
     "Dropout": "random in training",
+    "Loop": "no results of every turn, if their number is fed",
     "Resize": "no antialiasing, cropping or kept aspect ratio",
     "ReduceMax": "not of no elements",
     "ReduceMin": "not of no elements",
     "RoiAlign": "means only",
+    "Scan": "no batch, which it had before opset 9",
     "SpaceToDepth": "an attribute of a later version",
 }
 """Operators some of whose node cases have no lowering, beside those that are refused for their element type."""
@@ -35,7 +37,7 @@ def outcomes(target: str, calls: list[Call]) -> list[Outcome]:
 
 
 def test_every_operator_of_the_generator_has_a_lowering() -> None:
-    assert set(specs()) - set(table().operators) == WITHOUT
+    assert set(specs()) <= set(table().operators)
 
 
 def test_the_source_of_a_lowering_compiles_and_defines_the_program() -> None:

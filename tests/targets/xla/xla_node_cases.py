@@ -14,6 +14,7 @@ from onnx.backend.test.case.node import collect_testcases
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
+from miscompile.graph.bodies import CONTROL
 from miscompile.lowering.table import load
 from miscompile.ops.registry import specs
 from miscompile.targets.xla.program import LOWERINGS
@@ -36,7 +37,7 @@ def node_cases() -> Iterator[NodeCase]:
         found = collect_testcases(None)
     for item in found:
         nodes = item.model.graph.node
-        known = all(node.op_type in specs() or node.op_type == "Constant" for node in nodes)
+        known = all(node.op_type in specs() or node.op_type in ("Constant", *CONTROL) for node in nodes)
         if known and "_expanded" not in item.name and all(node.domain in ("", "ai.onnx") for node in nodes):
             inputs, outputs = item.data_sets[0]
             if not any(isinstance(value, list) or value is None for value in (*inputs, *outputs)):

@@ -80,6 +80,12 @@ def swish(x: Any, *, alpha: float = 1.0) -> Any:
     return F.silu(x) if alpha == 1 else x * torch.sigmoid(alpha * x)
 
 
+@lowers("SwiGLU")
+def swiglu(a: Any, b: Any, *, alpha: float = 1.0) -> Any:
+    """The swish of the gate `a`, times `b`."""
+    return swish(a, alpha=alpha) * b
+
+
 @lowers("Softplus")
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)); beyond 40 that is x, even in float64."""

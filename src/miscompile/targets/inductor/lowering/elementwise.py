@@ -188,6 +188,12 @@ def cast(x: Any, *, to: str, saturate: int = 1) -> Any:
     return x.to(dtype_of(to))
 
 
+@lowers("BitCast")
+def bit_cast(x: Any, *, to: str) -> Any:
+    """The same bits as another element type of the same width."""
+    return x.view(dtype_of(to))
+
+
 @lowers("CastLike")
 def cast_like(x: Any, other: Any, *, saturate: int = 1) -> Any:
     """x in the element type of `other`."""

@@ -15,8 +15,9 @@ REDUCTIONS = {"mul": "prod", "max": "amax", "min": "amin"}
 @lowers("Gather")
 def gather(x: Any, index: Any, *, axis: int = 0) -> Any:
     """The slices of x at the places given, which may be negative."""
-    if index.dim() == 1:
-        return torch.index_select(x, axis, wrap(index, x.shape[axis]))
+    if index.dim() < 2:  # a place of rank 0 as an index would be taken for a number that tracing does not know
+        found = torch.index_select(x, axis, wrap(index, x.shape[axis]).reshape(-1))
+        return found if index.dim() else torch.squeeze(found, axis)
     return x[(slice(None),) * (axis % x.dim()) + (index.to(torch.int64),)]
 
 
@@ -29,6 +30,8 @@ def gather_elements(x: Any, index: Any, *, axis: int = 0) -> Any:
 @lowers("GatherND")
 def gather_nd(x: Any, index: Any, *, batch_dims: int = 0) -> Any:
     """The parts of x whose first coordinates stand in the last axis of `index`."""
+    if index.dim() == 1:  # see `gather`
+        return torch.squeeze(gather_nd(x, index.unsqueeze(0)), 0)
     places = torch.unbind(index.to(torch.int64), -1)
     for axis in reversed(range(batch_dims)):
         shape = [1] * places[0].dim()
@@ -60,6 +63,16 @@ def scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") -> 
     rows = x.reshape(x.shape[:depth].numel(), x.shape[depth:].numel())
     row = row.reshape(-1, 1).expand(-1, rows.shape[1])
     return torch.scatter_reduce(rows, 0, row, updates.reshape(row.shape), REDUCTIONS[reduction]).reshape(x.shape)
+
+
+@lowers("TensorScatter")
+def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2, mode: str = "linear") -> Any:
+    """A cache with some steps written along an axis, from a place of each sample on, around the end if `circular`."""
+    cache, steps = torch.movedim(past, axis, 1), torch.movedim(update, axis, 1)
+    place = torch.arange(steps.shape[1]).unsqueeze(0) + (0 if start is None else start.unsqueeze(1))
+    place = place % cache.shape[1] if mode == "circular" else place
+    cache = torch.index_put(cache, (torch.arange(cache.shape[0]).unsqueeze(1), place), steps)
+    return torch.movedim(cache, 1, axis)
 
 
 @lowers("OneHot", static=(1,))

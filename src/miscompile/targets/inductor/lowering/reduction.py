@@ -110,3 +110,14 @@ def cum_sum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
         x = torch.cat((torch.zeros_like(x.narrow(axis, 0, 1)), x.narrow(axis, 0, x.shape[axis] - 1)), axis)
     x = torch.cumsum(x, axis, dtype=x.dtype)
     return torch.flip(x, (axis,)) if reverse else x
+
+
+@lowers("CumProd", static=(1,))
+def cum_prod(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
+    """The running product along an axis, from either end, with or without the element itself."""
+    axis = axis[0] if isinstance(axis, tuple) else axis
+    x = torch.flip(x, (axis,)) if reverse else x
+    if exclusive and x.shape[axis]:
+        x = torch.cat((torch.ones_like(x.narrow(axis, 0, 1)), x.narrow(axis, 0, x.shape[axis] - 1)), axis)
+    x = torch.cumprod(x, axis, dtype=x.dtype)
+    return torch.flip(x, (axis,)) if reverse else x

@@ -119,6 +119,12 @@ def interpolation(rules: Any, rank: int, a: float, exclude: int) -> Any:
     return "bicubic" if cubic and rank == 4 and a == -0.75 and not exclude else None
 
 
+@lowers("AffineGrid", static=(1,))
+def affine_grid(theta: Any, size: tuple[int, ...], *, align_corners: int = 0) -> Any:
+    """The places of an image's elements, from minus one to one, by a matrix for each image."""
+    return F.affine_grid(theta, size, align_corners=bool(align_corners))
+
+
 GRID_MODES = {"linear": "bilinear", "cubic": "bicubic"}
 
 

@@ -90,6 +90,12 @@ def swish(x: jax.Array, *, alpha: float = 1.0) -> jax.Array:
     return x * jax.nn.sigmoid(alpha * x)
 
 
+@lowers("SwiGLU")
+def swiglu(a: jax.Array, b: jax.Array, *, alpha: float = 1.0) -> jax.Array:
+    """Swish of the gate `a`, times `b`."""
+    return swish(a, alpha=alpha) * b
+
+
 @lowers("Shrink")
 def shrink(x: jax.Array, *, bias: float = 0.0, lambd: float = 0.5) -> jax.Array:
     """Zero up to `lambd` on both sides, beyond it `bias` closer to zero."""

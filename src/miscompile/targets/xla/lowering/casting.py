@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from miscompile.lowering.table import lowers
 
@@ -42,6 +43,14 @@ def cast(x: jax.Array, *, to: str, saturate: int = 1) -> jax.Array:
 def cast_like(x: jax.Array, like: jax.Array, *, saturate: int = 1) -> jax.Array:
     """Conversion to the element type of `like`."""
     return convert(x, like.dtype, saturate)
+
+
+@lowers("BitCast")
+def bit_cast(x: jax.Array, *, to: str) -> jax.Array:
+    """The same bits as another element type of the same width."""
+    if x.dtype == bool or to == "bool":
+        return x.astype(element_type(to))  # JAX keeps truth values out; they are bytes of zero and one
+    return lax.bitcast_convert_type(x, element_type(to))
 
 
 @lowers("Where")

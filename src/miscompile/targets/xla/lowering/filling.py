@@ -35,4 +35,5 @@ def arithmetic_progression(start: float, limit: float, delta: float, *, types: t
 @lowers("EyeLike")
 def eye_like(x: jax.Array, *, dtype: str | None = None, k: int = 0) -> jax.Array:
     """Ones on diagonal `k`, zeros elsewhere."""
-    return jnp.eye(*x.shape, k=k, dtype=x.dtype if dtype is None else dtype)
+    rows, columns = x.shape
+    return jnp.eye(rows, columns, k=k, dtype=x.dtype if dtype is None else dtype)

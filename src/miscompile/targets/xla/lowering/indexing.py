@@ -61,6 +61,18 @@ def scatter_nd(x: jax.Array, indices: jax.Array, updates: jax.Array, *, reductio
     return scatter(x, tuple(jnp.moveaxis(indices, -1, 0)), updates, reduction)
 
 
+@lowers("TensorScatter")
+def tensor_scatter(
+    past: jax.Array, update: jax.Array, start: jax.Array | None = None, *, axis: int = -2, mode: str = "linear"
+) -> jax.Array:
+    """A cache with some steps written along an axis, from a place of each sample on, around the end if `circular`."""
+    cache, steps = jnp.moveaxis(past, axis, 1), jnp.moveaxis(update, axis, 1)
+    place = jnp.arange(steps.shape[1]) + (0 if start is None else start[:, None])
+    place = place % cache.shape[1] if mode == "circular" else place
+    cache = cache.at[jnp.arange(cache.shape[0])[:, None], place].set(steps)
+    return jnp.moveaxis(cache, 1, axis)
+
+
 @lowers("OneHot", static=(1,))
 def one_hot(indices: jax.Array, depth: int | tuple[int, ...], values: jax.Array, *, axis: int = -1) -> jax.Array:
     """One value where the new axis meets the index, another elsewhere."""

@@ -124,3 +124,13 @@ def cumulative_sum(x: jax.Array, axis: int | tuple[int, ...], *, exclusive: int 
         beyond = (-1, 1, 0) if reverse else (1, -1, 0)
         x = lax.pad(x, jnp.zeros((), x.dtype), [beyond if place == axis else (0, 0, 0) for place in range(x.ndim)])
     return lax.cumsum(x, axis, bool(reverse))
+
+
+@lowers("CumProd", static=(1,))
+def cumulative_product(x: jax.Array, axis: int | tuple[int, ...], *, exclusive: int = 0, reverse: int = 0) -> jax.Array:
+    """Products up to each element, with it or without it, from either end."""
+    axis = (axis[0] if isinstance(axis, tuple) else axis) % x.ndim
+    if exclusive:
+        beyond = (-1, 1, 0) if reverse else (1, -1, 0)
+        x = lax.pad(x, jnp.ones((), x.dtype), [beyond if place == axis else (0, 0, 0) for place in range(x.ndim)])
+    return lax.cumprod(x, axis, bool(reverse))

@@ -115,6 +115,15 @@ def resize(
     return y.astype(x.dtype)
 
 
+@lowers("AffineGrid", static=(1,))
+def affine_grid(theta: jax.Array, size: tuple[int, ...], *, align_corners: int = 0) -> jax.Array:
+    """Places from minus one to one in an image, by a matrix for each image; of centres or of corners."""
+    ends = [1.0 if align_corners else 1 - 1 / count for count in size[2:]]
+    places = [np.linspace(-end, end, count) for end, count in zip(ends, size[2:], strict=True)]
+    grid = np.stack([*reversed(np.meshgrid(*places, indexing="ij")), np.ones(size[2:])], -1)
+    return jnp.einsum("nij,...j->n...i", theta, jnp.asarray(grid, theta.dtype))
+
+
 def reflect(place: jax.Array, low: float, high: float) -> jax.Array:
     """Return places reflected at both ends until they lie between them."""
     span = high - low

@@ -1,0 +1,116 @@
+"""Control flow by torch's own operators, which Inductor compiles; run eagerly, it is Python's.
+
+Called eagerly, those operators would trace and compile their functions first, which the reference must not depend on.
+No two values that go into their functions or come out may share memory, hence the copies.
+Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
+"""
+
+# ruff: noqa: ANN401 - tensors, and nested sequences of numbers
+
+from typing import Any
+
+import torch
+
+from miscompile.lowering.table import lowers
+
+
+def apart(values: Any) -> Any:
+    """Return copies, laid out in the same way whatever made them."""
+    return tuple([value.clone(memory_format=torch.contiguous_format) for value in values])
+
+
+def captured(*values: Any) -> Any:
+    """Return what bodies see instead of values around them, some of which may be views of others."""
+    return apart(values) if torch.compiler.is_compiling() else values
+
+
+def chosen(results: Any, outputs: int) -> Any:
+    """Return as many results as are asked for, one of them without a tuple."""
+    return tuple(results)[:outputs] if outputs > 1 else results[0]
+
+
+def stepped(function: Any, states: Any, slices: Any) -> Any:
+    """Return the states after the last slice, and what `function` gives beside them, stacked over all slices.
+
+    Of each kind the operator wants at least one: something may come behind those that are asked for.
+    """
+    count = len(states)
+    if not torch.compiler.is_compiling():
+        rows = []
+        for parts in zip(*slices, strict=True):
+            results = function(states, parts)
+            states = results[:count]
+            rows.append(results[count:])
+        return (*states, *[torch.stack(row) for row in zip(*rows, strict=True)])
+
+    def step(carried: Any, parts: Any) -> Any:
+        results = apart(function(carried[:count], parts))
+        return list(results[:count] or apart(carried)), list(results[count:] or apart(carried[:1]))
+
+    last, rows = torch._higher_order_ops.scan(step, list(apart(states)) or [torch.zeros(1)], list(apart(slices)))
+    return (*last[:count], *rows)
+
+
+@lowers("If")
+def branch(condition: Any, *, then_branch: Any, else_branch: Any, outputs: int) -> Any:
+    """What one of two functions gives."""
+    if not torch.compiler.is_compiling():
+        return chosen(then_branch() if condition else else_branch(), outputs)
+    results = torch.cond(condition.reshape(()), lambda: apart(then_branch()), lambda: apart(else_branch()), ())
+    return chosen(results, outputs)
+
+
+@lowers("Loop")
+def loop(limit: Any, going: Any = None, *states: Any, body: Any, turns: int | None, outputs: int) -> Any:
+    """States carried from turn to turn, and results of every turn where their number is known."""
+    on = torch.ones((), dtype=torch.bool) if going is None else going.reshape(())
+    if turns is not None and outputs > len(states):
+        results = stepped(lambda carried, parts: body(parts[0], on, *carried)[1:], states, (torch.arange(turns),))
+        return chosen(results, outputs)
+
+    def goes_on(turn: Any, on: Any, *_: Any) -> Any:
+        return on.clone() if limit is None else torch.logical_and(on, turn < limit.reshape(()))
+
+    def advance(turn: Any, on: Any, *carried: Any) -> Any:
+        on, *results = body(turn, on, *carried)
+        return (turn + 1, on.reshape(()), *results)
+
+    values = (torch.zeros((), dtype=torch.int64), on, *states)
+    if not torch.compiler.is_compiling():
+        while goes_on(*values):
+            values = advance(*values)
+    else:
+        values = torch._higher_order_ops.while_loop(goes_on, lambda *carried: apart(advance(*carried)), apart(values))
+    return chosen(values[2:], outputs)
+
+
+def sliced(x: Any, axis: int, back: int) -> Any:
+    """Return x with the axis that is scanned in front, and backwards if `back`."""
+    x = torch.movedim(x, axis, 0)
+    return torch.flip(x, (0,)) if back else x
+
+
+def laid_along(rows: Any, axis: int, back: int) -> Any:
+    """Return results of all turns along an axis, the last one first if `back`."""
+    return torch.movedim(torch.flip(rows, (0,)) if back else rows, 0, axis)
+
+
+@lowers("Scan")
+def scan(
+    *values: Any,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Any = None,
+    scan_input_directions: Any = None,
+    scan_output_axes: Any = None,
+    scan_output_directions: Any = None,
+    outputs: int,
+) -> Any:
+    """States carried from slice to slice along an axis of each value, and results of every turn laid along another."""
+    count = len(values) - num_scan_inputs
+    none = (0,) * num_scan_inputs
+    slices = list(map(sliced, values[count:], scan_input_axes or none, scan_input_directions or none))
+    results = stepped(lambda carried, parts: body(*carried, *parts), values[:count], slices)
+    last, rows = results[:count], results[count:]
+    laid = map(laid_along, rows, scan_output_axes or (0,) * len(rows), scan_output_directions or (0,) * len(rows))
+    return chosen((*last, *laid), outputs)
