@@ -20,7 +20,7 @@ from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
 from miscompile.campaign.lead import probe_support
 from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_pool
+from miscompile.campaign.wiring import make_pool, make_producer
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import (
     Crashed,
@@ -209,13 +209,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", default="onnxruntime", help="target spec")
     parser.add_argument("--graphs", type=int, default=10_000, help="number of ten-operator graphs")
+    parser.add_argument("--producer", action="append", default=[], help="spec of a producer instead; can be repeated")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--save", type=Path, help="folder for one model of each cause")
     options = parser.parse_args()
-    plan = Plan(options.target, seed=options.seed)
+    plan = Plan(options.target, seed=options.seed, producers=tuple(options.producer))
     support = probe_support(plan, plan.target)
     producers: list[tuple[str, Producer, int]] = [
+        (spec, make_producer(replace(plan, producers=(spec,)), support), options.graphs) for spec in plan.producers
+    ] or [
         ("strict", Strict(Knobs(opsets=plan.opsets), support), options.graphs),
         ("sweep", Sweep(Knobs(opsets=plan.opsets), support), options.graphs // 4),
     ]

@@ -50,12 +50,12 @@ RESIST = (
 
 EXACT = (
     "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
-    "dead", "identity", "storage", "again", "threads",
+    "dead", "identity", "noidentity", "stored", "again", "threads", "expand{exact=no}", "wrap{share=0.2}",
 )  # fmt: skip
 """Relations that keep every bit, each as likely as the next."""
 
 _FUNCTIONAL = frozenset({"relax"})
-"""Forms of adapters that make functions."""
+"""Forms of adapters that make functions; their others keep every bit that a compiler can promise."""
 
 _VARIANTS = ("{count=1}", "{count=2, rewrite=forward}", "{count=3, depth=2, rewrite=any}", "{count=2, rewrite=closure}")
 
@@ -99,8 +99,16 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
 
 def families(checks: Sequence[str], about: About) -> tuple[tuple[str, ...], ...]:
     """Return the forms in which programs are presented to a target: a family for each check that has some."""
-    found = {"functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": EXACT}
+    found = {
+        "functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": relations_of(about),
+    }  # fmt: skip
     return tuple(found[name] for name in checks if name in found)
+
+
+def relations_of(about: About) -> tuple[str, ...]:
+    """Return the forms that keep every bit: those that all targets take, and those that an adapter makes itself."""
+    own = (name for name in about.forms if name not in _FUNCTIONAL)
+    return (*EXACT, *(spec for name in own for spec in about.variants.get(name, (name,))))
 
 
 def functions_of(about: About) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ _DRAFTS = 3
 _BATCH = 48
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are asked about; others follow."""
-_FORMAT = 16
+_FORMAT = 17
 
 Watcher = Callable[[int, int], None]
 """Told how many of how many questions are done."""

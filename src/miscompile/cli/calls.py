@@ -67,6 +67,15 @@ def devices(target: str) -> Mapping[str, str]:
     return found
 
 
+def rules(
+    words: str, file: Path | None, trials: int, graphs: int, seed: int
+) -> tuple[list[Mapping[str, Any]], Mapping[str, int]]:
+    """Return the rewrite rules with certificates and counts, and the totals, as JSON values."""
+    entries = load_attribute("miscompile.campaign.rulebook:rulebook")(words, file, trials, graphs, seed)
+    totals: Mapping[str, int] = load_attribute("miscompile.campaign.rulebook:totals")(entries)
+    return [entry.as_json() for entry in entries], totals
+
+
 def survey(
     target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
 ) -> SupportTable:

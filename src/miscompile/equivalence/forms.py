@@ -9,7 +9,7 @@ outputs after them, which nobody compares, and it may be fed more than the case'
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -54,7 +54,7 @@ class Feeding(Protocol):
 class Fixing(Protocol):
     """A form that makes a program for one feed."""
 
-    def apply_to_feed(self, model: Model, feed: Mapping[str, Tensor]) -> Model:
+    def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
         """Return a model in which some inputs are constants; the rest keep their order. Raises as `apply`."""
         ...
 
@@ -67,26 +67,55 @@ class Storing(Protocol):
         """Return other bytes for the same model. Raises as `apply`."""
         ...
 
+    def places_of_bytes(self, payload: bytes) -> tuple[str, ...]:
+        """Return the keys of the parts that this form can write otherwise."""
+        ...
+
 
 @runtime_checkable
 class Sited(Protocol):
-    """A form that changes a program in several places, each of which can be left alone."""
-
-    @property
-    def only(self) -> str:
-        """Keys of the places that may change, joined with `+`; empty for all."""
-        ...
+    """A form that changes a program in several places, each of which can be left alone (option `only`)."""
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the keys of the places that this form changes in `model`."""
+        """Return the keys of the places that this form changes in `model`, or picks from."""
         ...
 
+
+@runtime_checkable
+class Picking(Protocol):
+    """A form that leaves some of its places alone, by its seed."""
+
+    def picked(self, places: Iterable[str]) -> frozenset[str]:
+        """Return those of `places` that it changes. Raises RejectedDraft when there is none."""
+        ...
+
+
+_EXACT = "miscompile.equivalence.exact"
 
 FORMS: Mapping[str, str] = {
     "functions": "miscompile.equivalence.functions:Functions",
+    "egraph": "miscompile.equivalence.egraph.form:Saturated",
     "resist": "miscompile.equivalence.resist.form:Resistant",
+    "constness": f"{_EXACT}.constness:Constness",
+    "opened": f"{_EXACT}.feeding:Opened",
+    "closed": f"{_EXACT}.feeding:Closed",
+    "duplicate": f"{_EXACT}.duplicate:Duplicate",
+    "merge": f"{_EXACT}.merge:Merge",
+    "order": f"{_EXACT}.order:Order",
+    "rename": f"{_EXACT}.rename:Rename",
+    "inline": f"{_EXACT}.inline:Inline",
+    "expand": f"{_EXACT}.expand:Expand",
+    "wrap": f"{_EXACT}.wrap:Wrap",
+    "taps": f"{_EXACT}.taps:Taps",
+    "dead": f"{_EXACT}.dead:Dead",
+    "identity": f"{_EXACT}.identity:Identity",
+    "noidentity": f"{_EXACT}.identity:NoIdentity",
+    "stored": f"{_EXACT}.storage:Stored",
 }
 """Forms of ONNX models: name and class."""
+
+_UNSPEAKABLE = frozenset("+,{}=")
+"""What a spec cannot say within an option; places with such names are always changed."""
 
 STATIC = "static"
 """The form in which every symbolic size is what it is fed: one program for each set of sizes."""
@@ -151,7 +180,10 @@ def may_be_refused(form: str) -> bool:
 
 
 def keeps_bits(form: str) -> bool:
-    """Tell whether the program that `form` presents computes the very same values, so that exact outputs stay exact."""
+    """Tell whether the program that `form` presents computes the very same values, so that exact outputs stay exact.
+
+    A form whose class depends on the model, as that of function bodies does, counts as one that rounds.
+    """
     return not form or form in SEEDLESS or is_own(form) or getattr(parse_form(form), "exactness", "bits") == "bits"
 
 
@@ -180,13 +212,17 @@ def _exact(program: Program, feed: Feed) -> frozenset[str]:
 
 def places_of(case: Case, form: str) -> tuple[str, ...]:
     """Return the keys of the places that `form` changes in `case`; none for a form that is all or nothing."""
-    parsed = None if not form or form in SEEDLESS else parse_form(form)
-    if not isinstance(parsed, Sited):
-        return ()
+    parsed = parse_form(form) if form and form not in SEEDLESS and not is_own(form) else None
+    places: tuple[str, ...] = ()
     try:
-        return parsed.places(read(case.program.payload))
+        if isinstance(parsed, Storing):
+            places = parsed.places_of_bytes(case.program.payload)
+        elif isinstance(parsed, Sited):
+            places = parsed.places(read(case.program.payload))
+        picked = parsed.picked(places) if places and isinstance(parsed, Picking) else frozenset(places)
     except (RejectedDraft, ModelError):
         return ()
+    return tuple(place for place in places if place in picked and _UNSPEAKABLE.isdisjoint(place))
 
 
 def restricted(form: str, places: tuple[str, ...]) -> str:
@@ -235,7 +271,7 @@ def _closed(case: Case, form: Fixing, place: int) -> Share:
     """Return the program for one feed, with what is still fed."""
     names = [port.name for port in case.program.inputs]
     fed = dict(zip(names, case.feeds[place], strict=True))
-    model = form.apply_to_feed(read(case.program.payload), fed)
+    model = form.apply_to_feed(read(case.program.payload), case.feeds[place])
     left = {info.name for info in model.graph.inputs} - model.graph.initializers.keys()
     inputs = tuple(port for port in case.program.inputs if port.name in left)
     program = replace(case.program, payload=emit(model), inputs=inputs)

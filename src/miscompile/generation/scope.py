@@ -93,7 +93,9 @@ class Scope:
         self._fresh = mark.fresh
 
     def new_input(self, dtype: str, shape: Shape, span: Range) -> Operand:
-        """Add a graph input whose elements will be drawn from `span`."""
+        """Add a graph input whose elements will be drawn from `span`. Raises RejectedDraft for a negative size."""
+        if shape and min(shape) < 0:
+            raise RejectedDraft(f"what is wanted here cannot have the shape {shape}")
         name = self._name("x")
         self.inputs[name] = span
         return self._register(Operand(name, dtype, shape, span.facts()), "")

@@ -82,6 +82,8 @@ class About:
     """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
     forms: tuple[str, ...] = ()
     """Forms of a program that the adapter itself presents, in the compiler's own representation (`Build.form`)."""
+    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For those of `forms` that have options worth choosing between, the specs to draw from."""
     lowered: bool = False
     """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
     functions: bool = False

@@ -3,7 +3,16 @@
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.checks import CHECKS, EQUIVALENCE, EXACT, RESIST, chosen, functions_of, producers_for
+from miscompile.campaign.checks import (
+    CHECKS,
+    EQUIVALENCE,
+    EXACT,
+    RESIST,
+    chosen,
+    functions_of,
+    producers_for,
+    relations_of,
+)
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.wiring import make_oracle
 from miscompile.equivalence.forms import parse_form
@@ -62,7 +71,7 @@ def test_special_cases_get_their_oracles() -> None:
     assert isinstance(oracle, Chosen)
     assert isinstance(oracle.usual, Optimisation)
     assert set(oracle.special) == {"dynamic", "disruptive"}
-    assert oracle.usual.families == (EQUIVALENCE, RESIST, EXACT, functions_of(ORT))
+    assert oracle.usual.families == (EQUIVALENCE, RESIST, relations_of(ORT), functions_of(ORT))
     assert oracle.usual.disabled == {"GeluFusionL1"}
 
 
@@ -70,3 +79,8 @@ def test_forms_parse() -> None:
     for form in functions_of(ORT):
         assert parse_form(form)
     assert all(form.startswith("relax{") for form in functions_of(TVM))
+
+
+def test_what_an_adapter_makes_itself_is_a_relation_unless_it_makes_functions() -> None:
+    assert relations_of(TOY) == relations_of(TVM) == EXACT
+    assert relations_of(ORT) == (*EXACT, "reload", "reload{format=ort}", "external")

@@ -189,3 +189,10 @@ def test_a_motif_that_needs_what_the_target_refuses_is_not_tried_again() -> None
     assert len(known.nodes) == 1
     assert plant_noop(known, [motif], x) is None
     assert plant(known, motif, NONE, dtypes=("float32",)) is None
+
+
+def test_an_input_of_a_negative_size_is_no_draft() -> None:
+    known = scope(0)
+    with pytest.raises(RejectedDraft, match="shape"):
+        known.new_input("float32", (2, -1), Range(0, 1, integral=False))
+    assert not known.inputs

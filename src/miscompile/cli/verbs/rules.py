@@ -1,0 +1,77 @@
+"""`miscompile rules`: the rewrite rules, with their certificates and how often each applies."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.cli import calls
+
+
+@click.command("rules", short_help="The rewrite rules of equivalent programs.")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    help="Rules of your own instead, in TOML: each is certified before it is listed.",
+)
+@click.option(
+    "--trials", type=click.IntRange(min=0), default=12, show_default=True, help="Trials of each certificate; 0: none."
+)
+@click.option(
+    "--graphs", type=click.IntRange(min=0), default=200, show_default=True, help="Generated graphs to count on."
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
+    """List rules and groups of rules by NAME, all of them without one.
+
+    A certificate says that in so many random trials both sides had the same type and the same values: in exact
+    arithmetic, over ranks 0 to 5, broadcasting, every dtype the rule admits, and with NaN, infinities, signed zeros and
+    extreme integers as far as the rule's class promises. Exit code 1 means that a rule did not pass.
+
+    \b
+    Examples:
+      miscompile rules
+      miscompile rules associative distributive --trials 300
+      miscompile rules --json
+      miscompile rules --file my-rules.toml
+    """
+    if names and given["file"] is not None:
+        raise UsageError("--file lists the rules of that file; leave the names out")
+    try:
+        rows, totals = calls.rules("+".join(names), given["file"], given["trials"], given["graphs"], given["seed"])
+    except SpecError as error:
+        raise UsageError(str(error)) from None
+    if as_json:
+        click.echo(json.dumps({"totals": totals, "rules": rows}, indent=2))
+    else:
+        Console().print(_table(rows))
+        click.echo(", ".join(f"{count} {what}" for what, count in totals.items()))
+    return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("rule", "group", "class", "left", "right"):
+        table.add_column(name, overflow="fold")
+    for name in ("certificate", "applied"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            row["name"], row["group"], row["exactness"], row["left"], row["right"], _certified(row), str(row["unions"])
+        )
+    return table
+
+
+def _certified(row: Mapping[str, Any]) -> str:
+    """Say in a cell what the certificate says."""
+    found = row["certificate"]
+    if found is None:
+        return "-"
+    return f"{found['built']}/{found['trials']}" if found["accepted"] else f"unsound: {found['reason']}"

@@ -1,0 +1,1 @@
+"""Relations that keep every bit of what a model computes."""

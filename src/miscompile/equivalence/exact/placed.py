@@ -1,0 +1,55 @@
+"""What all exact relations have in common: options, places with stable names, and draws that belong to a place.
+
+A place is something that a relation can change by itself: a node, a constant, a value. Each draw is keyed by the seed
+and the name of its place, never by what was drawn before. So a place is treated alike in a model and in a smaller one
+that a reducer made of it, and the places that matter can be named (`only`) and made fewer together with the nodes.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from miscompile.base.digest import digest_words
+from miscompile.base.errors import RejectedDraft, SpecError
+from miscompile.base.rng import stream
+
+_WHOLE = 2.0**64
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The options of every exact relation, and the choice of places that follows from them.
+
+    `share` is the share of the places that are changed, at least one. `only` names the places instead, joined by `+`;
+    names that the model lacks are passed over.
+    """
+
+    seed: int = 0
+    share: float = 0.5
+    only: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for a share that means nothing."""
+        if not 0 <= self.share <= 1:
+            raise SpecError("share is a number from 0 to 1")
+
+    def picked(self, places: Iterable[str]) -> frozenset[str]:
+        """Return those of `places` that are to be changed. Raises RejectedDraft when there is none."""
+        known = list(dict.fromkeys(places))
+        if self.only:
+            chosen = frozenset(self.only.split("+")).intersection(known)
+        else:
+            draws = {place: self.draw(place) for place in known}
+            limit = max(self.share, min(draws.values(), default=0.0))
+            chosen = frozenset(place for place, drawn in draws.items() if drawn <= limit)
+        if not chosen:
+            raise RejectedDraft("there is no place here that this relation could change")
+        return chosen
+
+    def draw(self, place: str, *more: str | int) -> float:
+        """Return a number in [0, 1) that depends on relation, seed and place alone."""
+        return digest_words(self.seed, type(self).__name__, place, *more) / _WHOLE
+
+    def stream(self, place: str, *more: str | int) -> random.Random:
+        """Return a random stream that depends on relation, seed and place alone."""
+        return stream(self.seed, type(self).__name__, place, *more)

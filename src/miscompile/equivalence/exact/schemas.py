@@ -1,0 +1,39 @@
+"""What operators take and give, by onnx's schemas: the questions that the relations ask before they write a node."""
+
+from miscompile.graph.model import MapType, OptionalType, SequenceType, TensorType, ValueType
+from miscompile.ops.registry import schema
+
+_ALIASES = {"float32": "float", "float64": "double"}
+
+
+def written(kind: ValueType) -> str:
+    """Return a value type in the words of a schema: `tensor(float)`, `seq(tensor(int64))`; sparse ones say nothing."""
+    match kind:
+        case TensorType(dtype, _):
+            return f"tensor({_ALIASES.get(dtype, dtype)})"
+        case SequenceType(element):
+            return f"seq({written(element)})"
+        case OptionalType(element):
+            return f"optional({written(element)})"
+        case MapType(key, value):
+            return f"map({_ALIASES.get(key, key)},{written(value)})"
+    return ""
+
+
+def gives(op: str, opset: int, kind: ValueType | None) -> bool:
+    """Tell whether the last kind of result of the standard operator `op` may have type `kind`."""
+    known = schema(op, opset)
+    return known is not None and kind is not None and written(kind) in known.outputs[-1].types
+
+
+def takes(op: str, opset: int, kind: ValueType | None) -> bool:
+    """Tell whether the first operand of the standard operator `op` may have type `kind`."""
+    known = schema(op, opset)
+    return known is not None and kind is not None and written(kind) in known.inputs[0].types
+
+
+def optional_operands(op: str, opset: int, domain: str) -> tuple[bool, ...]:
+    """Return for each operand whether it may be left out; empty for operators with any number of operands."""
+    known = schema(op, opset, domain)
+    options = [] if known is None else [formal.option.name for formal in known.inputs]
+    return () if "Variadic" in options else tuple(option == "Optional" for option in options)

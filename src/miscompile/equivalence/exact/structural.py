@@ -1,0 +1,100 @@
+"""Which values state sizes, axes, trip counts or quantisation: many compilers want these to be constants.
+
+A value is structural when it reaches such an operand through any operators but Shape and Size, bodies and functions
+included. More are named than must be, never fewer.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Graph, Model, Node
+from miscompile.graph.prune import Key, callee_key, function_key
+
+_REDUCTIONS = tuple(
+    f"Reduce{name}"
+    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)  # fmt: skip
+_SLOTS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(_REDUCTIONS, (1,)),
+    "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
+    "ConvInteger": (2, 3), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2), "DequantizeLinear": (1, 2),
+    "Dropout": (1, 2), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "If": (0,), "Loop": (0, 1),
+    "MatMulInteger": (2, 3), "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2, 3, 4),
+    "OneHot": (1,), "Pad": (1, 2, 3), "QLinearConv": (1, 2, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (1, 2, 3), "STFT": (1, 3),
+    "SequenceAt": (1,), "SequenceErase": (1,), "SequenceInsert": (2,), "Slice": (1, 2, 3, 4), "Split": (1,),
+    "SplitToSequence": (1,), "Squeeze": (1,), "TensorScatter": (2,), "Tile": (1, 2), "TopK": (1,), "Trilu": (1,),
+    "Unsqueeze": (1,), "Upsample": (1,),
+}  # fmt: skip
+_ENDS = frozenset({"Shape", "Size"})
+"""Operators that look at the shape of their operand alone."""
+
+
+def structural_values(model: Model) -> frozenset[str]:
+    """Return the structural values of the main graph and of its bodies, by name.
+
+    Values of the main graph that depend on what is fed are none: no compiler can know them, wherever they lead.
+    """
+    search = _Search(model)
+    search.graph(model.graph, whole=False)
+    return frozenset(search.found - _fed(model.graph))
+
+
+def _fed(graph: Graph) -> set[str]:
+    """Return the values of `graph` that depend on its inputs, beyond their shapes."""
+    found = {info.name for info in graph.inputs} - graph.initializers.keys()
+    for node in graph.nodes:
+        if node.op not in _ENDS and not found.isdisjoint(reads(node)):
+            found.update(filter(None, node.outputs))
+    return found
+
+
+class _Search:
+    def __init__(self, model: Model) -> None:
+        self.found: set[str] = set()
+        self._model = model
+        self._functions = {function_key(function): function for function in model.functions}
+        self._formals: dict[Key, tuple[frozenset[int], frozenset[int]]] = {}
+
+    def graph(self, graph: Graph, *, whole: bool) -> None:
+        """Search a graph; with `whole`, all that it hands out is structural."""
+        if whole:
+            self.found.update(info.name for info in graph.outputs)
+        self.nodes(graph.nodes)
+
+    def nodes(self, nodes: Iterable[Node]) -> None:
+        for node in reversed(tuple(nodes)):
+            self._node(node)
+
+    def _node(self, node: Node) -> None:
+        key = callee_key(node)
+        wanted = not self.found.isdisjoint(filter(None, node.outputs))
+        if key in self._functions:
+            always, when_wanted = self._operands(key)
+            self._mark(node, always | (when_wanted if wanted else frozenset()))
+            return
+        self._mark(node, _SLOTS.get(node.op, ()))
+        for _ in range(2):  # the second time for what a Loop carries from turn to turn
+            for body in node.subgraphs():
+                self.graph(body, whole=wanted)
+                wanted = wanted or not self.found.isdisjoint(info.name for info in body.inputs)
+        if wanted and node.op not in _ENDS:
+            self._mark(node, range(len(node.inputs)))
+
+    def _mark(self, node: Node, slots: Iterable[int]) -> None:
+        self.found.update(node.inputs[slot] for slot in slots if slot < len(node.inputs) and node.inputs[slot])
+
+    def _operands(self, key: Key) -> tuple[frozenset[int], frozenset[int]]:
+        """Return which operands of a function are structural in any case, and which if a result is."""
+        if key not in self._formals:
+            function = self._functions[key]
+            self._formals[key] = frozenset(), frozenset()  # a function that calls itself is no model's anyway
+            sets = []
+            for whole in (False, True):
+                inner = _Search(self._model)
+                inner._formals = self._formals
+                inner.found.update(function.outputs if whole else ())
+                inner.nodes(function.nodes)
+                sets.append(frozenset(i for i, name in enumerate(function.inputs) if name in inner.found))
+            self._formals[key] = sets[0], sets[1]
+        return self._formals[key]

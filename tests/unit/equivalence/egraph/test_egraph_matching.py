@@ -1,0 +1,163 @@
+"""Compiled left sides find what a naive matcher finds."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from egraph_models import cases, everything, rule_text, rules_of, saturated
+
+from miscompile.equivalence.egraph.engine import EGraph
+from miscompile.equivalence.egraph.matching import Ready, Refused, ready
+from miscompile.equivalence.egraph.saturation import chosen
+from miscompile.equivalence.rules.library import library
+from miscompile.equivalence.rules.rule import Apply, Pattern, Variable
+from miscompile.equivalence.rules.terms import Symbol, Type
+from miscompile.graph.read import read
+
+X = Type("float32", (2, 3))
+
+
+def naive(graph: EGraph, pattern: Pattern, number: int, bound: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what `pattern` may bind in a class, node by node and without any index; compound parameters unchecked."""
+    if isinstance(pattern, Variable):
+        if bound.setdefault(pattern.name, number) == number:
+            yield bound
+        return
+    for node in graph.nodes_of(number):
+        key = graph.terms[node]
+        assert key is not None
+        symbol = graph.symbols[key[0]]
+        if (symbol.op, symbol.output, len(key) - 1) != (pattern.op, pattern.output, len(pattern.arguments)):
+            continue
+        found = parameters(pattern, symbol, dict(bound))
+        if found is not None:
+            yield from operands(graph, pattern.arguments, key[1:], found)
+
+
+def parameters(pattern: Apply, symbol: Symbol, bound: dict[str, Any]) -> dict[str, Any] | None:
+    for expression, value in zip(pattern.parameters, symbol.parameters, strict=True):
+        if expression.variable is not None:
+            if bound.setdefault(expression.variable, value) != value:
+                return None
+        elif not expression.names and expression.value({}) != value:
+            return None
+    return bound
+
+
+def operands(
+    graph: EGraph, patterns: tuple[Pattern, ...], children: tuple[int, ...], bound: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    if not patterns:
+        yield bound
+        return
+    for found in naive(graph, patterns[0], children[0], dict(bound)):
+        yield from operands(graph, patterns[1:], children[1:], dict(found))
+
+
+def found_by(each: Ready, graph: EGraph) -> list[tuple[Any, ...]]:
+    index = graph.index()
+    assert each.root is not None
+    return each.find(index.get(each.root, {}), index, graph.symbols)
+
+
+def named(each: Ready, match: tuple[Any, ...]) -> tuple[int, tuple[tuple[str, Any], ...]]:
+    names = (*each.tensors, *each.parameters)
+    return match[0], tuple(sorted(zip(names, match[1 : 1 + len(names)], strict=True)))
+
+
+def expected_of(each: Ready, graph: EGraph) -> list[tuple[int, tuple[tuple[str, Any], ...]]]:
+    left = each.rule.left
+    return [(n, tuple(sorted(bound.items()))) for n in graph.members for bound in naive(graph, left, n, {})]
+
+
+def test_compiled_matchers_find_what_a_naive_one_finds() -> None:
+    total = 0
+    rules = [each for each in (*everything().arithmetic, *chosen().arithmetic) if each.root is not None]
+    for number, case in enumerate(cases(8)):
+        program, _, _ = saturated(read(case.program.payload), everything(), number)
+        for each in rules:
+            if isinstance(each.rule.left, Apply):
+                expected = expected_of(each, program.graph)
+                actual = [named(each, match) for match in found_by(each, program.graph)]
+                assert sorted(actual, key=repr) == sorted(expected, key=repr), each.rule.name
+                total += len(expected)
+    assert total > 100
+
+
+def graph_of(*terms: tuple[str, tuple[Any, ...], tuple[int, ...]]) -> EGraph:
+    graph = EGraph()
+    for op, values, children in terms:
+        graph.add(graph.intern(Symbol(op, values)), children, X, 0)
+    return graph
+
+
+def single(left: str, right: str, *more: str) -> Ready:
+    rules = rules_of(rule_text("one", left, right, *more))
+    return (*rules.arithmetic, *rules.structural)[0]
+
+
+def test_a_repeated_variable_must_be_one_class() -> None:
+    each = single("Add(x, x)", "x")
+    graph = graph_of(("value", ("a",), ()), ("value", ("b",), ()), ("Add", (), (0, 1)), ("Add", (), (1, 1)))
+    assert [match[0] for match in found_by(each, graph)] == [3]
+
+
+def test_a_number_on_the_left_side_is_compared() -> None:
+    each = single("Mul(x, Constant(dtype=d, shape=s, value=1))", "x")
+    one, two = ("float32", (2, 3), 1.0), ("float32", (2, 3), 2.0)
+    terms = (("value", ("a",), ()), ("Constant", one, ()), ("Constant", two, ()))
+    graph = graph_of(*terms, ("Mul", (), (0, 1)), ("Mul", (), (0, 2)))
+    assert [(match[0], match[1]) for match in found_by(each, graph)] == [(3, 0)]
+
+
+def test_a_repeated_parameter_must_have_one_value() -> None:
+    each = single("Transpose(Transpose(x, perm=p), perm=p)", "x")
+    back, other = (((1, 0),)), (((0, 1),))
+    graph = graph_of(
+        ("value", ("a",), ()), ("Transpose", back, (0,)), ("Transpose", back, (1,)), ("Transpose", other, (1,))
+    )
+    assert [match[0] for match in found_by(each, graph)] == [2]
+
+
+def test_a_computed_parameter_is_checked_against_what_is_bound() -> None:
+    each = single("Transpose(Transpose(x, perm=p), perm=inverse(p))", "x")
+    turn, back = ((1, 2, 0),), ((2, 0, 1),)
+    graph = graph_of(
+        ("value", ("a",), ()), ("Transpose", turn, (0,)), ("Transpose", turn, (1,)), ("Transpose", back, (1,))
+    )
+    matches = {match[0]: each.environment(match, (X,)) for match in found_by(each, graph)}
+    assert matches[2] is None
+    assert matches[3] == {"x": X, "p": (1, 2, 0)}
+
+
+def test_an_output_other_than_asked_for_is_not_found() -> None:
+    each = single("Split(x, axis=a, sizes=s)[1]", "x")
+    graph = EGraph()
+    leaf = graph.add(graph.intern(Symbol("value", ("a",))), (), X, 0)
+    for output in (0, 1):
+        graph.add(graph.intern(Symbol("Split", (0, (1, 1)), output)), (leaf,), X, 0)
+    assert [match[0] for match in found_by(each, graph)] == [2]
+
+
+def test_a_plan_of_another_type_is_refused() -> None:
+    each = single("Neg(x)", "Transpose(x, perm=(1, 0))")
+    assert each.plan({"x": X}, X, 17) == Refused(Type("float32", (3, 2)))
+    square = Type("float32", (2, 2))
+    plan = each.plan({"x": square}, square, 17)
+    assert not isinstance(plan, Refused)
+    assert plan is not None
+
+
+def test_a_plan_that_is_ill_formed_is_refused() -> None:
+    assert single("Neg(x)", "MatMul(x, x)").plan({"x": X}, X, 17) == Refused(None)
+
+
+def test_an_operator_that_the_opset_lacks_gives_no_plan() -> None:
+    each = single("Add(x, y)", "Add(y, x)")
+    small = Type("int8", (2,))
+    assert each.plan({"x": small, "y": small}, small, 13) is None
+    assert each.plan({"x": small, "y": small}, small, 14) is not None
+
+
+def test_every_rule_of_the_library_compiles() -> None:
+    for rule in library():
+        assert (ready(rule).root is None) == isinstance(rule.left, Variable)
