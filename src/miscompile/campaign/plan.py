@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 from onnx.defs import onnx_opset_version
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import parse_options, split_spec
 from miscompile.campaign.checks import chosen, producers_for
+from miscompile.equivalence.forms import SEEDLESS, parse_form
 from miscompile.execution.limits import Limits
 from miscompile.generation.disruptive import DisruptiveKnobs
 from miscompile.generation.knobs import Knobs
@@ -30,7 +31,8 @@ class Plan:
 
     With `others`, several targets are held against each other instead of one against itself.
 
-    `checks` are names of `campaign.checks` (none: the default ones), `device` is the one to hold against the CPU.
+    `checks` are names of `campaign.checks` (none: the default ones), `forms` are specs of forms in which programs are
+    presented besides, `device` is the one to hold against the CPU.
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
     test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
@@ -65,6 +67,7 @@ class Plan:
     slice_nodes: tuple[int, int] = (3, 12)
     probe_seconds: float | None = 120.0
     checks: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
     device: str = "cpu"
 
     @property
@@ -122,6 +125,16 @@ class Plan:
     def chosen_checks(self) -> tuple[str, ...]:
         """What is checked. Raises UsageError for a check that is unknown, or that a target cannot have."""
         return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
+
+    @property
+    def chosen_forms(self) -> tuple[str, ...]:
+        """The forms asked for. Raises UsageError for one that cannot be meant, and for several targets."""
+        if self.forms and self.others:
+            raise UsageError("--form: several compilers are held against each other as they are; name one target")
+        for form in self.forms:
+            if split_spec(form)[0] not in parse_target(self.target).about.forms and form not in SEEDLESS:
+                parse_form(form)
+        return self.forms
 
     def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
         """Return (name, knobs) of every producer. Raises SpecError for an unknown one."""

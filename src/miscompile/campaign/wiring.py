@@ -113,7 +113,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         disabled=off,
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        families=families(checks, about),
+        families=(*families(checks, about), *((plan.chosen_forms,) if plan.forms else ())),
         device=plan.device,
     )
     if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):

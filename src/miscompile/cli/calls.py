@@ -18,8 +18,8 @@ _SINGLE = "miscompile.campaign.single"
 
 
 def validate(plan: Plan) -> None:
-    """Raise UsageError when a plan cannot be meant: an unknown producer, or an option that it lacks."""
-    _ = plan.chosen_checks
+    """Raise UsageError when a plan cannot be meant: an unknown check, form or producer, or an option that it lacks."""
+    _ = plan.chosen_checks, plan.chosen_forms
     plan.producer_specs()
 
 

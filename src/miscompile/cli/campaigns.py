@@ -39,6 +39,8 @@ _CAMPAIGN = (
                  metavar="SECONDS", help="A single run that takes longer is a hang."),
     click.option("--limit-memory", metavar="SIZE", callback=values.size,
                  help="Memory of one worker, such as 2G. [default: chosen for the target]"),
+    click.option("--form", "forms", multiple=True, metavar="SPEC",
+                 help="Present programs in this form as well, as in resist{classes=fusion}; can be repeated."),
     click.option("--install", is_flag=True,
                  help="Install the compiler in an environment of its own when it is not here."),
     click.option("--keep-passes", is_flag=True, help="Do not switch off passes that were found guilty."),

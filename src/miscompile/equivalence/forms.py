@@ -155,6 +155,8 @@ def parse_form(text: str) -> object:
 
 def present(case: Case, form: str) -> tuple[Share, ...]:
     """Return `case` as `form` presents it; as it is where the form has nothing to say about it."""
+    if not form:
+        return (Share(case, _all(case)),)
     try:
         if form == STATIC:
             return _static(case)

@@ -205,7 +205,9 @@ def test_forms_and_sequences_alone_suffice() -> None:
 
 
 def test_every_build_but_the_reference_is_for_the_device() -> None:
-    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, families=(("relax",),), device="cuda")
+    oracle = Optimisation(
+        "toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, families=(("relax",),), device="cuda"
+    )
     for seed in range(40):
         off, *others = oracle.plan(case(), random.Random(seed))
         assert off.build == OFF

@@ -34,6 +34,10 @@ MESSAGES = [
     ("expected 2x3x4", "expected <shape>"),
     ("input 'conv_12' of \"node_3\" is bad", "input <name> of <name> is bad"),
     ("Node (fused_matmul_7) Op (MatMul)", "Node <name> Op (MatMul)"),
+    (
+        'In Node, ("", Loop, "", -1) : ("c0": tensor(int64),"",) -> ("v1",) , Error Graph must be in SSA form',
+        "In Node <name>, Error Graph must be in SSA form",
+    ),
     ("node name: layer.3/add failed", "node <name> failed"),
     ("/onnxruntime_src/onnxruntime/core/graph/graph.cc:1234 Resolve", "graph.cc:# Resolve"),
     ("C:/work/src/einsum.h:7", "einsum.h:#"),

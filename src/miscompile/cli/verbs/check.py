@@ -61,6 +61,7 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
     """
     as_json = bool(given.pop("as_json"))
     options = _options(targets, given)
+    calls.validate(options)
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=given["install"]) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
@@ -85,6 +86,7 @@ def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
         limit_memory=given["limit_memory"],
         slices=given["slices"],
         slice_nodes=given["slice_nodes"],
+        forms=given["forms"],
         checks=_of_models(given["checks"], targets),
     )
 

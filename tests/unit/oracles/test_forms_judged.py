@@ -1,0 +1,135 @@
+"""Judging a build that sees the program in another form: what may be refused, and whose noise counts."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+from onnx.reference import ReferenceEvaluator
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.equivalence.forms import present
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
+from miscompile.oracles.judge import is_noise, judge_pair
+from miscompile.oracles.optimisation import THREADS, Optimisation
+
+FORM = "egraph{seed=1}"
+KIND = TensorType("float32", (4,))
+
+
+def case() -> Case:
+    """x * (y + z), where y + z nearly cancel: x * y + x * z rounds far worse."""
+    nodes = (Node("Add", ("y", "z"), ("s",)), Node("Mul", ("x", "s"), ("p",)))
+    graph = Graph("g", tuple(ValueInfo(name, KIND) for name in "xyz"), (ValueInfo("p", KIND),), nodes)
+    rng = np.random.Generator(np.random.PCG64(1))
+    x, y = rng.uniform(1, 2, 4).astype(np.float32), rng.uniform(1, 2, 4).astype(np.float32)
+    z = (-y * (1 + np.float32(2**-10))).astype(np.float32)
+    return Case(to_program(Model(graph, {"": 18})), ((tensor(x), tensor(y), tensor(z)),))
+
+
+def runs(form: str = FORM) -> list[Run]:
+    own = case()
+    return [Run(own, "toy", Build("off")), Run(own, "toy", Build("full", form=form))]
+
+
+def execute(shown: Case) -> Values:
+    names = [port.name for port in shown.program.inputs]
+    evaluator = ReferenceEvaluator(shown.program.payload)
+    outputs = [port.name for port in shown.program.outputs]
+    return Values(
+        tuple(
+            tuple(
+                tensor(np.asarray(v))
+                for v in evaluator.run(outputs, {n: t.array for n, t in zip(names, feed, strict=True)})
+            )
+            for feed in shown.feeds
+        )
+    )
+
+
+def judged(asked: list[Run], outcomes: list[Outcome]) -> object:
+    verdict: object = judge_pair(asked, outcomes, "strict")
+    for _ in range(3):
+        if not isinstance(verdict, Needs):
+            break
+        asked, outcomes = [*asked, *verdict.runs], [*outcomes, *(execute(run.case) for run in verdict.runs)]
+        verdict = judge_pair(asked, outcomes, "strict")
+    return verdict
+
+
+def test_the_noise_of_both_programs_is_asked_for() -> None:
+    asked = runs()
+    want, (share,) = execute(asked[0].case), present(asked[0].case, FORM)
+    wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
+    verdict = judge_pair(asked, [want, wrong], "strict")
+    assert isinstance(verdict, Needs)
+    assert {run.case.recipe["of"] for run in verdict.runs} == {"", FORM}
+    assert all(is_noise(run) and not run.build.form for run in verdict.runs)
+    assert share.case.program != asked[0].case.program
+    assert isinstance(judged(asked, [want, wrong]), Violated)
+
+
+def test_what_the_other_program_rounds_is_no_bug() -> None:
+    """The distributed product is off by many units in the last place of the original, and by few of its own."""
+    own = case()
+    x, y, z = (value.array for value in own.feeds[0])
+    distributed = (x * y + x * z).astype(np.float32)
+    want = execute(own)
+    assert np.abs(distributed - want.results[0][0].array).max() > 0  # type: ignore[union-attr]
+    for seed in range(40):
+        form = f"egraph{{groups=distributive+commutative, seed={seed}}}"
+        (share,) = present(own, form)
+        if share.case.program == own.program:
+            continue
+        assert isinstance(judged(runs(form), [want, execute(share.case)]), Holds)
+        return
+    raise AssertionError("no seed distributes")
+
+
+def test_a_build_judged_later_gets_the_noise_that_it_lacks() -> None:
+    own = case()
+    oracle = Optimisation("toy", lesser_chance=1.0, families=((FORM,),))
+    asked = (*runs(""), Run(own, "toy", Build("full", form=FORM)))
+    want = execute(own)
+    near = Values(((Tensor("float32", want.results[0][0].array * np.float32(1 + 2e-5)),),))  # type: ignore[union-attr]
+    wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
+    outcomes: tuple[Outcome, ...] = (want, near, wrong)
+    verdict = oracle.judge(asked, outcomes)
+    rounds = 0
+    while isinstance(verdict, Needs):
+        asked, outcomes = (*asked, *verdict.runs), (*outcomes, *(execute(run.case) for run in verdict.runs))
+        verdict, rounds = oracle.judge(asked, outcomes), rounds + 1
+        assert rounds <= 3
+    assert isinstance(verdict, Violated)
+    assert verdict.evidence.faulty.build.form == FORM
+
+
+def test_what_is_refused_in_another_form_is_no_finding() -> None:
+    want = execute(case())
+    for refusal in (Unsupported("compile", "no If"), Rejected("compile", "no")):
+        assert judge_pair(runs("wrap{seed=1}"), [want, refusal], "strict") == Inconclusive("form refused")
+    assert isinstance(judge_pair(runs("functions{seed=1}"), [want, Unsupported("compile", "no")], "strict"), Violated)
+    assert isinstance(judge_pair(runs("wrap{seed=1}"), [want, Raised("compile", "Fail", "7")], "strict"), Violated)
+
+
+def test_what_a_device_lacks_is_no_finding() -> None:
+    asked = runs("")
+    asked[1] = replace(asked[1], build=Build("full", device="cuda"))
+    assert judge_pair(asked, [execute(case()), Unsupported("run", "no")], "strict") == Inconclusive(
+        "no values on that device"
+    )
+
+
+def test_forms_that_go_together_share_a_seed_and_threads_are_a_build() -> None:
+    oracle = Optimisation("toy", lesser_chance=1.0, families=(("egraph{pick=most};egraph{pick=least}",), (THREADS,)))
+    seen = [oracle.plan(case(), random.Random(seed))[2:] for seed in range(60)]
+    pairs = [plan for plan in seen if len(plan) == 2]
+    assert pairs
+    for first, second in pairs:
+        assert first.build.form.replace("most", "least") == second.build.form
+    threads = [plan[0].build.threads for plan in seen if len(plan) == 1]
+    assert set(threads) == {2, 3, 4}
