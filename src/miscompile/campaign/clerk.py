@@ -234,8 +234,11 @@ class _Triage:
         )
 
     def _culprits(self, case: Case, pair: BuildPair) -> tuple[str, ...]:
-        rng = stream(self.seed, "bisect", case.program.digest)
-        return culprits(case, pair, self.pool, self.about.passes, self.about.twins, rng)
+        rng, suspects = (
+            stream(self.seed, "bisect", case.program.digest),
+            self.stored.finding.property.signature.culprits,
+        )
+        return culprits(case, pair, self.pool, self.about.passes, self.about.twins, rng, suspects)
 
     def _script_shows(self, script: str) -> bool:
         with TemporaryDirectory(prefix="miscompile-") as place:

@@ -33,13 +33,14 @@ def culprits(
     passes: Iterable[str],
     twins: Twins,
     rng: random.Random,
+    suspects: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Return the smallest set of passes that suffices for the violation, all others being off; sorted by name.
 
     The violation must keep its kind, stage and message. The set is 1-minimal: without any one member the
     violation is gone. Twins are switched together and a group is called by its first member, so that the name
     does not depend on which twin happened to fire; `expand` gives all members back. Passes that the faulty build
-    has off anyway stay off. Passes that are seen to change this program are tried first.
+    has off anyway stay off. `suspects` are tried first, then passes that are seen to change this program.
 
     Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show, or it is a
     death that comes and goes by chance.
@@ -48,10 +49,7 @@ def culprits(
     groups = search.groups
     if not groups or not search.start() or search.shows(()):
         return ()
-    fired = _fired(case, pair, runner)
-    lively = [group for group in groups if not expand((group,), twins).isdisjoint(fired)]
-    if lively and len(lively) < len(groups) and search.shows(lively):
-        groups = lively
+    groups = search.narrowed(groups, suspects) or search.narrowed(groups, _fired(case, pair, runner)) or groups
     found = minimise(groups, search.shows)
     return tuple(sorted(found)) if search.sure(found) else ()
 
@@ -163,6 +161,12 @@ class _Search:
         """Note the violation of the full build; False when there is none."""
         self.wanted = self._symptom(self.pair)
         return self.wanted is not None
+
+    def narrowed(self, groups: Sequence[str], names: Iterable[str]) -> list[str]:
+        """Return those of `groups` that hold some of `names`, if they suffice; none where that narrows nothing."""
+        wanted = frozenset(names)
+        likely = [group for group in groups if not expand((group,), self.twins).isdisjoint(wanted)]
+        return likely if likely and len(likely) < len(groups) and self.shows(likely) else []
 
     def shows(self, on: Sequence[str]) -> bool:
         """Tell whether the violation shows with exactly the groups `on` switched on."""

@@ -141,3 +141,12 @@ def test_resistance_is_not_asked_where_it_can_say_nothing() -> None:
     ):
         assert resisted(chain(), asked, kind, runner, random.Random(0)) == {}
     assert runner.seen == []
+
+
+def test_suspects_are_tried_first() -> None:
+    compiler = VirtualCompiler([lambda model, build: Crashed("compile", 11) if on(build, "Pass41") else None])
+    assert culprits(chain(), pair(), compiler, PASSES, (), random.Random(0), ("Pass41",)) == ("Pass41",)
+    told = len(compiler.runs)
+    compiler.runs.clear()
+    assert culprits(chain(), pair(), compiler, PASSES, (), random.Random(0), ("Pass40",)) == ("Pass41",)
+    assert told < 20 < len(compiler.runs)

@@ -1,0 +1,118 @@
+"""Do the simplest and the most complex program wake other passes than two random ones? Run as a script.
+
+POLYJUICE, section 5.4 and Table 4: for each graph the sequences of passes that a compiler executes on the two extremes
+are compared, by longest common subsequence and by edit distance, beside those of two random extractions. A sequence has
+the passes that changed the program, each where it did so first. Graphs count only when all four programs
+were built.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from miscompile.base.rng import stream
+from miscompile.campaign.lead import probe_support
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.wiring import make_pool, make_producer
+from miscompile.core.case import Case
+from miscompile.core.outcome import Values
+from miscompile.core.run import Build, Run
+from miscompile.equivalence.egraph.distance import edit_distance, lcs_difference
+from miscompile.execution.fleet import Pool
+
+PAPER = {"lcs": 112.98, "edit": 150.06}
+"""How much larger the paper finds the differences between the extremes, in per cent (Table 4)."""
+
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Differences of one kind, a number for each graph: between the extremes, and between two random programs."""
+
+    extremes: tuple[int, ...]
+    randoms: tuple[int, ...]
+
+    def gain(self) -> tuple[float, float, float]:
+        """Return how much larger the mean difference of the extremes is, in per cent, and a 95 % interval of it."""
+        pairs = np.array([self.extremes, self.randoms], float)
+        rng = np.random.Generator(np.random.PCG64(0))
+        places = rng.integers(0, pairs.shape[1], (_RESAMPLES, pairs.shape[1]))
+        drawn = pairs[:, places].mean(axis=2)
+        gains = 100 * (drawn[0] / np.maximum(drawn[1], 1e-9) - 1)
+        mean = 100 * (pairs[0].mean() / max(pairs[1].mean(), 1e-9) - 1)
+        return float(mean), *(float(bound) for bound in np.percentile(gains, (2.5, 97.5)))
+
+
+def sequences(case: Case, target: str, seed: int, layers: int, pool: Pool) -> list[tuple[str, ...]] | None:
+    """Return the passes executed on the least, the most, and two random programs; None when one was not built."""
+    options = f"layers={layers}, share=1.0, seed"
+    forms = [f"egraph{{pick=least, {options}={seed}}}", f"egraph{{pick=most, {options}={seed}}}"]
+    forms += [f"egraph{{pick=random, {options}={seed + turn}}}" for turn in (1, 2)]
+    outcomes = pool.run([Run(case, target, Build("full", observe=True, form=form)) for form in forms])
+    if not all(isinstance(outcome, Values) for outcome in outcomes):
+        return None
+    return [outcome.observations.passes for outcome in outcomes]
+
+
+def compare(found: Sequence[Sequence[tuple[str, ...]]]) -> dict[str, Pairs]:
+    """Return the differences of both kinds."""
+    kinds = {"lcs": lcs_difference, "edit": edit_distance}
+    return {
+        name: Pairs(
+            tuple(measure(least, most) for least, most, _, _ in found),
+            tuple(measure(one, other) for _, _, one, other in found),
+        )
+        for name, measure in kinds.items()
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("targets", nargs="*", default=["onnxruntime"])
+    parser.add_argument("--graphs", type=int, default=500)
+    parser.add_argument("--nodes", type=int, default=10)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    results = {target: _measured(target, options) for target in options.targets}
+    if options.json:
+        print(json.dumps(results))
+        return
+    for target, result in results.items():
+        print(f"{target}: {result['graphs']} graphs of about {options.nodes} operators, {result['skipped']} not built")
+        for kind, paper in PAPER.items():
+            row = result[kind]
+            low, high = row["interval"]
+            print(
+                f"  {kind:5} extremes {row['extremes']:.2f}, random {row['randoms']:.2f}:"
+                f" {row['gain']:+.0f} % (95 % interval {low:+.0f} to {high:+.0f}; the paper {paper:+.0f} %)"
+            )
+
+
+def _measured(target: str, options: argparse.Namespace) -> dict[str, object]:
+    plan = Plan(target, seed=options.seed, producers=(f"strict{{nodes={options.nodes}, control=0, containers=0}}",))
+    producer = make_producer(plan, probe_support(plan, target))
+    found, index = [], 0
+    with make_pool(replace(plan, workers=1), 1) as pool:
+        while len(found) < options.graphs and index < 3 * options.graphs:
+            case = producer.propose(stream(options.seed, "effectiveness", index))
+            passes = sequences(case, target, index * 3, options.layers, pool)
+            index += 1
+            if passes is not None:
+                found.append(passes)
+    result: dict[str, object] = {"graphs": len(found), "skipped": index - len(found)}
+    for kind, pairs in compare(found).items():
+        gain, low, high = pairs.gain()
+        means = {"extremes": float(np.mean(pairs.extremes)), "randoms": float(np.mean(pairs.randoms))}
+        result[kind] = {**means, "gain": gain, "interval": (low, high)}
+    return result
+
+
+if __name__ == "__main__":
+    main()
