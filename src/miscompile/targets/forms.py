@@ -54,7 +54,7 @@ PRESENTED = """\
 {% endif %}
 {% endfor %}
 """
-"""Begins a template of `run`, and of a prelude, and sets: `presented`, the name of the faulty build's form; `sees`, inside
-`run(level, off=None)` the expression that tells whether a call is for a build that sees the program in that form (the
-faulty build says which passes are off, if only that none is); `alike`, whether both builds do;
-`given`, its options. A target must do nothing about a `presented` that is not among its own forms."""
+"""Begins a template of `run`, and of a prelude, and sets: `presented`, the name of the faulty build's form, of which a
+target must make nothing where it is not among its own; `given`, its options; `alike`, whether both builds see it;
+`sees`, inside `run(level, off=None)` the expression that tells whether a call is for a build that does (the faulty
+build says which passes are off, if only that none is)."""

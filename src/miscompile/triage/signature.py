@@ -28,6 +28,7 @@ _MASKS: tuple[tuple["re.Pattern[str]", str], ...] = tuple(
         (r"\x1b\[[0-9;]*[A-Za-z]", ""),
         (r"(?<![\w.])(?:[A-Za-z]:)?(?:[\w.+~-]*/)+([\w+-]+\.(?:cc|cpp|cxx|c|cu|h|hpp|inc|inl|py|rs|td))\b", r"\1"),
         (r"(?<![\w.<])/(?:[\w.+~-]+/)*[\w.+~-]+", "<path>"),
+        (r"\bIn Node, \(.*\) ?, Error\b", "In Node <name>, Error"),
         (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
         (r'"[^"]*"|(?<!\w)\'[^\']*\'|`[^`\']*[`\']', "<name>"),
         (r"\b(operator|parameter) \([^()]*\)", r"\1 <name>"),

@@ -95,7 +95,9 @@ def same(one: Outcome, other: Outcome) -> bool:
 def test_every_form_keeps_every_bit(level: str, pool: LocalPool) -> None:
     seen = Counter[str]()
     for item in drawn(120):
-        plain, again, *formed = run(pool, item, Build(level), Build(level), *(Build(level, form=form) for form in FORMS))
+        plain, again, *formed = run(
+            pool, item, Build(level), Build(level), *(Build(level, form=form) for form in FORMS)
+        )
         if not same(plain, again):
             continue
         for form, outcome in zip(FORMS, formed, strict=True):

@@ -169,7 +169,8 @@ def test_a_target_names_its_forms_and_their_variants(target: str) -> None:
         assert all(isinstance(own_form(spec, OWN[target]), OWN[target][name]) for spec in specs)
 
 
-SMALL = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
+SMALL = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
 
 
 def script(target: str, faulty: Build, reference: Build | None) -> str:

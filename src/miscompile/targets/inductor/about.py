@@ -6,6 +6,7 @@ and the code generator, which have names here alone (see `switches.py`). Pattern
 """
 
 from miscompile.targets.about import About
+from miscompile.targets.inductor.forms import FORMS
 
 GRAPH_PASSES = (
     "remove_noop_ops",
@@ -63,10 +64,12 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
+    forms=tuple(FORMS),
+    variants={"decomposed": ("decomposed", "decomposed{share=0.9}")},
     lowered=True,
     devices=("cpu", "cuda"),
-    max_opset=24,
-    max_ir_version=13,
+    max_opset=28,
+    max_ir_version=14,
     passes=(*GRAPH_PASSES, *EARLY_PATTERNS, *LATE_PATTERNS, *SETTINGS),
     forced=True,
     extra="inductor",

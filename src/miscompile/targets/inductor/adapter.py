@@ -27,8 +27,11 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.forms import own_form
 from miscompile.targets.inductor.about import ABOUT
+from miscompile.targets.inductor.backends import inductor, taken_apart
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
+from miscompile.targets.inductor.forms import FORMS
 from miscompile.targets.inductor.program import program as lowered
 from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns, settings_of
 
@@ -70,6 +73,7 @@ class Inductor:
         torch._functorch.config.enable_autograd_cache = False
         self._folders = KernelFolders()
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=True)
+        os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
         headers = header_folder(torch.__version__)
         keep_header(headers)
         self._board = Switchboard()
@@ -104,9 +108,10 @@ class Inductor:
         _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "Session":
-        """Lower `program` and compile it.
+        """Lower `program` and compile it; it may be seen in one of `FORMS`.
 
-        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, and what torch raises.
+        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, SpecError for a form of
+        other options, and what torch raises.
         """
         self._gate.pass_for(build.device)
         text = lowered(read(program.payload))
@@ -114,16 +119,19 @@ class Inductor:
         space |= {name: to_torch(value).to(build.device) for name, value in text.constants.items()}
         exec(compile(text.source, "program.py", "exec"), space)
         function = space["program"]
-        if build.level == "off":
+        form = own_form(build.form, FORMS)
+        if build.level == "off" and form is None:
             return Session(function, build.device)
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
+        if form is not None and build.level in ("off", "aot"):
+            return _compiled(function, taken_apart(form), zeros, build.device)
         if build.level == "aot":
             aot = torch._dynamo.lookup_backend("aot_eager_decomp_partition")
             return _compiled(function, aot, zeros, build.device)
         further = {} if build.device == "cpu" else {key: value for key, value in CUDA_SETTINGS.items() if _known(key)}
         with settings.patch({**settings_of(build.level, build.disabled, _known), **further}):
-            return _compiled(function, torch._inductor.compile_fx.compile_fx, zeros, build.device)
+            return _compiled(function, inductor(form), zeros, build.device)
 
     def _begin(self, build: Build) -> None:
         """Forget the last program, and set the switches for this one."""

@@ -1,6 +1,7 @@
 """The lines that a reproducer for Inductor consists of, beside what all scripts have in common."""
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.switches import LEVELS, SETTINGS
 from miscompile.targets.placement import PLACEMENT
@@ -9,7 +10,35 @@ _LEVELS = {name: dict(found) for name, found in LEVELS.items()}
 _LEVELS["nopasses"]["cpp.simdlen"] = 1
 _SETTINGS = {**SETTINGS, "vectorization": {"cpp.simdlen": 1}}
 
-_PRELUDE = '''\
+_FORMS = """\
+{% set presented = "decomposed" if presented == "decomposed" else "" %}
+{% set nothing = "None" if presented and not alike else nothing %}
+"""
+
+_TABLE = source_of("inductor/decompositions.py").replace("import torch\n", "")
+
+_DECOMPOSED = f"""\
+{{% if presented %}}
+import functools
+
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.compile_fx import compile_fx
+
+{{% raw %}}
+{_TABLE}
+{{%- endraw %}}
+
+
+{{% endif %}}
+"""
+
+_PRELUDE = (
+    PLACEMENT
+    + PRESENTED
+    + _FORMS
+    + _DECOMPOSED
+    + '''\
 def tensor(array, dtype):
     """Return an array as a tensor; brain floats come as 16-bit words."""
     array = np.array(array)
@@ -17,6 +46,7 @@ def tensor(array, dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 '''
+)
 
 
 def _entries(values: dict[str, dict[str, object]]) -> str:
@@ -61,14 +91,21 @@ def run(level, off={{{{ nothing }}}}):
         if isinstance(value, torch.Tensor):
             globals()[name] = value.to(device)
     with torch.device(device):
+{{% if presented %}}
+        return run_here(level, off or (), device, {{{{ sees }}}})
+{{% else %}}
         return run_here(level, off or (), device)
+{{% endif %}}
 
 
-def run_here(level, off, device):
+def run_here(level, off, device{{{{ ", changed" if presented }}}}):
     \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
 {{% else %}}
-def run(level, off=()):
+def run(level, off={{{{ nothing }}}}):
     \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
+{{% if presented %}}
+    changed, off = {{{{ sees }}}}, off or ()
+{{% endif %}}
 {{% endif %}}
     torch._dynamo.reset()
     settings = dict(LEVELS.get(level, {{}}))
@@ -80,7 +117,16 @@ def run(level, off=()):
 {{% endif %}}
 {{% endif %}}
     backend = "aot_eager_decomp_partition" if level == "aot" else "inductor"
+{{% if presented %}}
+    if changed:  # take operators apart by another table of decompositions
+        table = chosen_decompositions({{{{ given.seed }}}}, {{{{ given.share }}}})
+        apart = aot_autograd(fw_compiler=run_eagerly, bw_compiler=run_eagerly, decompositions=table)
+        backend = apart if level in ("off", "aot") else functools.partial(compile_fx, decompositions=table)
+    plain = level == "off" and not changed
+    function = program if plain else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
+{{% else %}}
     function = program if level == "off" else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
+{{% endif %}}
     with torch.no_grad(), torch._inductor.config.patch(settings):
 {{% if placed %}}
         results = [function(*[to_torch(*item).to(device) for item in feed.items()]) for feed in feeds]
@@ -90,6 +136,16 @@ def run(level, off=()):
     return [[to_numpy(value) for value in result] for result in results]
 
 
+{{% if presented %}}
+def run_eagerly(graph, inputs):
+    \"\"\"Run a graph as it is, each operator by its own kernel.\"\"\"
+    return make_boxed_func(graph.forward)
+
+
+os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
+
+
+{{% endif %}}
 def to_torch(name, array):
     \"\"\"Return an input as a tensor.\"\"\"
     return tensor(array, {{{{ 'types.get(name, str(array.dtype))' if types else 'str(array.dtype)' }}}})
@@ -133,7 +189,7 @@ def pattern_name(entry, check):
 {{% endif %}}
 """
 
-_RUN = PLACEMENT + _LINES
+_RUN = PLACEMENT + PRESENTED + _FORMS + _LINES
 
 SCRIPT = ScriptLines(
     setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),

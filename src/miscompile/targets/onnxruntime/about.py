@@ -7,6 +7,7 @@ are the two rule-based transformers, which are only the frames that the rewrite 
 """
 
 from miscompile.targets.about import About
+from miscompile.targets.onnxruntime.forms import FORMS
 
 _LEVEL_1 = [
     "DoubleQDQPairsRemover",
@@ -92,6 +93,8 @@ ABOUT = About(
     max_ir_version=13,
     dynamic=True,
     functions=True,
+    forms=tuple(FORMS),
+    variants={"reload": ("reload", "reload{format=ort}")},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
     twins=(

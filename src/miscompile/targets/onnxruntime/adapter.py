@@ -7,11 +7,13 @@ small graph's compilation. Without memory arena and memory pattern a session bui
 import ctypes
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from onnxruntime.capi import _pybind_state as native
 
@@ -21,7 +23,11 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.graph.packing import is_packed, pack, packed_size, unpack
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
+from miscompile.targets.external import store
+from miscompile.targets.forms import own_form
 from miscompile.targets.onnxruntime.about import ABOUT
+from miscompile.targets.onnxruntime.forms import FORMS, External, Reload
+from miscompile.targets.scratch import scratch
 
 _LEVELS = {
     "off": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -69,18 +75,22 @@ class OnnxRuntime:
         ort.set_default_logger_severity(_SILENT)
 
     def build(self, program: Program, build: Build) -> "OnnxSession":
-        """Compile `program`; passes named in `build.disabled` stay off.
+        """Compile `program`; passes named in `build.disabled` stay off. It may be seen in one of `FORMS`.
 
-        Raises NoDeviceError for a device that is not here, IdleDeviceError when all nodes would run on the CPU instead.
+        Raises NoDeviceError for a device that is not here, IdleDeviceError when all nodes would run on the CPU instead,
+        SpecError for a form of other options.
         """
         self._gate.pass_for(build.device)
-        session = native.InferenceSession(_options(build), program.payload, False, False)
-        if build.device == "cpu":
-            session.initialize_session([PROVIDERS["cpu"]], [{}], set(build.disabled))
-        else:
-            names = [PROVIDERS[build.device], PROVIDERS["cpu"]]
-            session.initialize_session(names, [CUDA_OPTIONS, {}], set(build.disabled))
-            _require_place(session, names[0])
+        match own_form(build.form, FORMS):
+            case Reload(format=kind) if build.device == "cpu":
+                session = _reloaded(program.payload, build, kind)
+            case External(seed=seed):
+                with scratch() as folder:
+                    path = str(folder / "model.onnx")
+                    store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)
+                    session = _session(path, _options(build), build)
+            case _:
+                session = _session(program.payload, _options(build), build)
         return OnnxSession(session, program)
 
     def passes(self) -> tuple[str, ...]:
@@ -93,6 +103,30 @@ class OnnxRuntime:
         The rewrite rules run inside two rule-based transformers and are not logged one by one.
         """
         return tuple(name for name in dict.fromkeys(_MODIFIED.findall(log)) if name in _SWITCHABLE)
+
+
+def _session(source: bytes | str, options: ort.SessionOptions, build: Build) -> Any:  # noqa: ANN401 - an extension type
+    """Return a session for a model, given as its bytes or by the path of its file."""
+    session = native.InferenceSession(options, source, isinstance(source, str), False)
+    if build.device == "cpu":
+        session.initialize_session([PROVIDERS["cpu"]], [{}], set(build.disabled))
+    else:
+        names = [PROVIDERS[build.device], PROVIDERS["cpu"]]
+        session.initialize_session(names, [CUDA_OPTIONS, {}], set(build.disabled))
+        _require_place(session, names[0])
+    return session
+
+
+def _reloaded(payload: bytes, build: Build, kind: str) -> Any:  # noqa: ANN401 - an extension type
+    """Optimise as `build` says, save the model in the format `kind`, and return a session that has loaded it."""
+    options = _options(build)
+    with scratch() as folder:
+        path = str(folder / f"model.{kind}")
+        options.optimized_model_filepath = path
+        options.add_session_config_entry("session.save_model_format", kind.upper())
+        _session(payload, options, build)
+        plain = replace(build, level="off", disabled=frozenset(), observe=False)
+        return _session(path, _options(plain), plain)
 
 
 def _options(build: Build) -> ort.SessionOptions:

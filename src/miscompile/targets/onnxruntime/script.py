@@ -1,10 +1,31 @@
 """The lines that a reproducer for ONNX Runtime consists of, beside what all scripts have in common."""
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.placement import PLACEMENT
+
+_PRELUDE = f"""\
+{{% if presented %}}
+import os
+import tempfile
+{{% if presented == "external" %}}
+{{% raw %}}
+{source_of("external.py")}
+{{%- endraw %}}
+{{% endif %}}
+{{% endif %}}
+"""
+
+_FORMS = """\
+{% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
+{% set nothing = "None" if presented and not alike else nothing %}
+{% set source, without = ("source", "off or ()") if presented else ("model.SerializeToString()", "off") %}
+"""
 
 _RUN = (
     PLACEMENT
+    + PRESENTED
+    + _FORMS
     + '''\
 def run(level, off={{ nothing }}):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
@@ -21,16 +42,33 @@ def run(level, off={{ nothing }}):
     # The default quantises the other operand of such products, by design; ask for float32.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
 {% endif %}
+{% if presented %}
+    source, folder = model.SerializeToString(), tempfile.TemporaryDirectory()
+    if {{ sees }}:
+{% if presented == "external" %}
+        # The file of the model, and beside it one with its weights.
+        copy, source = onnx.load_model_from_string(source), os.path.join(folder.name, "model.onnx")
+        store(copy, source, {{ given.seed }}, shapes_too=False)
+{% else %}
+        # Save what has been optimised, load it, and optimise no further.
+        options.optimized_model_filepath = path = os.path.join(folder.name, "model.{{ given.format }}")
+        options.add_session_config_entry("session.save_model_format", "{{ given.format | upper }}")
+        ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off or ()))
+        options.optimized_model_filepath, source, off = "", path, ()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+{% endif %}
+{% endif %}
 {% if placed %}
     options.use_deterministic_compute = True
-    session = ort.InferenceSession(
-        model.SerializeToString(), options, providers=providers, disabled_optimizers=list(off or ())
-    )
+    session = ort.InferenceSession({{ source }}, options, providers=providers, disabled_optimizers=list(off or ()))
     assert device == "cpu" or "CUDAExecutionProvider" in session.get_providers(), "the provider did not load"
 {% else %}
     session = ort.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=list(off)
+        {{ source }}, options, providers=["CPUExecutionProvider"], disabled_optimizers=list({{ without }})
     )
+{% endif %}
+{% if presented %}
+    folder.cleanup()
 {% endif %}
 {% if exotic %}
     names = [output.name for output in session.get_outputs()]
@@ -97,5 +135,6 @@ SCRIPT = ScriptLines(
     },
     run=_RUN,
     versions='"onnxruntime", ort.__version__',
+    prelude=PLACEMENT + PRESENTED + _FORMS + _PRELUDE,
     exotic_imports=("import ctypes",),
 )

@@ -8,6 +8,7 @@ without. Of matchers that need each other only the pass that drives them is name
 from collections.abc import Mapping
 
 from miscompile.targets.about import About
+from miscompile.targets.openvino.forms import FORMS
 
 MODEL_PASSES = (
     "SharedOpOptimization",
@@ -282,6 +283,8 @@ ABOUT = About(
     max_ir_version=10,
     dynamic=True,
     passes=PASSES,
+    forms=tuple(FORMS),
+    variants={"reload": ("reload", "reload{stage=read}")},
     devices=("cpu", "gpu"),
     forced=True,
     extra="openvino",

@@ -12,8 +12,12 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate
+from miscompile.targets.external import store
+from miscompile.targets.forms import own_form
 from miscompile.targets.openvino.about import ABOUT, FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
+from miscompile.targets.openvino.forms import FORMS, External, Reload
 from miscompile.targets.openvino.observer import Observer
+from miscompile.targets.scratch import scratch
 
 _SWITCHABLE = frozenset(PASSES)
 _OFF = _SWITCHABLE.union(FRAMES)
@@ -66,14 +70,35 @@ class OpenVino:
     def build(self, program: Program, build: Build) -> "OpenVinoSession":
         """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded.
 
-        Raises NoDeviceError for a device that is not here.
+        It may be seen in one of `FORMS`. Raises NoDeviceError for a device that is not here, SpecError for a form of
+        other options.
         """
         self._gate.pass_for(build.device)
         if self._observer is not None:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
-        model = self._core.read_model(program.payload)
-        compiled = self._core.compile_model(model, PLUGINS[build.device], self._properties(build))
+        form = own_form(build.form, FORMS)
+        model = self._read(program, form)
+        plugin, properties = PLUGINS[build.device], self._properties(build)
+        compiled = self._core.compile_model(model, plugin, properties)
+        if isinstance(form, Reload) and form.stage == "compiled":
+            compiled = self._core.import_model(compiled.export_model(), plugin, properties)
         return OpenVinoSession(compiled, places(program, model), len(program.outputs))
+
+    def _read(self, program: Program, form: object) -> Any:  # noqa: ANN401 - an extension type
+        """Return the compiler's model of `program`, by way of files where `form` says so."""
+        match form:
+            case External(seed=seed):
+                with scratch() as folder:
+                    path = str(folder / "model.onnx")
+                    store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=True)
+                    return self._core.read_model(path)
+            case Reload(stage="read"):
+                model = self._core.read_model(program.payload)
+                with scratch() as folder:
+                    path = str(folder / "model.xml")
+                    ov.save_model(model, path, compress_to_fp16=False)
+                    return self._core.read_model(path)
+        return self._core.read_model(program.payload)
 
     def _properties(self, build: Build) -> dict[str, Any]:
         if build.device == "cpu":

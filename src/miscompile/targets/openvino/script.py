@@ -6,6 +6,7 @@ A script that switches passes carries its own few lines of C++ for it, since Ope
 import textwrap
 
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.openvino.about import FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
 from miscompile.targets.placement import PLACEMENT
 
@@ -16,8 +17,16 @@ def _python(value: str | int) -> str:
 
 _NAMES = "\n".join(f"    {line}" for line in textwrap.wrap(" ".join((*PASSES, *FRAMES)), 112))
 
+_FORMS = """\
+{% set presented = presented if presented in ("reload", "external") else "" %}
+{% set nothing = "None" if presented and not alike else nothing %}
+"""
+
 _PRELUDE = (
-    '''\
+    PLACEMENT
+    + PRESENTED
+    + _FORMS
+    + '''\
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
 {% if everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
 import ctypes
@@ -92,24 +101,44 @@ OPTIONAL = """
 """.split()
 {% endif %}
 {% endif %}
+{% if presented == "external" or (presented and given.stage == "read") %}
+import os
+import tempfile
+{% if presented == "external" %}
+{% raw %}
 '''
+    + source_of("external.py")
+    + """
+{% endraw %}
+{% endif %}
+{% endif %}
+"""
 )
 
 _RUN = (
     PLACEMENT
+    + PRESENTED
+    + _FORMS
     + '''\
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
 def run(level, off={{ nothing }}):
     """Compile with the properties and without the passes of `level`, nor those in `off`; return all outputs."""
     properties, skipped = level
 {% if placed %}
-    device, off = {{ where }}, off or ()
+    device = {{ where }}
+{% endif %}
+{% if presented %}
+    changed = {{ sees }}
 {% endif %}
 {% if everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
-    ctypes.CDLL(None).skip(" ".join([*skipped, *off]).encode())
+    ctypes.CDLL(None).skip(" ".join([*skipped, *(off{{ " or ()" if placed or presented }})]).encode())
 {% endif %}
     core = ov.Core()
+{% if presented == "external" or (presented and given.stage == "read") %}
+    read = read_by_file(core) if changed else core.read_model(model.SerializeToString())
+{% else %}
     read = core.read_model(model.SerializeToString())
+{% endif %}
     places = {name: index for index, port in enumerate(read.inputs) for name in port.get_names()}
     if len(read.inputs) == len(model.graph.input):  # else inputs that nothing uses were dropped
         places = {port.name: index for index, port in enumerate(model.graph.input)}
@@ -127,6 +156,15 @@ def run(level, off={{ nothing }}):
 {% else %}
     compiled = core.compile_model(read, "CPU", {**fixed, **properties})
 {% endif %}
+{% if presented == "reload" and given.stage == "compiled" %}
+    if changed:
+{% if placed %}
+        place, properties = ("GPU", properties) if device == "gpu" else ("CPU", {**fixed, **properties})
+        compiled = core.import_model(compiled.export_model(), place, properties)
+{% else %}
+        compiled = core.import_model(compiled.export_model(), "CPU", {**fixed, **properties})
+{% endif %}
+{% endif %}
     results = []
     for feed in feeds:
         request = compiled.create_infer_request()
@@ -138,6 +176,25 @@ def run(level, off={{ nothing }}):
     return results
 
 
+{% if presented == "external" %}
+def read_by_file(core):
+    \"\"\"Read the model from a file that has its initialisers in another file.\"\"\"
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        store(onnx.load_model_from_string(model.SerializeToString()), path, {{ given.seed }}, shapes_too=True)
+        return core.read_model(path)
+
+
+{% elif presented == "reload" and given.stage == "read" %}
+def read_by_file(core):
+    \"\"\"Read the model, save it in OpenVINO's own format, and read that.\"\"\"
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.xml")
+        ov.save_model(core.read_model(model.SerializeToString()), path, compress_to_fp16=False)
+        return core.read_model(path)
+
+
+{% endif %}
 def value_of(array, port):
     \"\"\"Wrap an input; the bits of a type that numpy lacks get the type of the model's input.\"\"\"
 {% if types %}

@@ -1,0 +1,31 @@
+"""Forms of a program that ONNX Runtime's adapter presents itself: saved and loaded again, and with external data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """The session saves what it has optimised, as `format` says; another loads it and optimises no further.
+
+    A loaded model computes what the saved one does ("offline mode" of its documentation on graph optimisations), to
+    the bit. `seed` is there because every drawn form gets one; it has nothing to draw.
+    """
+
+    seed: int = 0
+    format: Literal["onnx", "ort"] = "onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """The model is a file, and its weights lie in another, in an order and at offsets by `seed`.
+
+    Integers of rank 0 and 1 stay inside, and whatever else shape inference reads, which is onnx's own here and takes no
+    external data.
+    """
+
+    seed: int = 0
+
+
+FORMS = {"reload": Reload, "external": External}
+"""The forms by name."""
