@@ -1,0 +1,80 @@
+"""`miscompile rules`, and the options that say in which forms programs are presented."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.presets import PRESETS
+from miscompile.campaign.wiring import make_oracle
+from miscompile.cli.main import program
+from miscompile.equivalence.forms import parse_form
+from miscompile.oracles.optimisation import Optimisation
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        program.main(list(words))
+    return int(ended.value.code or 0)
+
+
+def test_rules_are_listed_with_certificates_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("rules", "commutative", "--trials", "5", "--graphs", "20", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["totals"]["rules"] == len(said["rules"]) == said["totals"]["certified"] > 0
+    names = {row["name"]: row for row in said["rules"]}
+    assert names["Add-commutes"]["exactness"] == "bits"
+    assert names["Add-commutes"]["certificate"]["accepted"]
+    assert names["Add-commutes"]["unions"] > 0
+
+
+def test_without_trials_nothing_is_certified(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("rules", "Add-commutes", "--trials", "0", "--graphs", "0") == 0
+    assert "1 rules, 1 groups, 0 certified, 0 applied" in capsys.readouterr().out
+
+
+def test_an_unsound_rule_of_the_users_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ("name = 'wrong'", "group = 'mine'", "left = 'Sub(x, y)'", "right = 'Sub(y, x)'", "exactness = 'bits'")
+    (tmp_path / "mine.toml").write_text(
+        "\n".join(["[[rule]]", *lines, "dtypes = 'number'", "source = 'mine'"]), "utf-8"
+    )
+    assert run("rules", "--file", str(tmp_path / "mine.toml")) == 2
+    assert "wrong" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rules", "nonsense"), "there is no rule or group 'nonsense'"),
+        (("rules", "commutative", "--file", __file__), "leave the names out"),
+        (("fuzz", "toy", "--form", "nope"), "there is no form 'nope'"),
+        (("fuzz", "toy", "--form", "resist{classes=nope}"), "there is no resistance class 'nope'"),
+        (("fuzz", "toy", "onnxruntime", "--form", "order"), "name one target"),
+        (("check", __file__, "--check", "dynamic"), "belongs to `miscompile fuzz`"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_a_line(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_forms_that_are_asked_for_are_drawn_besides() -> None:
+    oracle = make_oracle(Plan("toy", forms=("order", "resist{classes=fusion}")), {})
+    assert isinstance(oracle, Optimisation)
+    assert oracle.families == (("order", "resist{classes=fusion}"),)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_can_be_planned(name: str) -> None:
+    preset = PRESETS[name]
+    plan = Plan("onnxruntime", producers=preset.producers, checks=preset.checks)
+    assert [spec for spec, _ in plan.producer_specs()]
+    oracle = make_oracle(plan, {})
+    assert isinstance(oracle, Optimisation)
+    for family in oracle.families:
+        for entry in family:
+            for form in entry.split(";"):
+                assert parse_form(form.strip())
