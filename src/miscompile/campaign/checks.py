@@ -30,13 +30,20 @@ GENERAL = ("strict", "sweep{share=0.15}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
 """Checks that need programs of their own kind."""
 
+_SIMPLEST = "egraph{pick=least, share=1.0, structural=0.0}"
+
 EQUIVALENCE = (
-    "egraph{pick=most};egraph{pick=least}",
-    "egraph{pick=most, layers=3};egraph{pick=least}",
+    f"egraph{{pick=most}};{_SIMPLEST}",
+    f"egraph{{pick=most, layers=1}};{_SIMPLEST}",
+    "egraph{pick=most, layers=3, structural=1.0}",
     "egraph{pick=most, exactness=bits}",
     "egraph{pick=random}",
 )
-"""POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more."""
+"""POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more.
+
+What makes a program simpler needs all the rules and few of them apply; what makes it more complex are a few groups at a
+time, and structural rules.
+"""
 
 RESIST = (
     "resist",

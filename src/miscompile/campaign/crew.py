@@ -87,6 +87,7 @@ class Crew:
             if not member.done:
                 member.process.kill()
                 member.process.wait()
+                member.done = True
             _close_orders(member.process)
             if member.process.stdout:
                 member.process.stdout.close()

@@ -67,7 +67,8 @@ def _counted(words: str, graphs: int, seed: int) -> tuple[Counter[str], Counter[
     matches, unions = Counter[str](), Counter[str]()
     for number in range(graphs):
         case = producer.propose(stream(seed, "rulebook", number))
-        _, tally = saturated(read(case.program.payload), Saturated(seed=number, groups=words))
+        form = Saturated(seed=number, groups=words, share=1.0, structural=1.0)
+        _, tally = saturated(read(case.program.payload), form)
         matches.update(tally.matches)
         unions.update(tally.unions)
     return matches, unions
