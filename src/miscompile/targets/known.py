@@ -6,7 +6,7 @@ pattern = "Could not find an implementation for"   # regular expression, searche
 reason = "no kernel for this operator and type"
 
 [[bug]]
-signature = "onnxruntime:wrong:MatMulAddFusion"      # prefix of a finding's signature
+signature = "onnxruntime:wrong:MatMulAddFusion"      # prefix of a finding's signature; "$" at its end: the whole
 link = "https://github.com/..."
 note = "what is wrong, in a line"
 """
@@ -22,6 +22,10 @@ from miscompile.base.errors import SpecError
 
 _VERSION = re.compile(r"==[^:]*", re.ASCII)
 """The version in a signature of a release that was named: a bug is the same in all of them."""
+
+
+_LONGER = re.compile(r"\w*[+>]", re.ASCII)
+"""What follows a prefix that ends within a longer set of passes or chain of operators, which is another bug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,13 @@ class KnownBug:
     link: str
     note: str
 
+    def covers(self, signature: str) -> bool:
+        """Tell whether a finding with this signature is the bug."""
+        if self.signature.endswith("$"):
+            return signature == self.signature[:-1]
+        rest = signature.removeprefix(self.signature)
+        return signature.startswith(self.signature) and not _LONGER.match(rest)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -57,7 +68,7 @@ class Known:
     def bug(self, signature: str) -> KnownBug | None:
         """Return the known bug that `signature` belongs to, None when it is new."""
         plain = _VERSION.sub("", signature, count=1) if "==" in signature.partition(":")[0] else signature
-        return next((entry for entry in self.bugs if plain.startswith(entry.signature)), None)
+        return next((entry for entry in self.bugs if entry.covers(plain)), None)
 
 
 @cache
