@@ -6,19 +6,15 @@ chosen for the others does not depend on which are kept, so that a search for th
 choices away one by one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from miscompile.equivalence.egraph.engine import mix
+from miscompile.equivalence.egraph.engine import lottery, mix
 from miscompile.equivalence.egraph.layers import Option, Space, kept_option
 from miscompile.equivalence.egraph.program import OPAQUE
 
 Pick = Literal["most", "least", "random"]
-
-_MASK = (1 << 64) - 1
-_ODD = 0x9E3779B97F4A7C15
-
 
 State = tuple[int, int, str]
 """A class on a layer, and no name; or the name of a value in that class that is kept."""
@@ -114,16 +110,14 @@ def _most(space: Space, layers: int, seed: int) -> Chooser:
                 cost = float(option.weight)
                 for child in option.children:
                     cost += costs[child] if ranks[child] < rank else below[child]
-                if cost > most or (cost == most and _drawn(option, lot) > _drawn(best[number, layer], lot)):
+                if cost > most or (
+                    cost == most and lottery(lot, option.birth) > lottery(lot, best[number, layer].birth)
+                ):
                     most = cost
                     best[number, layer] = option
             costs[number] = most
         below = costs
     return lambda number, layer: best[number, layer]
-
-
-def _drawn(option: Option, lot: int) -> int:
-    return ((option.birth ^ lot) * _ODD & _MASK) >> 16
 
 
 def _random(space: Space, seed: int) -> Chooser:
@@ -134,7 +128,7 @@ def _random(space: Space, seed: int) -> Chooser:
         if layer == 0:
             return space.least[number]
         lot = mix(seed, keys[number], layer)
-        return max(space.options[number], key=lambda option: _drawn(option, lot))
+        return max(space.options[number], key=lambda option: lottery(lot, option.birth))
 
     return choose
 
@@ -218,29 +212,28 @@ class _Walk:
         return Selection(self._space, self._kept, roots, tuple(self._order), self._options, self._operands)
 
     def _visit(self, root: State) -> None:
+        options, done = self._options, self._done
         stack = [(root, self._enter(root))]
         while stack:
             state, waiting = stack[-1]
-            while waiting:
-                child = waiting.pop()
-                if child not in self._options:
+            for child in waiting:
+                if child not in options:
                     stack.append((child, self._enter(child)))
                     break
-                if child not in self._done:
+                if child not in done:
                     places = [each for each, _ in stack]
                     raise _Circle(places[places.index(child) :])
             else:
-                self._done.add(state)
+                done.add(state)
                 self._order.append(state)
                 stack.pop()
 
-    def _enter(self, state: State) -> list[State]:
+    def _enter(self, state: State) -> Iterator[State]:
         number, layer, name = state
         option = kept_option(self._program, name) if name else self._choose(number, layer)
-        below = self._below(number, layer, option)
         self._options[state] = option
-        self._operands[state] = below
-        return list(below[::-1])
+        below = self._operands[state] = self._below(number, layer, option)
+        return iter(below)
 
     def _below(self, number: int, layer: int, option: Option) -> tuple[State, ...]:
         """Return the states in which an option reads its operands."""

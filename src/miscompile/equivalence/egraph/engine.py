@@ -5,9 +5,7 @@ Terms are hash-consed, so that equal terms are one node; a union-find says which
 Source: Willsey et al., egg: Fast and Extensible Equality Saturation (POPL 2021), sections 3 and 4.
 """
 
-from functools import lru_cache
-
-from miscompile.equivalence.rules.terms import Symbol, Type, infer
+from miscompile.equivalence.rules.terms import Symbol, Type
 
 Key = tuple[int, ...]
 """A term: the number of its symbol, then the classes of its operands."""
@@ -18,13 +16,12 @@ Signature = int
 Index = dict[Signature, dict[int, list[Key]]]
 """Terms by signature and class, as they stood when the index was made."""
 
-_MASK = (1 << 64) - 1
+WORD = 1 << 64
+_MASK = WORD - 1
+_ODD = 0x9E3779B97F4A7C15
 
 _SIGNATURES: dict[tuple[str, int, int], Signature] = {}
 """One number for each signature that was ever asked for; there are few more than the language has operators."""
-
-typed = lru_cache(1 << 14)(infer)
-"""`infer`, remembered: most terms of a graph are of few types."""
 
 
 def signature(op: str, output: int, arity: int) -> Signature:
@@ -44,6 +41,14 @@ def mix(*words: int) -> int:
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
         state ^= state >> 31
     return state
+
+
+def lottery(lot: int, key: int) -> int:
+    """Return 64 bits for `key` in the lottery `lot`, itself 64 bits of `mix`; cheaper than to mix again.
+
+    The high bits depend on all of both: what is drawn is to be compared or shifted, and not to be divided.
+    """
+    return (key ^ lot) * _ODD & _MASK
 
 
 class EGraph:

@@ -10,7 +10,7 @@ from typing import Literal
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.equivalence.egraph.choice import Pick, Selection, layered, original, simplest
 from miscompile.equivalence.egraph.engine import mix
-from miscompile.equivalence.egraph.layers import space_of
+from miscompile.equivalence.egraph.layers import Space, space_of
 from miscompile.equivalence.egraph.program import Program, name_key, program_of
 from miscompile.equivalence.egraph.restore import Layout, Restored, layout, restore
 from miscompile.equivalence.egraph.saturation import Limits, Tally, chosen, saturate
@@ -23,10 +23,11 @@ class Saturated:
 
     `pick` says which: the one of the most operators that has no more than `layers` different computations of each
     value besides the cheapest, the one of the fewest operators, or a random one (with layers, too). `rounds` and
-    `nodes` limit saturation, `structural` is the number of structural rules applied to each value. `groups` names the
-    rules or groups of rules to use, joined with `+`; where it is empty, each group takes part with the chance `share`, by
-    the seed. `exactness` is the loosest class of rules. `taps` is the number of inner values that become outputs besides, after those of the model. `only` names values, joined with `+`
-    (empty: all), that may leave the way in which the model computes them: `sites` tells which do.
+    `nodes` limit saturation, `structural` is the mean number of structural rules applied to each value. `groups` names
+    the rules or groups of rules to use, joined with `+`; where it is empty, each group of the library takes part with
+    the chance `share`, by the seed. `exactness` is the loosest class of rules. `taps` is the number of inner values
+    that become outputs besides, after those of the model. `only` names values, joined with `+` (empty: all), that may
+    leave the way in which the model computes them: `sites` tells which do.
     """
 
     seed: int = 0
@@ -34,7 +35,7 @@ class Saturated:
     layers: int = 2
     rounds: int = 2
     nodes: int = 2000
-    structural: int = 1
+    structural: float = 0.5
     groups: str = ""
     share: float = 0.25
     exactness: Literal["bits", "zero", "rounding"] = "rounding"
@@ -95,14 +96,23 @@ def _best(program: Program, form: Saturated) -> tuple[Selection, Layout]:
         pick: Pick = form.pick
         selection = layered(space, pick, form.layers, form.seed, kept)
         return selection, layout(selection)
+    place, selection, found = least_of(space)
+    if place < 0 or not only:
+        return selection, found
+    restricted = simplest(space, kept)[place]
+    return restricted, layout(restricted)
+
+
+def least_of(space: Space) -> tuple[int, Selection, Layout]:
+    """Return the simplest graph: which of the candidates for it is, and its layout; -1 for the program itself."""
     tree, graph = simplest(space)
-    candidates = [original(space), tree] if graph is tree else [original(space), tree, graph]
+    candidates = [tree] if graph is tree else [tree, graph]
     layouts = [layout(each) for each in candidates]
     best = min(range(len(layouts)), key=lambda place: layouts[place].operators)
-    if best == 0 or not only:
-        return candidates[best], layouts[best]
-    restricted = simplest(space, kept)[best - 1]
-    return restricted, layout(restricted)
+    if layouts[best].operators < space.program.operators():
+        return best, candidates[best], layouts[best]
+    same = original(space)
+    return -1, same, layout(same)
 
 
 def tapped(restored: Restored, taps: int, seed: int) -> Model:

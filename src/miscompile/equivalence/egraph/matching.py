@@ -1,68 +1,25 @@
-"""Rules made ready for use: a function that finds the left side, and the plan of a right side.
+"""Rules made ready for use: a function that finds the left side, and those that apply the right one.
 
-The left side becomes nested loops over the index of an e-graph, written as Python and compiled once, because finding is
-most of what saturation does. What is written consists of numbers and of names made here: nothing that a rule's author
-wrote stands in it.
+The left side becomes nested loops over the index of an e-graph, written as Python and compiled when it is first needed,
+because finding and applying is most of what saturation does. What is written consists of numbers and of names made
+here: nothing that a rule's author wrote stands in it.
 """
 
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 from zlib import crc32
 
-from miscompile.base.rng import stream
-from miscompile.equivalence.egraph.engine import Index, Key, Signature, mix, signature, typed
-from miscompile.equivalence.rules.rule import Apply, Expression, Pattern, Rule, Variable
-from miscompile.equivalence.rules.terms import Symbol, Type, opset_of
-
-Match = tuple[Any, ...]
-"""The class of the root, the classes of the tensor variables, and the values of the parameters."""
+from miscompile.equivalence.egraph.applying import Admit, Build, Match, Values, admit_of, build_of
+from miscompile.equivalence.egraph.engine import WORD, Index, Key, Signature, lottery, mix, signature
+from miscompile.equivalence.rules.rule import Apply, Expression, Rule, Variable
+from miscompile.equivalence.rules.terms import Symbol
 
 Finder = Callable[[Mapping[int, Sequence[Key]], Index, Sequence[Symbol]], list[Match]]
 
-_MOST_PLANS = 32
-"""Plans that a rule remembers: combinations of types repeat within a program, and seldom from one to the next."""
-
-
-_GROUPS: dict[str, int] = {}
-"""A bit for each group of rules that was ever made ready."""
-
-_WORD = 1 << 64
-
-_UNUSED = stream(0, "egraph")
-"""Stands for the random stream where a rule draws nothing."""
-
-
-class Step(NamedTuple):
-    """A term to add: operands are variables by their place, or earlier steps by the complement of theirs."""
-
-    symbol: Symbol
-    operands: tuple[int, ...]
-    kind: Type
-
-
-class Plan(NamedTuple):
-    """What a right side adds, and what then equals the left side: a variable, or the complement of a step."""
-
-    steps: tuple[Step, ...]
-    result: int
-
-
-class Refused(NamedTuple):
-    """A right side that is ill-formed or of another type than the left one: the rule is not sound."""
-
-    found: Type | None
-
-
-class Recipe(NamedTuple):
-    """A term of a right side before anything is bound; operands as in a step."""
-
-    op: str
-    output: int
-    parameters: tuple[Expression, ...]
-    operands: tuple[int, ...]
-    fixed: Symbol | None
-    """The symbol, where nothing has to be bound for it."""
+_GROUPS: dict[str, tuple[int, int]] = {}
+"""A bit and a stable key for each group of rules that was ever made ready."""
 
 
 @dataclass(slots=True)
@@ -71,110 +28,83 @@ class Ready:
 
     rule: Rule
     """The rule, to be applied wherever it is asked to be: its chance stands in `chance`."""
+    name: str
     chance: float
     key: int
     """Stable over processes and whatever other rules there are."""
     root: Signature | None
     """What the root of a match must be; None where the left side is a variable."""
-    find: Finder
     tensors: tuple[str, ...]
+    count: int
+    """The number of tensor variables."""
     parameters: tuple[str, ...]
-    checks: tuple[tuple[int, Expression], ...]
-    """Expressions that a matched parameter must equal, with the place of that parameter in a match."""
     needs: int
     """The signatures that the left side asks for, as bits."""
     flag: int
     """The bit of the rule's group."""
     draws: bool
     """Whether the right side depends on chance."""
-    recipes: tuple[Recipe, ...]
-    result: int
-    plans: dict[tuple[Any, ...], Plan | Refused | None] = field(default_factory=dict)
+    _left: "_Writer"
+    _find: Finder | None = None
+    _admit: Admit | None = None
+    _build: Build | None = None
 
-    def environment(self, match: Match, types: Sequence[Type]) -> dict[str, Any] | None:
-        """Return what the left side has bound, or None when the rule does not hold for it."""
-        found: dict[str, Any] = dict(zip(self.tensors, types, strict=True))
-        first = 1 + len(self.tensors)
-        for place, name in enumerate(self.parameters, first):
-            found[name] = match[place]
-        for place, expression in self.checks:
-            if expression.value(found) != match[place]:
+    @property
+    def find(self) -> Finder:
+        """What finds the left side; like the other functions it is made when it is first needed."""
+        if self._find is None:
+            self._find = self._left.function()
+        return self._find
+
+    @property
+    def admit(self) -> Admit:
+        """What tells whether the rule holds for a match and the types of its tensors, and gives the values if so."""
+        if self._admit is None:
+            self._admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
+        return self._admit
+
+    @property
+    def build(self) -> Build:
+        """What makes the plan of the right side of values, the type of the left side, and the opset."""
+        if self._build is None:
+            self._build = build_of(self.rule, self.tensors, self.parameters)
+        return self._build
+
+    def drawn(self, values: Values, rng: random.Random) -> Values | None:
+        """Return `values` with what the rule draws besides; None when there is nothing to draw."""
+        found: dict[str, Any] = dict(zip((*self.tensors, *self.parameters), values, strict=True))
+        more = []
+        for draw in self.rule.draws:
+            value = draw.value(found, rng)
+            if value is None:
                 return None
-        return found if self.rule.admits(found) else None
-
-    def plan(self, bound: Mapping[str, Any], kind: Type, opset: int) -> Plan | Refused | None:
-        """Return what the right side adds; None when an operator of it does not exist at `opset`.
-
-        `bound` is the environment with all that was drawn, `kind` the type of the left side.
-        """
-        given = [bound[name] for name in self.tensors]
-        steps: list[Step] = []
-        for op, output, parameters, operands, fixed in self.recipes:
-            symbol = fixed or Symbol(op, tuple([value.value(bound) for value in parameters]), output)
-            kinds = tuple([given[ref] if ref >= 0 else steps[~ref].kind for ref in operands])
-            of = typed(symbol, kinds)
-            if of is None:
-                return Refused(None)
-            if opset_of(symbol, kinds) > opset:
-                return None
-            steps.append(Step(symbol, operands, of))
-        result = self.result
-        found: Type = given[result] if result >= 0 else steps[~result].kind
-        return Plan(tuple(steps), result) if found == kind else Refused(found)
-
-    def remembered(self, match: Match, types: tuple[Type, ...], kind: Type, opset: int) -> Plan | Refused | None:
-        """Return the plan for a match, worked out once for the same types and parameters; for rules without chance."""
-        key = (types, match[1 + len(self.tensors) :], opset)
-        if key in self.plans:
-            return self.plans[key]
-        bound: Mapping[str, Any] | None = self.environment(match, types)
-        if bound is not None and self.rule.lets:
-            bound = self.rule.extend(bound, _UNUSED)
-        found = None if bound is None else self.plan(bound, kind, opset)
-        if len(self.plans) >= _MOST_PLANS:
-            self.plans.clear()
-        self.plans[key] = found
-        return found
-
-
-def _recipes(pattern: Pattern, tensors: Sequence[str], found: list[Recipe]) -> int:
-    """Append the recipes of `pattern`, operands first, and return the reference to its result."""
-    if isinstance(pattern, Variable):
-        return tensors.index(pattern.name)
-    operands = tuple([_recipes(argument, tensors, found) for argument in pattern.arguments])
-    fixed = None if pattern.parameters else Symbol(pattern.op, (), pattern.output)
-    found.append(Recipe(pattern.op, pattern.output, pattern.parameters, operands, fixed))
-    return ~(len(found) - 1)
+            found[draw.name] = value
+            more.append(value)
+        return (*values, *more)
 
 
 def ready(rule: Rule) -> Ready:
-    """Return `rule` with its left side compiled; at which share of the places it is used is the caller's affair."""
+    """Return `rule` ready for use; at which share of the places it is used is the caller's affair."""
     left, writer = rule.left, _Writer()
     root: Signature | None = None
-    finder: Finder = _nothing
     if isinstance(left, Variable):
         writer.tensors[left.name] = ""
     else:
         root = signature(left.op, left.output, len(left.arguments))
-        finder = writer.finder(left)
-    tensors = tuple(writer.tensors)
-    first = 1 + len(tensors) + len(writer.parameters)
-    recipes: list[Recipe] = []
-    result = _recipes(rule.right, tensors, recipes)
+        writer.write(left)
     return Ready(
         rule=replace(rule, chance=1.0),
+        name=rule.name,
         chance=rule.chance,
         key=_key(rule),
         root=root,
-        find=finder,
-        tensors=tensors,
+        tensors=tuple(writer.tensors),
+        count=len(writer.tensors),
         parameters=tuple(writer.parameters),
-        checks=tuple(enumerate(writer.checks, first)),
         needs=bits(writer.signatures),
         flag=flag_of(rule.group),
         draws=bool(rule.draws),
-        recipes=tuple(recipes),
-        result=result,
+        _left=writer,
     )
 
 
@@ -192,7 +122,9 @@ def bits(signatures: Iterable[Signature]) -> int:
 
 def flag_of(group: str) -> int:
     """Return the bit of a group of rules; the same within one process, and never shown outside."""
-    return 1 << _GROUPS.setdefault(group, len(_GROUPS))
+    if group not in _GROUPS:
+        _GROUPS[group] = (1 << len(_GROUPS), crc32(group.encode()))
+    return _GROUPS[group][0]
 
 
 def flags_of(share: float, seed: int) -> int:
@@ -200,15 +132,11 @@ def flags_of(share: float, seed: int) -> int:
 
     That depends on the seed and the group's name, and not on what other groups there are.
     """
-    found = 0
-    for group, place in _GROUPS.items():
-        if mix(seed, crc32(group.encode())) < share * _WORD:
-            found |= 1 << place
+    lot, most, found = mix(seed), int(share * WORD), 0
+    for flag, key in _GROUPS.values():
+        if lottery(lot, key) < most:
+            found |= flag
     return found
-
-
-def _nothing(top: Mapping[int, Sequence[Key]], index: Index, symbols: Sequence[Symbol]) -> list[Match]:
-    return []
 
 
 class _Writer:
@@ -223,23 +151,22 @@ class _Writer:
         self._lines: list[str] = []
         self._values: dict[str, object] = {}
         self._count = 0
+        self._depth = 1
 
-    def finder(self, left: Apply) -> Finder:
-        """Return the function that finds `left`."""
+    def write(self, left: Apply) -> None:
+        """Write the loops that find `left`."""
         self._term(left, "top.items()", depth=1)
-        depth = self._depth
+
+    def function(self) -> Finder:
+        """Return the function that what was written makes; for nothing written, one that finds nothing."""
         found = ["r", *self.tensors.values(), *self.parameters.values(), *self._checked]
         tables = [f"    {table} = index.get({number}, nothing)" for number, table in self.signatures.items()]
-        source = "\n".join([
-            "def find(top, index, symbols):",
-            "    found = []",
-            *tables,
-            *self._lines,
-            f"{'    ' * depth}found.append(({', '.join(found)}))",
-            "    return found",
-        ])  # fmt: skip
+        last = [f"{'    ' * self._depth}found.append(({', '.join(found)}))"] if self._lines else []
+        source = "\n".join(
+            ["def find(top, index, symbols):", "    found = []", *tables, *self._lines, *last, "    return found"]
+        )
         names: dict[str, Any] = {"nothing": {}, **self._values}
-        exec(compile(source, f"<{left.op}>", "exec"), names)
+        exec(compile(source, "<left side>", "exec"), names)
         finder: Finder = names["find"]
         return finder
 

@@ -5,16 +5,15 @@ operators, sequences, and whatever has a symbolic or unknown size. Such a node i
 other, so that its work is never done twice; each of its results is a class.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
-from miscompile.equivalence.egraph.engine import EGraph, typed
+from miscompile.equivalence.egraph.engine import EGraph
 from miscompile.equivalence.rules.kinds import ELEMENTS
-from miscompile.equivalence.rules.terms import Symbol, Type, constant
+from miscompile.equivalence.rules.terms import Symbol, Type, constant, typed
 from miscompile.equivalence.rules.translate import term_of
 from miscompile.graph.bodies import is_static
 from miscompile.graph.edges import reads
@@ -91,6 +90,17 @@ class Program:
             found.setdefault(self.graph.find(number), []).append(name)
         return found
 
+    def operators(self) -> int:
+        """Return the number of operators of the model that its outputs need."""
+        found: set[int] = set()
+        waiting = [info.name for info in self.model.graph.outputs]
+        while waiting:
+            own = self.own.get(waiting.pop())
+            if own is not None and own.place >= 0 and own.place not in found:
+                found.add(own.place)
+                waiting.extend(self.origins[own.place].reads)
+        return len(found)
+
 
 def program_of(model: Model) -> Program:
     """Return `model` in a new e-graph. Raises ModelError when a value is used that nothing defines."""
@@ -113,6 +123,7 @@ class _Reader:
         self.constants: dict[str, Tensor] = {k: v for k, v in main.initializers.items() if k not in given}
         self._kinds: dict[str, ValueType] = dict(main.types)
         self._constant_classes: set[int] = set()
+        self._opset = model.opset
         self._asked = False
 
     def read(self) -> Program:
@@ -148,7 +159,7 @@ class _Reader:
             self._know(node.outputs[0], TensorType(value.dtype, value.shape))
             self.origins.append(Origin(node, (), ()))
             return
-        terms = term_of(node, self.types, self.constants) if self.model.opset >= _OLDEST else None
+        terms = term_of(node, self.types, self.constants) if self._opset >= _OLDEST else None
         if terms is None or not _plain(node, terms[0][1]):
             self._opaque(place, node)
             return
@@ -224,7 +235,7 @@ class _Reader:
                 if name in self.constants and self.constants[name].array.size <= _STRUCTURAL_SIZE
             }
             try:
-                found = infer(node, self._kinds, self.model.opset, known)
+                found = infer(node, self._kinds, self._opset, known)
             except ModelError:
                 found = ()
             if found and any(found):
@@ -252,5 +263,5 @@ def _plain(node: Node, children: tuple[str, ...]) -> bool:
 
     Otherwise the node cannot be told to read something else as one and not as the other.
     """
-    data, every = Counter(children), Counter(node.inputs)
-    return all(every[name] == count for name, count in data.items())
+    inputs = node.inputs
+    return children == inputs or all(inputs.count(name) == children.count(name) for name in children)

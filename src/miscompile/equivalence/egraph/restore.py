@@ -122,6 +122,7 @@ class _Writer:
         self._initializers: dict[str, Tensor] = {}
         self._constants = {node.outputs[0]: node for node in self._graph.nodes if is_constant(node)}
         self._spent: set[str] = set()
+        self._opset = program.model.opset
         self._outputs(selection)
         self._name(selection)
         self._claimed = {*self._called.values(), *(info.name for info in self._graph.outputs)}
@@ -143,7 +144,7 @@ class _Writer:
         graph = self._graph
         used = {*self._called.values(), *graph.initializers, *graph.sparse_initializers, *self._constants}
         used.update(info.name for info in (*graph.inputs, *graph.outputs))
-        old = self._program.names()
+        old = selection.space.names
         symbols = {value: each.symbol for each in self._layout.instances for value in each.outputs.values()}
         for state in sorted(selection.order, key=lambda state: (not state[2], -state[1])):
             value = self._layout.values[state]
@@ -188,7 +189,7 @@ class _Writer:
         outputs = {output: self._called[value] for output, value in instance.outputs.items()}
         if instance.place < 0:
             fresh = self._names.fresh
-            nodes, constants = nodes_of(instance.symbol, reads, outputs, self._program.model.opset, fresh)
+            nodes, constants = nodes_of(instance.symbol, reads, outputs, self._opset, fresh)
             self._initializers.update(constants)
             return nodes
         origin = self._program.origins[instance.place]

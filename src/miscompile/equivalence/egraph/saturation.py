@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from miscompile.base.rng import stream
+from miscompile.equivalence.egraph.applying import Match, Refused
 from miscompile.equivalence.egraph.engine import EGraph, Index, Key, mix
-from miscompile.equivalence.egraph.matching import Match, Plan, Ready, Refused, bits, flags_of, ready
+from miscompile.equivalence.egraph.matching import Ready, bits, flags_of, ready
 from miscompile.equivalence.egraph.program import Program
 from miscompile.equivalence.rules.library import chosen as named
 from miscompile.equivalence.rules.rule import LOOSER, Exactness, Rule
-from miscompile.equivalence.rules.terms import Type
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
@@ -46,7 +46,7 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far saturation goes: rounds, terms, structural rules for each value of the program, and the share of groups.
+    """How far saturation goes: rounds, terms, structural rules for each value of the program, the share of groups.
 
     Each group of rules takes part with the chance `share`, by the seed. What a graph costs is how many rules are tried
     on it; over many graphs every group has its turn.
@@ -54,7 +54,7 @@ class Limits:
 
     rounds: int = 2
     nodes: int = 2000
-    structural: int = 1
+    structural: float = 0.5
     share: float = 1.0
 
 
@@ -153,58 +153,82 @@ class _Engine:
 
     def _structural(self, rules: RuleSet, index: Index) -> None:
         """Apply, to each value of the program, as many structural rules as the limit says, chosen by chance."""
-        graph, constants, flags, present = self._graph, self._program.constants, self._flags, bits(index)
-        classes = dict.fromkeys(map(graph.find, self._program.values.values()))
-        within = [number for number in classes if graph.types[number] is not None and number not in constants]
+        graph, flags, present = self._graph, self._flags, bits(index)
+        within = self._within()
         offers: dict[int, list[tuple[Ready, Match]]] = {number: [] for number in within}
         general: dict[str, list[Ready]] = {}
+        tops: dict[int, dict[int, list[Key]]] = {}
         for each in rules.shaped:
-            if each.flag & flags and not each.needs & ~present:
-                there = index[each.root] if each.root is not None else {}
-                top: dict[int, list[Key]] = {number: there[number] for number in within if number in there}
+            if each.flag & flags and each.root is not None and not each.needs & ~present:
+                top = tops.get(each.root)
+                if top is None:
+                    there = index[each.root]
+                    top = tops[each.root] = {number: there[number] for number in within if number in there}
                 for match in each.find(top, index, graph.symbols):
                     offers[match[0]].append((each, match))
-        for number in within:
+        for number, (lot, left) in within.items():
             kind = graph.types[number]
             dtype = kind.dtype if kind is not None else ""
             if dtype not in general:
                 general[dtype] = [each for each in rules.general.get(dtype, ()) if each.flag & flags]
-            self._offer(number, offers[number], general[dtype])
+            self._offer(number, lot, left, offers[number], general[dtype])
 
-    def _offer(self, number: int, special: Sequence[tuple[Ready, Match]], general: Sequence[Ready]) -> None:
+    def _within(self) -> dict[int, tuple[int, int]]:
+        """Return the classes of the program to which structural rules are to be applied: with a lot, and how many.
+
+        Of a fraction of a rule chance makes one or none. Both depend on the seed and the value's key.
+        """
+        graph, constants, amount = self._graph, self._program.constants, self._limits.structural
+        found = {}
+        for number in dict.fromkeys(map(graph.find, self._program.values.values())):
+            if graph.types[number] is not None and number not in constants:
+                lot = mix(self._seed, graph.keys[number])
+                left = int(amount + (lot >> 32) / _HALF)
+                if left:
+                    found[number] = lot, left
+        return found
+
+    def _offer(
+        self, number: int, first: int, left: int, special: Sequence[tuple[Ready, Match]], general: Sequence[Ready]
+    ) -> None:
         """Try rules for one value of the program in turn, those for its operator and those for any value.
 
-        What is tried depends on the seed, the value's key and what rules there are for it.
+        What is tried depends on the lot `first` and on what rules there are for the value.
         """
-        left, key = self._limits.structural, self._graph.keys[number]
-        for turn in range(_TRIES * left):
+        if not special and not general:
+            return
+        for turn in range(1, 1 + _TRIES * left):
             if left <= 0 or len(self._graph) >= self._limits.nodes:
                 return
-            lot = mix(self._seed, key, turn)
-            if special and (turn % 2 == 0 or not general):
+            lot = mix(first, turn)
+            if special and (turn % 2 or not general):
                 rule, match = special[lot % len(special)]
-            elif general:
-                rule, match = general[lot % len(general)], (number, number)
             else:
-                return
+                rule, match = general[lot % len(general)], (number, number)
             if (lot >> 32) < rule.chance * _HALF:
                 left -= self._apply(rule, match)
 
     def _apply(self, each: Ready, match: Match) -> bool:
         """Add the right side of a match and make it equal to the left one; tell whether the rule holds there."""
-        graph, name, kinds, find = self._graph, each.rule.name, self._graph.types, self._graph.find
-        self.tally.matches[name] += 1
+        graph, name, kinds, find, tally = self._graph, each.name, self._graph.types, self._graph.find, self.tally
+        tally.matches[name] += 1
         root = find(match[0])
-        tensors = [find(number) for number in match[1 : 1 + len(each.tensors)]]
-        types = tuple([of for number in tensors if (of := kinds[number]) is not None])
         kind = kinds[root]
-        if kind is None or len(types) < len(tensors):
+        tensors = [find(number) for number in match[1 : 1 + each.count]]
+        types = tuple([kinds[number] for number in tensors])
+        if kind is None or None in types:
             return False
-        plan = self._drawn(each, match, types, kind) if each.draws else each.remembered(match, types, kind, self._opset)
+        values = each.admit(match, types)
+        if values is not None and each.draws:
+            values = each.drawn(values, stream(self._seed, "egraph", name, graph.keys[root]))
+        if values is None:
+            return False
+        plan = each.build(values, kind, self._opset)
         if plan is None:
+            tally.unsupported[name] += 1
             return False
         if isinstance(plan, Refused):
-            self.tally.refused[name] += 1
+            tally.refused[name] += 1
             return False
         birth = (each.key * 0x9E3779B97F4A7C15 + graph.keys[root] * 0xBF58476D1CE4E5B9) & _MASK
         for number in tensors:
@@ -216,19 +240,5 @@ class _Engine:
             made.append(graph.add(graph.intern(symbol), children, of, birth))
         result = tensors[plan.result] if plan.result >= 0 else made[~plan.result]
         if graph.unite(root, result):
-            self.tally.unions[name] += 1
+            tally.unions[name] += 1
         return True
-
-    def _drawn(self, each: Ready, match: Match, types: tuple[Type, ...], kind: Type) -> Plan | Refused | None:
-        """Return the plan of a rule that draws; None when it does not hold here or there is nothing to draw."""
-        bound = each.environment(match, types)
-        if bound is None:
-            return None
-        rng = stream(self._seed, "egraph", each.rule.name, self._graph.keys[match[0]])
-        extended = each.rule.extend(bound, rng)
-        if extended is None:
-            return None
-        plan = each.plan(extended, kind, self._opset)
-        if plan is None:
-            self.tally.unsupported[each.rule.name] += 1
-        return plan

@@ -134,6 +134,11 @@ class Expression:
         """The variables that it needs. Raises SpecError for what is not part of the language."""
         return (self.variable,) if self.variable else _meaning(self.text)[0]
 
+    @property
+    def compiled(self) -> tuple[tuple[str, ...], Callable[..., Any]]:
+        """The variables that it needs, and the function of these that it is. Raises as `names`."""
+        return _meaning(self.text)
+
     def value(self, environment: Environment) -> Any:  # noqa: ANN401 - whatever the rule's author computes
         """Return the expression's value. Raises KeyError when a variable that it needs is not bound."""
         if self.variable:

@@ -268,7 +268,8 @@ def _pool(types: tuple[Type, ...], given: Given, environment: Environment, rng: 
 
 
 def _epsilon(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
-    return {"epsilon": rng.choice((1e-5, 0.5, 1.0))}
+    """Numbers that float32 holds, since that is how ONNX stores an attribute."""
+    return {"epsilon": rng.choice((2.0**-17, 0.5, 1.0))}
 
 
 _PROPOSALS: Mapping[str, Propose] = {

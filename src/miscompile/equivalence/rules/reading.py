@@ -34,9 +34,10 @@ class Call:
         return all(name in names and value.kind != "ref" for name, value in self.node.attributes.items())
 
     def given(self, name: str, default: Any) -> Any:  # noqa: ANN401 - an attribute's value
-        """Return an attribute's value, or `default` when it is not given."""
+        """Return an attribute's value, or `default` when it is not given; floats as the float32 that ONNX stores."""
         found = self.node.attributes.get(name)
-        return default if found is None else found.value
+        value = default if found is None else found.value
+        return float(np.float32(value)) if isinstance(value, float) else value
 
     def present(self, place: int) -> bool:
         """Tell whether an operand is there."""

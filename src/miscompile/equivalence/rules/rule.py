@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from miscompile.equivalence.rules.draws import Draw
 from miscompile.equivalence.rules.expressions import Environment, Expression
+from miscompile.equivalence.rules.terms import LANGUAGE
 
 __all__ = ["Apply", "Environment", "Exactness", "Expression", "Kind", "Pattern", "Rule", "Variable"]
 
@@ -34,6 +35,10 @@ class Variable:
 
     name: str
 
+    def __str__(self) -> str:
+        """Return the variable as a rule file has it."""
+        return self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Apply:
@@ -43,6 +48,13 @@ class Apply:
     parameters: tuple[Expression, ...]
     arguments: tuple["Pattern", ...]
     output: int = 0
+
+    def __str__(self) -> str:
+        """Return the pattern as a rule file has it, such as `Transpose(Add(x, y), perm=p)`."""
+        names = LANGUAGE[self.op].parameters
+        named = [f"{name}={value.text}" for name, value in zip(names, self.parameters, strict=True)]
+        which = f"[{self.output}]" if self.output or self.op == "Split" else ""
+        return f"{self.op}({', '.join([*map(str, self.arguments), *named])}){which}"
 
 
 Pattern: TypeAlias = Variable | Apply

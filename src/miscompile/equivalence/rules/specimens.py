@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from miscompile.equivalence.rules.instances import type_of
-from miscompile.equivalence.rules.kinds import Symbol, Type
+from miscompile.equivalence.rules.kinds import KNOWN, Symbol, Type
 from miscompile.equivalence.rules.proposals import Given, propose
 from miscompile.equivalence.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
 from miscompile.equivalence.rules.terms import LANGUAGE, infer
@@ -19,6 +19,7 @@ BROKEN = (ArithmeticError, IndexError, KeyError, TypeError, ValueError)
 """What an expression of a rule may raise where its author has not thought of a shape."""
 
 _HINTED = 0.75
+_OF_ITS_OWN = 0.4
 _OTHER_RESULT = frozenset({"Cast", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "ArgMax", "ArgMin"})
 """Operators whose result is of another element type than their operands."""
 
@@ -29,17 +30,42 @@ def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environm
     None when nothing fitted in `tries` tries. Raises what a condition raises that does not bear some shape.
     """
     truth = _truth_values(rule.left)
+    casts = any(isinstance(part, Apply) and part.op == "Cast" for part in parts(rule.left))
     square = any(isinstance(part, Apply) and part.op in ("MatMul", "Gemm") for part in parts(rule.left))
     for _ in range(tries):
         shapes = _hinted(rule, rng) if rule.shapes and rng.random() < _HINTED else {}
         base = _base(rng, square)
         environment: dict[str, Any] = {}
+        own = _under_casts(rule, dtype, rng) if casts else {}
         for name in variables(rule.left):
             shape = shapes[name] if name in shapes else _shape(rng, base, square)
-            environment[name] = Type("bool" if name in truth else dtype, shape)
+            environment[name] = Type("bool" if name in truth else own.get(name, dtype), shape)
         if _filled(rule.left, environment, rng) is not None and _agrees(rule, environment):
             return environment
     return None
+
+
+def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
+    """Return an element type for each variable: `dtype`, or under a Cast now and then one that this Cast has drawn.
+
+    What stands under one Cast is of one type, and what stands under different ones need not be: a rule that takes for
+    granted that it is holds nowhere else.
+    """
+    limits = dict(rule.limits)
+    found: dict[str, str] = {}
+
+    def walk(pattern: Pattern, current: str) -> None:
+        if isinstance(pattern, Variable):
+            found.setdefault(pattern.name, current)
+            return
+        if pattern.op == "Cast" and rng.random() < _OF_ITS_OWN:
+            among = [limits[name] for name in variables(pattern) if name in limits]
+            current = rng.choice(sorted(frozenset(KNOWN).intersection(*among)) or [current])
+        for argument in pattern.arguments:
+            walk(argument, current)
+
+    walk(rule.left, dtype)
+    return found
 
 
 def dtypes_of(rule: Rule) -> tuple[str, ...]:

@@ -5,21 +5,33 @@ structure computed at run time) is opaque to them.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
 
 from miscompile.core.tensor import Tensor
 from miscompile.equivalence.rules import elementwise, folding, layers, movement
-from miscompile.equivalence.rules.kinds import ELEMENTS, FLOATING, Array, Operator, Symbol, Type
+from miscompile.equivalence.rules.kinds import ELEMENTS, FLOATING, Array, Operator, Parameters, Symbol, Type
 
-__all__ = ["LANGUAGE", "Operator", "Symbol", "Type", "constant", "evaluate", "infer", "opset_of"]
+__all__ = ["LANGUAGE", "Operator", "Symbol", "Type", "constant", "evaluate", "infer", "newest", "opset_of", "typed"]
 
 LANGUAGE: Mapping[str, Operator] = MappingProxyType(
     {operator.name: operator for module in (elementwise, movement, folding, layers) for operator in module.OPERATORS}
 )
 """Every entry by the name of its operator."""
+
+_OLDEST = 13
+
+_ADDED: Mapping[str, tuple[int, Callable[[Parameters], bool]]] = {
+    "Reshape": (14, lambda parameters: 0 in parameters[0]),
+    "AveragePool": (19, lambda parameters: any(dilation != 1 for dilation in parameters[3])),
+}
+"""What operators have learnt since: the opset, and for which parameters it is needed.
+
+Before `allowzero` a size of zero stood for that of the operand.
+"""
 
 MOST_BYTES = 64
 """Elements that a constant may have whose elements differ; larger ones are opaque, since a symbol is hashed."""
@@ -35,10 +47,23 @@ def infer(symbol: Symbol, children: tuple[Type, ...]) -> Type | None:
     return operator.infer(children, symbol.parameters, symbol.output)
 
 
+typed = lru_cache(1 << 14)(infer)
+"""`infer`, remembered: most terms of a program are of few types."""
+
+
 def opset_of(symbol: Symbol, children: tuple[Type, ...]) -> int:
     """Return the first opset (13 or later) in which the well-formed term is a valid operator call."""
     operator = LANGUAGE[symbol.op]
-    return 13 if operator.main < 0 else operator.dtypes[children[operator.main].dtype]
+    first = _OLDEST if operator.main < 0 else operator.dtypes[children[operator.main].dtype]
+    added = _ADDED.get(symbol.op)
+    return max(first, added[0]) if added is not None and added[1](symbol.parameters) else first
+
+
+def newest(op: str) -> int:
+    """Return the first opset in which every well-formed term of the operator is a valid call."""
+    operator = LANGUAGE[op]
+    first = _OLDEST if operator.main < 0 else max(operator.dtypes.values())
+    return max(first, _ADDED[op][0]) if op in _ADDED else first
 
 
 def evaluate(symbol: Symbol, children: tuple[Array, ...]) -> Array:

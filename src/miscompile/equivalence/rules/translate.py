@@ -7,19 +7,20 @@ nothing there.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
 
 from miscompile.core.tensor import Tensor
 from miscompile.equivalence.rules import translate_layers, translate_moves
 from miscompile.equivalence.rules.movement import constant_array
-from miscompile.equivalence.rules.reading import Call, Read, Write, Written, integers
-from miscompile.equivalence.rules.terms import LANGUAGE, Symbol, Type, constant, infer
+from miscompile.equivalence.rules.reading import Call, Read, Write, integers
+from miscompile.equivalence.rules.terms import LANGUAGE, Symbol, Type, constant, typed
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import Node
+from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node
 
 READERS: Mapping[str, Read] = {**translate_moves.READERS, **translate_layers.READERS}
 WRITERS: Mapping[str, Write] = {**translate_moves.WRITERS, **translate_layers.WRITERS}
 
-NOTHING: Written = ({}, ())
 Term = tuple[Symbol, tuple[str, ...]]
 
 
@@ -38,7 +39,7 @@ def term_of(node: Node, types: Mapping[str, Type], constants: Mapping[str, Tenso
     for symbol, children in terms:
         kinds = [types.get(name) for name in children]
         known = tuple([kind for kind in kinds if kind is not None])
-        if len(known) < len(kinds) or infer(symbol, known) is None:
+        if len(known) < len(kinds) or typed(symbol, known) is None:
             return None
     return terms
 
@@ -85,15 +86,29 @@ def nodes_of(
     """
     if symbol.op == "Constant":
         return (), {outputs[0]: constant_tensor(symbol)}
-    written, structural = WRITERS[symbol.op](symbol.parameters, opset) if symbol.op in WRITERS else NOTHING
+    written, structural = _written(symbol.op, symbol.parameters, opset)
     initializers: dict[str, Tensor] = {}
     inputs = list(children)
     for hint, value in structural:
         inputs.append(fresh(hint))
-        initializers[inputs[-1]] = value if isinstance(value, Tensor) else integers(value)
+        initializers[inputs[-1]] = value
     count = len(symbol.parameters[1]) if symbol.op == "Split" else 1  # type: ignore[arg-type]
     names = tuple(outputs[place] if place in outputs else fresh("unused") for place in range(count))
-    return (Node(symbol.op, tuple(inputs), names, attributes(written)),), initializers
+    return (Node(symbol.op, tuple(inputs), names, written),), initializers
+
+
+@lru_cache(1 << 12)
+def _written(
+    op: str, parameters: tuple[Any, ...], opset: int
+) -> tuple[Mapping[str, Attribute], tuple[tuple[str, Tensor], ...]]:
+    """Return attributes and structural operands; remembered, because the same ones are written again and again."""
+    if op not in WRITERS:
+        return NO_ATTRIBUTES, ()
+    written, structural = WRITERS[op](parameters, opset)
+    values = [(hint, value if isinstance(value, Tensor) else integers(value)) for hint, value in structural]
+    for _, value in values:
+        value.array.flags.writeable = False
+    return attributes(written), tuple(values)
 
 
 def constant_tensor(symbol: Symbol) -> Tensor:

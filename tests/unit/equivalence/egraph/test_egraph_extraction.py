@@ -234,3 +234,11 @@ def test_node_names_stay_unique(seed: int) -> None:
     names = [node.name for node in changed.graph.nodes if node.name]
     assert len(names) == len(set(names))
     assert all_names(changed.graph)
+
+
+def test_the_operators_that_the_outputs_need_are_counted() -> None:
+    for number, case in enumerate(cases(24)):
+        program, space, _ = saturated(read(case.program.payload), chosen(), number)
+        assert program.operators() == layout(original(space)).operators
+    program, space, _ = saturated(model_of("%a = Neg(%x) %b = Abs(%a) %y = Mul(%a, %a)"), ring())
+    assert program.operators() == 2

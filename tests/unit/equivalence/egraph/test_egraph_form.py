@@ -27,7 +27,8 @@ forms = st.builds(
     layers=st.integers(1, 3),
     rounds=st.integers(1, 3),
     nodes=st.sampled_from((50, 500, 2000)),
-    structural=st.integers(0, 2),
+    structural=st.sampled_from((0.0, 0.5, 1.0, 2.0)),
+    share=st.sampled_from((0.1, 0.25, 1.0)),
     exactness=st.sampled_from(("bits", "zero", "rounding")),
     taps=st.integers(0, 2),
     only=st.sampled_from(("", "a", "a+b+d")),
@@ -48,8 +49,11 @@ def test_the_spec_prints_and_parses(form: Saturated) -> None:
     assert parse_options(Saturated, options, "egraph") == form
 
 
-@pytest.mark.parametrize("options", [{"layers": 0}, {"rounds": 0}, {"nodes": 0}, {"taps": -1}, {"structural": -1}])
-def test_values_that_mean_nothing_are_refused(options: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"layers": 0}, {"rounds": 0}, {"nodes": 0}, {"taps": -1}, {"structural": -0.1}, {"share": 0.0}, {"share": 1.1}],
+)
+def test_values_that_mean_nothing_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(SpecError):
         Saturated(**options)  # type: ignore[arg-type]
 
@@ -115,7 +119,7 @@ def test_the_simplest_drops_what_cancels() -> None:
     model = model_of(
         "%a = Neg(%x) %b = Neg(%a) %c = Transpose(%b) {perm=[1,0]} %d = Transpose(%c) {perm=[1,0]} %y = Mul(%d, %z)"
     )
-    assert operators(Saturated(pick="least").apply(model)) == ("Mul",)
+    assert operators(Saturated(pick="least", share=1.0).apply(model)) == ("Mul",)
 
 
 def test_groups_and_exactness_limit_what_is_used() -> None:
@@ -126,6 +130,14 @@ def test_groups_and_exactness_limit_what_is_used() -> None:
     }
     swapped = {node.inputs for model in found if model for node in model.graph.nodes if node.op == "Mul"}
     assert swapped == {("b", "z"), ("z", "b")}
+
+
+def test_groups_that_are_named_all_take_part() -> None:
+    for seed in range(6):
+        named = Saturated(seed, groups="commutative", exactness="bits")
+        assert same(presented(shared(), replace(named, share=0.01)), presented(shared(), replace(named, share=1.0)))
+    bare = [presented(shared(), Saturated(seed, share=0.01)) for seed in range(12)]
+    assert sum(model is None for model in bare) > 3
 
 
 def test_taps_are_further_outputs_at_the_end() -> None:

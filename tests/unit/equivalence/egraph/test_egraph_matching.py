@@ -1,14 +1,18 @@
 """Compiled left sides find what a naive matcher finds."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from egraph_models import cases, everything, rule_text, rules_of, saturated
 
+from miscompile.base.rng import stream
+from miscompile.equivalence.egraph.applying import Plan, Refused, Step
 from miscompile.equivalence.egraph.engine import EGraph
-from miscompile.equivalence.egraph.matching import Ready, Refused, ready
+from miscompile.equivalence.egraph.matching import Ready, flag_of, flags_of, ready
 from miscompile.equivalence.egraph.saturation import chosen
-from miscompile.equivalence.rules.library import library
+from miscompile.equivalence.rules.library import groups, library
+from miscompile.equivalence.rules.parse import parse_rules
 from miscompile.equivalence.rules.rule import Apply, Pattern, Variable
 from miscompile.equivalence.rules.terms import Symbol, Type
 from miscompile.graph.read import read
@@ -124,9 +128,9 @@ def test_a_computed_parameter_is_checked_against_what_is_bound() -> None:
     graph = graph_of(
         ("value", ("a",), ()), ("Transpose", turn, (0,)), ("Transpose", turn, (1,)), ("Transpose", back, (1,))
     )
-    matches = {match[0]: each.environment(match, (X,)) for match in found_by(each, graph)}
+    matches = {match[0]: each.admit(match, (X,)) for match in found_by(each, graph)}
     assert matches[2] is None
-    assert matches[3] == {"x": X, "p": (1, 2, 0)}
+    assert matches[3] == (X, (1, 2, 0))
 
 
 def test_an_output_other_than_asked_for_is_not_found() -> None:
@@ -140,24 +144,67 @@ def test_an_output_other_than_asked_for_is_not_found() -> None:
 
 def test_a_plan_of_another_type_is_refused() -> None:
     each = single("Neg(x)", "Transpose(x, perm=(1, 0))")
-    assert each.plan({"x": X}, X, 17) == Refused(Type("float32", (3, 2)))
+    assert each.build((X,), X, 17) == Refused(Type("float32", (3, 2)))
     square = Type("float32", (2, 2))
-    plan = each.plan({"x": square}, square, 17)
-    assert not isinstance(plan, Refused)
-    assert plan is not None
+    turned = Symbol("Transpose", ((1, 0),))
+    assert each.build((square,), square, 17) == Plan((Step(turned, (0,), square),), -1)
 
 
 def test_a_plan_that_is_ill_formed_is_refused() -> None:
-    assert single("Neg(x)", "MatMul(x, x)").plan({"x": X}, X, 17) == Refused(None)
+    assert single("Neg(x)", "MatMul(x, x)").build((X,), X, 17) == Refused(None)
 
 
 def test_an_operator_that_the_opset_lacks_gives_no_plan() -> None:
     each = single("Add(x, y)", "Add(y, x)")
     small = Type("int8", (2,))
-    assert each.plan({"x": small, "y": small}, small, 13) is None
-    assert each.plan({"x": small, "y": small}, small, 14) is not None
+    assert each.build((small, small), small, 13) is None
+    assert each.build((small, small), small, 14) is not None
+
+
+def test_what_a_rule_computes_goes_into_its_plan() -> None:
+    each = single("Transpose(x, perm=p)", "Transpose(Neg(x), perm=q)", 'let = { q = "inverse(inverse(p))" }')
+    kind, turned = Type("float32", (2, 3, 4)), Type("float32", (3, 4, 2))
+    values = each.admit((5, 1, (1, 2, 0)), (kind,))
+    assert values == (kind, (1, 2, 0))
+    steps = (Step(Symbol("Neg"), (0,), kind), Step(Symbol("Transpose", ((1, 2, 0),)), (-1,), turned))
+    assert each.build(values, turned, 17) == Plan(steps, -2)
+
+
+def test_element_types_and_conditions_are_looked_at() -> None:
+    each = single("Add(x, y)", "Add(y, x)", 'where = "x.rank == y.rank"')
+    row = Type("float32", (3,))
+    assert each.admit((7, 1, 2), (X, row)) is None
+    assert each.admit((7, 1, 2), (X, X)) == (X, X)
+    (rule,) = parse_rules(rule_text("two", "Neg(x)", "x").replace('"any"', '"float"'), "test")
+    assert ready(rule).admit((7, 1), (Type("int32", (2,)),)) is None
+    assert ready(rule).admit((7, 1), (X,)) == (X,)
+
+
+def test_what_is_drawn_stands_after_what_is_bound() -> None:
+    each = single("x", "Transpose(Transpose(x, perm=p), perm=inverse(p))", 'draw = { p = "permutation(x.rank)" }')
+    values = each.drawn((X,), stream(0, "x"))
+    assert values == (X, (1, 0))
+    plan = each.build(values, X, 17)
+    assert isinstance(plan, Plan)
+    assert [step.kind.shape for step in plan.steps] == [(3, 2), (2, 3)]
+    assert each.drawn((Type("float32", (2,)),), stream(0, "x")) is None
+
+
+def test_groups_take_part_by_seed_and_name() -> None:
+    flags = {group: flag_of(group) for group in groups()}
+    assert len(set(flags.values())) == len(flags)
+    counts = [{group for group, flag in flags.items() if flag & flags_of(0.25, seed)} for seed in range(400)]
+    times = [sum(group in some for some in counts) for group in flags]
+    assert min(times) > 60
+    assert max(times) < 140
+    together = [sum(group in some and other in some for some in counts) for group, other in pairwise(flags)]
+    assert 15 < sum(together) / len(together) < 35
+    assert all(flags_of(0.25, seed) & flags_of(0.5, seed) == flags_of(0.25, seed) for seed in range(20))
 
 
 def test_every_rule_of_the_library_compiles() -> None:
     for rule in library():
-        assert (ready(rule).root is None) == isinstance(rule.left, Variable)
+        each = ready(rule)
+        assert (each.root is None) == isinstance(rule.left, Variable)
+        assert all(callable(part) for part in (each.find, each.admit, each.build))
+        assert each.find({}, {}, ()) == []

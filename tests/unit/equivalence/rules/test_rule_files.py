@@ -9,8 +9,10 @@ from miscompile.base.rng import stream
 from miscompile.equivalence.rules.draws import DRAWS, drawing
 from miscompile.equivalence.rules.expressions import expression, inverse, put, swap, take, unsqueezed, without
 from miscompile.equivalence.rules.kinds import Type
+from miscompile.equivalence.rules.library import library
 from miscompile.equivalence.rules.parse import parse_rules
 from miscompile.equivalence.rules.rule import Apply, Rule, Variable, parts, variables
+from miscompile.equivalence.rules.side import Side
 
 FULL = {
     "name": '"a-rule"', "group": '"g"', "left": '"Add(x, y)"', "right": '"Add(y, x)"', "exactness": '"bits"',
@@ -185,3 +187,11 @@ def test_parts_come_before_their_arguments() -> None:
     rule = one(left='"Add(Neg(x), y)"', right='"Sub(y, x)"')
     names = [part.name if isinstance(part, Variable) else part.op for part in parts(rule.left)]
     assert names == ["Add", "Neg", "x", "y"]
+
+
+def test_patterns_are_shown_as_they_are_written() -> None:
+    texts = ("x", "Mul(Add(x, y), z)", "Transpose(x, perm=p)", "Split(Neg(x), axis=a, sizes=(1, b[0]))[1]")
+    assert [str(Side(text, "here").pattern("OP")) for text in texts] == list(texts)
+    for rule in library():
+        for side in (rule.left, rule.right):
+            assert Side(str(side), rule.name).pattern("OP") == side

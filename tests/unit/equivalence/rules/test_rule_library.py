@@ -4,12 +4,13 @@ from functools import cache
 
 import pytest
 
+from miscompile.base.dtypes import FLOATS
 from miscompile.base.errors import SpecError
 from miscompile.base.rng import stream
 from miscompile.equivalence.rules.certify import certify
 from miscompile.equivalence.rules.library import chosen, groups, library
 from miscompile.equivalence.rules.parse import parse_rules
-from miscompile.equivalence.rules.rule import Rule, Variable
+from miscompile.equivalence.rules.rule import Apply, Pattern, Rule, Variable, parts
 from miscompile.equivalence.rules.specimens import dtypes_of, specimen
 
 TRIALS = 16
@@ -73,3 +74,13 @@ def test_groups_and_names_choose_rules() -> None:
     assert [rule.name for rule in chosen("double-Neg")] == ["double-Neg"]
     with pytest.raises(SpecError, match="no rule or group 'nothing'"):
         chosen("pad+nothing")
+
+
+def calls(pattern: Pattern, op: str) -> bool:
+    return any(isinstance(part, Apply) and part.op == op for part in parts(pattern))
+
+
+def test_no_rule_brings_a_product_of_integers_that_compilers_lack() -> None:
+    brings = [rule for rule in library() if calls(rule.right, "Gemm") and not calls(rule.left, "Gemm")]
+    assert brings
+    assert all(rule.dtypes <= set(FLOATS) for rule in brings)

@@ -16,7 +16,7 @@ from miscompile.base.rng import array_stream, stream
 from miscompile.core.tensor import tensor
 from miscompile.equivalence.rules.kinds import KNOWN, Symbol, Type, broadcast
 from miscompile.equivalence.rules.numbers import drawn
-from miscompile.equivalence.rules.terms import LANGUAGE, constant, evaluate, infer, opset_of
+from miscompile.equivalence.rules.terms import LANGUAGE, constant, evaluate, infer, newest, opset_of
 from miscompile.equivalence.rules.translate import constant_tensor
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
@@ -162,3 +162,21 @@ def test_large_constants_are_opaque_unless_they_are_uniform() -> None:
 )
 def test_what_is_ill_formed_has_no_type(symbol: Symbol, types: tuple[Type, ...]) -> None:
     assert infer(symbol, types) is None
+
+
+def test_what_operators_have_learnt_since_needs_its_opset() -> None:
+    empty, full, image = Type("float32", (0, 2)), Type("float32", (2, 2)), Type("float32", (1, 1, 5))
+    assert opset_of(Symbol("Reshape", ((2, 0),)), (empty,)) == 14
+    assert opset_of(Symbol("Reshape", ((4,),)), (full,)) == 13
+    for dilation, opset in ((1, 13), (2, 19)):
+        pool = Symbol("AveragePool", ((2,), (0, 0), (1,), (dilation,), 0))
+        assert infer(pool, (image,)) is not None
+        assert opset_of(pool, (image,)) == opset
+
+
+@pytest.mark.parametrize("op", sorted(COMPUTED))
+def test_no_term_needs_more_than_the_newest_opset_of_its_operator(op: str) -> None:
+    made = [call(op, stream(9, op, number)) for number in range(60)]
+    opsets = {opset_of(*each) for each in made if each is not None}
+    assert opsets
+    assert max(opsets) <= newest(op)
