@@ -25,9 +25,10 @@ class Saturated:
     value besides the cheapest, the one of the fewest operators, or a random one (with layers, too). `rounds` and
     `nodes` limit saturation, `structural` is the mean number of structural rules applied to each value. `groups` names
     the rules or groups of rules to use, joined with `+`; where it is empty, each group of the library takes part with
-    the chance `share`, by the seed. `exactness` is the loosest class of rules. `taps` is the number of inner values
-    that become outputs besides, after those of the model. `only` names values, joined with `+` (empty: all), that may
-    leave the way in which the model computes them: `sites` tells which do.
+    the chance `share`, by the seed. `file` has rules of the user's own, used besides those of `groups`, or alone where
+    that is empty; they are certified first. `exactness` is the loosest class of rules. `taps` is the number of inner
+    values that become outputs besides, after those of the model. `only` names values, joined with `+` (empty: all),
+    that may leave the way in which the model computes them: `sites` tells which do.
     """
 
     seed: int = 0
@@ -41,6 +42,7 @@ class Saturated:
     exactness: Literal["bits", "zero", "rounding"] = "rounding"
     taps: int = 0
     only: str = ""
+    file: str = ""
 
     def __post_init__(self) -> None:
         """Raise SpecError for values that mean nothing."""
@@ -48,6 +50,8 @@ class Saturated:
             raise SpecError("layers, rounds and nodes must be at least 1, structural and taps at least 0")
         if not 0 < self.share <= 1:
             raise SpecError("share must be more than 0 and at most 1")
+        if self.file:
+            chosen(self.groups, self.exactness, self.file)  # once for all: a wrong file is said before it is needed
 
     def apply(self, model: Model) -> Model:
         """Return the equivalent that the options choose: inputs, opset imports, functions and outputs stay.
@@ -71,9 +75,9 @@ class Saturated:
 
 def saturated(model: Model, form: Saturated) -> tuple[Program, Tally]:
     """Return `model` in an e-graph to which the rules have been applied, and how often each was."""
-    rules = chosen(form.groups, form.exactness)
+    rules = chosen(form.groups, form.exactness, form.file)
     program = program_of(model)
-    limits = Limits(form.rounds, form.nodes, form.structural, 1.0 if form.groups else form.share)
+    limits = Limits(form.rounds, form.nodes, form.structural, 1.0 if form.groups or form.file else form.share)
     return program, saturate(program, rules, limits, form.seed)
 
 

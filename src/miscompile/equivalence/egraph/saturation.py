@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 from miscompile.base.rng import stream
 from miscompile.equivalence.egraph.applying import Match, Refused
@@ -17,6 +18,7 @@ from miscompile.equivalence.egraph.engine import EGraph, Index, Key, mix
 from miscompile.equivalence.egraph.matching import Ready, bits, flags_of, ready
 from miscompile.equivalence.egraph.program import Program
 from miscompile.equivalence.rules.library import chosen as named
+from miscompile.equivalence.rules.library import user_rules
 from miscompile.equivalence.rules.rule import LOOSER, Exactness, Rule
 
 _MASK = (1 << 64) - 1
@@ -69,13 +71,16 @@ class Tally:
 
 
 @lru_cache(8)
-def chosen(groups: str = "", exactness: Exactness = "rounding") -> RuleSet:
+def chosen(groups: str = "", exactness: Exactness = "rounding", file: str = "") -> RuleSet:
     """Return the library's rules of these groups or names (joined with `+`; empty: all), none looser than `exactness`.
 
-    Raises SpecError for a name that is neither a rule nor a group.
+    `file` is the path of a TOML file with rules of the user's own, which come besides those that are named, or alone
+    where none are. Raises SpecError for a name that is neither a rule nor a group, and for a file that is malformed or
+    holds an unsound rule.
     """
     most = LOOSER.index(exactness)
-    return rule_set(rule for rule in named(groups) if LOOSER.index(rule.exactness) <= most)
+    rules = [*(named(groups) if groups or not file else ()), *(user_rules(Path(file)) if file else ())]
+    return rule_set(rule for rule in rules if LOOSER.index(rule.exactness) <= most)
 
 
 def rule_set(rules: Iterable[Rule]) -> RuleSet:
