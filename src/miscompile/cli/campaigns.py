@@ -86,7 +86,7 @@ def conduct(options: Plan, run: Callable[[Sequence[Listener]], None], *, as_json
     for problem in dict.fromkeys(issues.problems + problems):
         errors.print(f"miscompile: warning: {problem}", soft_wrap=True, highlight=False, markup=False)
     if stopped and not as_json:
-        errors.print("stopped; continue with --resume", highlight=False)
+        errors.print("stopped" if options.model else "stopped; continue with --resume", highlight=False)
     return 1 if summary.announced() else 0
 
 
