@@ -205,6 +205,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=10, help="operators aimed at in a graph")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="lanes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--producer", action="append", default=[], help="spec of a producer instead")
     parser.add_argument("--nnsmith", action="store_true", help="run NNSmith 0.1.0 afterwards, with as many processes")
     parser.add_argument("--venv", type=Path, default=user_cache_path("miscompile") / "benchmarks" / "nnsmith")
     parser.add_argument("--json", action="store_true")
@@ -223,6 +224,7 @@ def main() -> None:
             out=folder / "campaign",
             workers=given.workers,
             nodes=given.nodes,
+            producers=tuple(given.producer),
         )
         try:
             figures = campaign(plan, given.seconds)
