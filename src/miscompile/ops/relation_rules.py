@@ -118,8 +118,11 @@ def _affine_grid(call: Call) -> bool:
 
 
 def _resize(call: Call) -> bool:
-    """A size or scale for each axis, or for each named one."""
+    """A size or scale for each axis, or for each named one; scales are greater than 0."""
     count = len(call.integers("axes")) if "axes" in call.attributes else call.operand(0).rank
+    scales = call.operand(2).value if call.has(2) else None
+    if scales is not None and not (scales > 0).all():
+        return False
     return all(shape_of(call, place) in (None, (0,), (count,)) for place in (2, 3))
 
 

@@ -1,5 +1,6 @@
 """Rules of operands that must fit each other: every sampler keeps them, and a changed shape breaks them."""
 
+import numpy as np
 import pytest
 
 from miscompile.base.errors import RejectedDraft
@@ -10,6 +11,7 @@ from miscompile.ops.relation_rules import RELATION_RULES
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
+from miscompile.ops.wellformed import well_formed
 
 OPSETS = (17, 21, 23, 24)
 
@@ -60,3 +62,15 @@ def test_another_size_breaks_the_rule(op: str, place: int, axis: int) -> None:
         assert not specs()[op].defined(single.call._replace(inputs=tuple(inputs)))
         broken += 1
     assert broken
+
+
+def test_a_scale_that_is_not_positive_breaks_the_rule() -> None:
+    scaled = [one.call for one in singles("Resize") if one.call.has(2) and one.call.operand(2).value is not None]
+    assert scaled
+    for call in scaled:
+        x, roi, scales, *rest = call.inputs
+        assert scales is not None
+        assert scales.value is not None
+        for wrong in (0.0, -1.0):
+            changed = scales._replace(value=np.full_like(scales.value, wrong))
+            assert not well_formed(call._replace(inputs=(x, roi, changed, *rest)))
