@@ -9,86 +9,21 @@ outputs after them, which nobody compares, and it may be fed more than the case'
 """
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 from miscompile.base.errors import ModelError, RejectedDraft, SpecError
 from miscompile.base.specs import parse_options, split_spec
 from miscompile.core.case import Case, Feed, Program
-from miscompile.core.tensor import Tensor
+from miscompile.equivalence.form_kinds import Feeding, Fixing, Form, Picking, Sited, Storing
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import exact_outputs
-
-Exactness: TypeAlias = Literal["bits", "rounding"]
-"""What a form keeps: every bit that a correct compiler can promise, or the value up to rounding."""
-
-
-@runtime_checkable
-class Form(Protocol):
-    """A rewriting that keeps the meaning; a frozen dataclass whose fields are its options."""
-
-    def apply(self, model: Model) -> Model:
-        """Return an equivalent model with the same inputs and outputs: the same one for the same model and options.
-
-        Raises RejectedDraft when the model has nothing that this form could present otherwise.
-        """
-        ...
-
-
-@runtime_checkable
-class Feeding(Protocol):
-    """A form that changes what is fed as well."""
-
-    def apply_with_feeds(self, model: Model) -> tuple[Model, tuple[tuple[str, Tensor], ...]]:
-        """Return the model, and the inputs that it has more at the end, each with what to feed. Raises as `apply`."""
-        ...
-
-
-@runtime_checkable
-class Fixing(Protocol):
-    """A form that makes a program for one feed."""
-
-    def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
-        """Return a model in which some inputs are constants; the rest keep their order. Raises as `apply`."""
-        ...
-
-
-@runtime_checkable
-class Storing(Protocol):
-    """A form of the bytes, not of what they say."""
-
-    def apply_bytes(self, payload: bytes) -> bytes:
-        """Return other bytes for the same model. Raises as `apply`."""
-        ...
-
-    def places_of_bytes(self, payload: bytes) -> tuple[str, ...]:
-        """Return the keys of the parts that this form can write otherwise."""
-        ...
-
-
-@runtime_checkable
-class Sited(Protocol):
-    """A form that changes a program in several places, each of which can be left alone (option `only`)."""
-
-    def places(self, model: Model) -> tuple[str, ...]:
-        """Return the keys of the places that this form changes in `model`, or picks from."""
-        ...
-
-
-@runtime_checkable
-class Picking(Protocol):
-    """A form that leaves some of its places alone, by its seed."""
-
-    def picked(self, places: Iterable[str]) -> frozenset[str]:
-        """Return those of `places` that it changes. Raises RejectedDraft when there is none."""
-        ...
-
 
 _EXACT = "miscompile.equivalence.exact"
 
@@ -143,7 +78,7 @@ class Share:
 
 
 def parse_form(text: str) -> object:
-    """Return the form that `text` names: one of the protocols above. Raises SpecError for an unknown name or option."""
+    """Return the form that `text` names: one of `form_kinds`. Raises SpecError for an unknown name or option."""
     name, options = split_spec(text)
     if name not in FORMS:
         raise SpecError(f"there is no form '{name}'; there are: {', '.join(sorted([*FORMS, *SEEDLESS]))}")

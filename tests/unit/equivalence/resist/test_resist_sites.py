@@ -10,7 +10,7 @@ from resist_models import BODIES, BRANCHES, made, operators, twin
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.base.specs import parse_options, print_spec, split_spec
-from miscompile.equivalence.forms import Sited
+from miscompile.equivalence.form_kinds import Sited
 from miscompile.equivalence.resist.attribution import attribute
 from miscompile.equivalence.resist.config import embedded
 from miscompile.equivalence.resist.edges import edges, quoted, surroundings
