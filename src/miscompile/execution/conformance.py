@@ -136,8 +136,8 @@ def _observation(target: str, about: About, runner: Runner) -> Iterable[str]:
         item, silent = shown[index // 3], index % 3 > 0
         yield from mismatches(f"{item.name}, observed", item, outcome)
         names = set(outcome.observations.passes)
-        if names - set(about.passes):
-            yield f"{item.name}: observed {sorted(names - set(about.passes))}, which about.py does not name"
+        if unknown := names.difference(about.passes, about.rules):
+            yield f"{item.name}: observed {sorted(unknown)}, which about.py does not name"
         if silent and names and about.passes:
             yield f"{item.name}: observed {sorted(names)} although every pass is off"
 

@@ -14,7 +14,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.generation.motifs.language import Apply, Argument, Number, Ref, parse_motifs
+from miscompile.patterns.language import Apply, Argument, Number, Ref, parse_motifs
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite
 from miscompile.graph.attributes import attribute

@@ -23,9 +23,9 @@ from miscompile.generation.control.planting import MOST_DEPTH, depth_of, plant_b
 from miscompile.generation.coverage import Coverage
 from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
-from miscompile.generation.motifs.catalogue import fusion_motifs, noop_motifs
+from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.containers import plant_container, taken_blocks
-from miscompile.generation.motifs.language import Motif
+from miscompile.patterns.language import Motif
 from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
 from miscompile.generation.motifs.quantised import NAME as QUANTISED
 from miscompile.generation.motifs.quantised import NEEDED, plant_chain

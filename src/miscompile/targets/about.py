@@ -75,6 +75,9 @@ class About:
     trace: str = ""
     """A module that says, run as a child process, which phase of the compilation brings a fault in; for compilers
     without switches for single passes. See `triage/phase.py` for what goes in and out."""
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Passes that are only the frames of rewrite rules, as observation names them, each with its rules, which are
+    passes that can be switched off one by one. Which rule changed a program is then found by leaving it alone on."""
     forced: bool = False
     """The switches are not the compiler's own: what only goes wrong with passes off may be the switching's fault, so
     random subsets are not tried, and a finding must show in the build as shipped."""

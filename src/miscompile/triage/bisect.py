@@ -14,6 +14,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
 from miscompile.equivalence.forms import places_of, restricted
 from miscompile.oracles.pair import BuildPair
+from miscompile.targets.registry import parse_target
 from miscompile.triage.examine import Remembering, examine_fully
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
@@ -97,7 +98,9 @@ def fewest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> B
 def _fired(case: Case, pair: BuildPair, runner: Runner) -> frozenset[str]:
     """Ask which passes change the program in the faulty build; a build that dies says nothing."""
     run = Run(case, pair.target, replace(pair.faulty, observe=True), "bisect")
-    return frozenset(runner.run([run])[0].observations.passes)
+    rules = parse_target(pair.target).about.rules
+    names = runner.run([run])[0].observations.passes
+    return frozenset(one for name in names for one in rules.get(name, (name,)))
 
 
 def expand(names: Iterable[str], twins: Twins) -> frozenset[str]:

@@ -13,8 +13,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.generation.finish import finish, leaves
 from miscompile.generation.guards import guard
-from miscompile.generation.motifs.catalogue import catalogue, noop_motifs
-from miscompile.generation.motifs.language import Motif
+from miscompile.patterns.catalogue import catalogue, noop_motifs
+from miscompile.patterns.language import Motif
 from miscompile.generation.motifs.plant import NONE, Mutations, plant, plant_noop
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite, insert

@@ -14,7 +14,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.generation.motifs.language import (
+from miscompile.patterns.language import (
     Apply,
     Argument,
     Full,

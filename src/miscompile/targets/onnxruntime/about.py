@@ -25,7 +25,7 @@ _LEVEL_1 = [
     "WhereDummyDq",
     "TransposeOptimizer",
 ]
-_RULES = [
+_RULES_1 = [
     "EliminateIdentity",
     "EliminateSlice",
     "UnsqueezeElimination",
@@ -46,9 +46,9 @@ _RULES = [
     "Pad_Fusion",
     "MatMul_BatchNormalization_Fusion",
     "LabelEncoderFusion",
-    "ClipQuantRewrite",
-    "ReluQuantRewrite",
 ]
+_RULES_2 = ["ClipQuantRewrite", "ReluQuantRewrite", "GemmTransposeFusion"]
+_RULES = [*_RULES_1, "ClipQuantRewrite", "ReluQuantRewrite"]
 _LEVEL_2 = [
     "TransposeOptimizer_CPUExecutionProvider",
     "QDQS8ToU8Transformer",
@@ -97,6 +97,7 @@ ABOUT = About(
     variants={"reload": ("reload", "reload{format=ort}")},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
+    rules={"Level1_RuleBasedTransformer": tuple(_RULES_1), "Level2_RuleBasedTransformer": tuple(_RULES_2)},
     twins=(
         ("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),
         ("LayerNormFusionL1", "LayerNormFusionL2"),

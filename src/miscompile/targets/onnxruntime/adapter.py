@@ -52,7 +52,7 @@ CUDA_OPTIONS = {"use_tf32": "0", "cudnn_conv_algo_search": "DEFAULT"}
 PLACES = ("session.record_ep_graph_assignment_info", "1")
 """The session remembers which provider got which nodes."""
 
-_SWITCHABLE = frozenset(ABOUT.passes)
+_OBSERVED = frozenset((*ABOUT.passes, *ABOUT.rules))
 _SILENT, _VERBOSE = 4, 0
 
 
@@ -98,11 +98,11 @@ class OnnxRuntime:
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Switchable transformers that report a modification in the verbose log, each once, in order.
+        """Transformers that report a modification in the verbose log and can be switched off, each once, in order.
 
-        The rewrite rules run inside two rule-based transformers and are not logged one by one.
+        The rewrite rules run inside two rule-based transformers and are not logged one by one: their frames are named.
         """
-        return tuple(name for name in dict.fromkeys(_MODIFIED.findall(log)) if name in _SWITCHABLE)
+        return tuple(name for name in dict.fromkeys(_MODIFIED.findall(log)) if name in _OBSERVED)
 
 
 def _session(source: bytes | str, options: ort.SessionOptions, build: Build) -> Any:  # noqa: ANN401 - an extension type

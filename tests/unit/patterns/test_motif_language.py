@@ -4,8 +4,8 @@ import pytest
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.base.errors import SpecError
-from miscompile.generation.motifs.catalogue import catalogue, fusion_motifs, noop_motifs
-from miscompile.generation.motifs.language import Apply, Full, Ints, Motif, Number, Ref, Value, Weight, parse_motifs
+from miscompile.patterns.catalogue import catalogue, fusion_motifs, noop_motifs
+from miscompile.patterns.language import Apply, Full, Ints, Motif, Number, Ref, Value, Weight, parse_motifs
 from miscompile.ops.registry import specs
 
 

@@ -4,14 +4,14 @@ from functools import cache
 from importlib.resources import files
 
 from miscompile.base.errors import SpecError
-from miscompile.generation.motifs.language import Motif, parse_motifs
+from miscompile.patterns.language import Motif, parse_motifs
 
 
 @cache
 def catalogue() -> tuple[Motif, ...]:
     """Return every motif, in order of file and place. Two motifs of one name are an error."""
     found: dict[str, Motif] = {}
-    folder = files("miscompile.generation.motifs").joinpath("data")
+    folder = files("miscompile.patterns").joinpath("data")
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if not entry.name.endswith(".motif"):
             continue

@@ -1,0 +1,49 @@
+"""Which passes change a program: by observation, and where rules hide in one pass, by leaving each of them alone on."""
+
+from collections.abc import Mapping, Sequence
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.ports import Runner
+from miscompile.core.run import Build, Run
+from miscompile.targets.registry import parse_target
+
+
+def fired(cases: Sequence[Case], target: str, runner: Runner, level: str = "full") -> list[frozenset[str] | None]:
+    """Return for each case the names of the passes that changed it on `target`, None where it was not built.
+
+    Frames of rewrite rules (`About.rules`) give way to the rules in them.
+    """
+    runs = [_run(case, target, Build(level, observe=True)) for case in cases]
+    seen = [observed(outcome) for outcome in runner.run(runs)]
+    rules = parse_target(target).about.rules
+    return [
+        None if names is None else _with_rules(case, names, target, runner, level, rules)
+        for case, names in zip(cases, seen, strict=True)
+    ]
+
+
+def observed(outcome: Outcome) -> frozenset[str] | None:
+    """Return the passes that an observed run saw to change the program; None unless it ran."""
+    return frozenset(outcome.observations.passes) if isinstance(outcome, Values) else None
+
+
+def _run(case: Case, target: str, build: Build) -> Run:
+    return Run(case, target, build, "probe")
+
+
+def _with_rules(
+    case: Case, names: frozenset[str], target: str, runner: Runner, level: str, rules: Mapping[str, tuple[str, ...]]
+) -> frozenset[str]:
+    """Put the rules that fire by themselves in place of the frames that they run in."""
+    frames = [frame for frame in rules if frame in names]
+    if not frames:
+        return names
+    everything = frozenset(rule for frame in rules.values() for rule in frame)
+    asked = [(frame, rule) for frame in frames for rule in rules[frame]]
+    runs = [_run(case, target, Build(level, everything - {rule}, observe=True)) for _, rule in asked]
+    found = set(names.difference(rules))
+    for (frame, rule), outcome in zip(asked, runner.run(runs), strict=True):
+        if frame in (observed(outcome) or ()):
+            found.add(rule)
+    return frozenset(found)
