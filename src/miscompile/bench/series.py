@@ -55,8 +55,9 @@ def run_series(
         while ticket not in done:
             done.update(lab.pool.poll(lab.plan.limit_seconds))
         outcomes = tuple(done.pop(ticket))
-        producer.learn(case, outcomes)
-        yield _judged(lab, oracle, test, case, runs, outcomes)
+        judged = _judged(lab, oracle, test, case, runs, outcomes)
+        producer.learn(case, outcomes, judged.verdict)
+        yield judged
 
 
 def _judged(

@@ -24,6 +24,7 @@ from miscompile.campaign.plan import Plan, plan_from
 from miscompile.campaign.suspicion import Charge, Detective, to_quarantine, to_stored
 from miscompile.campaign.wiring import make_oracle, make_pool, make_producer
 from miscompile.core.case import Case
+from miscompile.core.firings import Firings
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
@@ -33,7 +34,7 @@ from miscompile.execution.limits import die_with_parent
 from miscompile.findings import folder
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import frames_of, parse_target
 
 MOST_ROUNDS = 4
 """How often an oracle may ask for further runs of a case."""
@@ -106,6 +107,7 @@ class Lane:
         self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
         self.oracle = make_oracle(self.plan, self.disabled)
         self.counters: Counter[str] = Counter()
+        self.firings = Firings(frames_of(self.plan.targets))
         self._next = orders.first
         self._done: dict[int, list[Outcome]] = {}
         self._ahead: deque[_Ahead] = deque()
@@ -173,9 +175,12 @@ class Lane:
         for outcome in outcomes:
             seen = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (seen.compile_seconds + seen.run_seconds))
-        self.producer.learn(ahead.case, outcomes)
+        if ahead.case.recipe.get("observe"):
+            for run, outcome in zip(ahead.runs, outcomes, strict=True):
+                self.firings.note(ahead.case.recipe, run, outcome)
         if isinstance(verdict, Needs):
             verdict = self._further_rounds(ahead, outcomes, verdict)
+        self.producer.learn(ahead.case, outcomes, verdict)
         self._take(ahead, verdict)
 
     def _further_rounds(self, ahead: _Ahead, outcomes: list[Outcome], verdict: Verdict) -> Verdict:
@@ -246,6 +251,8 @@ class Lane:
         settled = self._next - len(self._ahead)
         self._say({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
+        if self.firings.counts:
+            self._say({"firings": self.firings.take()})
         self._reported = time.monotonic()
 
     def _say(self, message: dict[str, Any]) -> None:

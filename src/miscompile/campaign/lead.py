@@ -18,6 +18,7 @@ from miscompile.campaign.probe import support_of
 from miscompile.campaign.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
 from miscompile.campaign.wiring import make_producer
 from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.firings import Firings
 from miscompile.core.ports import Listener
 from miscompile.corpus.collection import Collection
 from miscompile.environments.resolve import versions_of
@@ -113,6 +114,7 @@ class _Lead:
         self.desk = Desk(plan)
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
+        self.firings = Firings()
         self.started = time.monotonic()
         self.saved = self.started
         self.session = store.begin_session(time.time())
@@ -201,6 +203,8 @@ class _Lead:
         if "counters" in message:
             self.counters.update(message["counters"])
             self.unsaved.update(message["counters"])
+        elif "firings" in message:
+            self.firings.add(message["firings"])
         elif "finding" in message:
             self._new_finding(message["finding"])
         elif "duplicate" in message:
@@ -250,6 +254,7 @@ class _Lead:
     def _save(self) -> None:
         self.store.add_counters(dict(self.unsaved))
         self.unsaved.clear()
+        self.store.add_firings(self.firings.take())
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
 

@@ -17,9 +17,13 @@ from miscompile.execution.limits import Limits
 from miscompile.generation.disruptive import DisruptiveKnobs
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.presets import HirfuzzKnobs
+from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.targets.registry import parse_target
 
-AnyKnobs: TypeAlias = Knobs | HirfuzzKnobs | DisruptiveKnobs
+AnyKnobs: TypeAlias = Knobs | HirfuzzKnobs | DisruptiveKnobs | OatestKnobs
+
+PRODUCERS = ("strict", "sweep", "seeded", "dynamic", "disruptive", "hirfuzz", "oatest")
+"""Every producer that a spec can name."""
 
 SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
 """Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
@@ -32,7 +36,7 @@ class Plan:
     With `others`, several targets are held against each other instead of one against itself.
 
     `checks` are names of `campaign.checks` (none: the default ones), `forms` are specs of forms in which programs are
-    presented besides, `device` is the one to hold against the CPU.
+    presented besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds.
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
     test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
@@ -69,6 +73,7 @@ class Plan:
     checks: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
     device: str = "cpu"
+    patterns: str | None = None
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -139,8 +144,11 @@ class Plan:
     def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
         """Return (name, knobs) of every producer. Raises SpecError for an unknown one."""
         texts = list(self.producers or producers_for(self.chosen_checks))
-        if self.seed_models is not None and all(split_spec(text)[0] != "seeded" for text in texts):
+        names = {split_spec(text)[0] for text in texts}
+        if self.seed_models is not None and not names & {"seeded", "oatest"}:
             texts.append("seeded")
+        if self.patterns and "oatest" not in names:
+            texts.append("oatest")
         return [self._producer(*split_spec(text), text) for text in texts]
 
     def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyKnobs]:
@@ -150,11 +158,20 @@ class Plan:
             return name, self.hirfuzz_knobs(options, text)
         if name == "disruptive":
             return name, self.disruptive_knobs(options, text)
-        if name not in ("strict", "sweep", "seeded", "dynamic"):
-            raise SpecError(
-                f"there is no producer '{name}'; there are: strict, sweep, seeded, dynamic, disruptive, hirfuzz"
-            )
+        if name == "oatest":
+            return name, self.oatest_knobs(options, text)
+        if name not in PRODUCERS:
+            raise SpecError(f"there is no producer '{name}'; there are: {', '.join(PRODUCERS)}")
         return name, self.knobs(options, text)
+
+    def oatest_knobs(self, options: dict[str, str], where: str) -> OatestKnobs:
+        """Return the knobs of synthesis, as `knobs` does."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        known |= {"patterns": self.patterns} if self.patterns else {}
+        base = replace(OatestKnobs(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(OatestKnobs, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
 
     def disruptive_knobs(self, options: dict[str, str], where: str) -> DisruptiveKnobs:
         """Return the knobs of the producer of invalid programs, as `knobs` does."""

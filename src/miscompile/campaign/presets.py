@@ -28,5 +28,6 @@ PRESETS: Mapping[str, Preset] = {
         ("resist",),
         "the program against its optimisation-resistant twin, as ORTHRUS does",
     ),
+    "oatest": Preset(("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does"),
 }
 """By name, as `--preset` takes them."""

@@ -36,6 +36,9 @@ from miscompile.oracles.differential import Differential
 from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
 from miscompile.oracles.dynamic import Dynamic as DynamicOracle
 from miscompile.oracles.optimisation import Optimisation
+from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.synthesis.producer import Synthesised
+from miscompile.synthesis.sources import patterns_for
 from miscompile.targets.registry import parse_target
 
 VOTERS = ("reference",)
@@ -76,7 +79,7 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
     lowered = any(parse_target(target).about.lowered for target in plan.targets)
     for name, knobs in plan.producer_specs():
         try:
-            parts.append((_producer(name, knobs, support, seeds, lowered), knobs.share))
+            parts.append((_producer(plan, name, knobs, support, seeds, lowered), knobs.share))
         except UsageError:
             if name != "seeded" or not plan.others:
                 raise  # of several targets, others may take the slices
@@ -85,11 +88,19 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
 
 
-def _producer(name: str, knobs: AnyKnobs, support: Support, seeds: Sequence[Seed], lowered: bool) -> Producer:
+def _producer(
+    plan: Plan, name: str, knobs: AnyKnobs, support: Support, seeds: Sequence[Seed], lowered: bool
+) -> Producer:
     if isinstance(knobs, HirfuzzKnobs):
         return Hirfuzz(knobs, support)
     if isinstance(knobs, DisruptiveKnobs):
         return Disruptive(knobs, support, lowered=lowered)
+    if isinstance(knobs, OatestKnobs):
+        faces = [parse_target(target).about for target in plan.targets]
+        functions = all(about.functions for about in faces)
+        return Synthesised(
+            knobs, support, patterns_for(knobs), [about.name for about in faces], seeds, functions=functions
+        )
     if name == "seeded":
         return Seeded(seeds, knobs, support)
     kinds: dict[str, Callable[[Knobs, Support], Producer]] = {"strict": Strict, "sweep": Sweep, "dynamic": Dynamic}

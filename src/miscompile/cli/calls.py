@@ -76,6 +76,26 @@ def rules(
     return [entry.as_json() for entry in entries], totals
 
 
+def counted_passes(folder: Path) -> list[Any]:
+    """Return the tables of passes of the campaign in `folder`."""
+    targets, counts = load_attribute("miscompile.campaign.passes:counted")(folder)
+    return [load_attribute("miscompile.campaign.passes:table_of")(target, counts) for target in targets]
+
+
+def measured_passes(
+    target: str,
+    seconds: float | None,
+    programs: int | None,
+    seed: int,
+    patterns: str | None,
+    say: Callable[[int], None],
+) -> Any:  # noqa: ANN401 - a table whose module is loaded late
+    """Measure which passes of `target` patterns wake, and return the table; `say` is told how many programs ran."""
+    limit = seconds or 60.0
+    counts = load_attribute("miscompile.campaign.passes:measured")(target, limit, programs, seed, say, patterns)
+    return load_attribute("miscompile.campaign.passes:table_of")(target, counts)
+
+
 def survey(
     target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
 ) -> SupportTable:

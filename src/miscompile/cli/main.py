@@ -17,7 +17,20 @@ from miscompile.base.errors import MiscompileError, UsageError
 
 NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
 
-VERBS = ("targets", "support", "fuzz", "check", "findings", "reduce", "bisect", "repro", "replay", "rules", "bench")
+VERBS = (
+    "targets",
+    "support",
+    "fuzz",
+    "check",
+    "findings",
+    "reduce",
+    "bisect",
+    "repro",
+    "replay",
+    "rules",
+    "passes",
+    "bench",
+)
 """Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""
 
 

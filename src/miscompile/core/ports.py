@@ -18,8 +18,8 @@ class Producer(Protocol):
         """Return a new valid case drawn from `rng` and from what the producer has learnt."""
         ...
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
-        """Take notice of what came of a case that this producer proposed."""
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
+        """Take notice of what came of a case that this producer proposed, and of what was made of it in the end."""
         ...
 
 

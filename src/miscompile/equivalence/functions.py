@@ -22,7 +22,7 @@ from miscompile.equivalence.function_compose import (
     with_function,
 )
 from miscompile.equivalence.function_matches import call_again
-from miscompile.equivalence.function_regions import call_depth, calls, regions
+from miscompile.equivalence.function_regions import Region, call_depth, calls, regions
 from miscompile.equivalence.function_rewrite import Rewrite, rewrite
 from miscompile.equivalence.function_sets import convex_set
 from miscompile.graph.edges import reads
@@ -103,12 +103,7 @@ class Functions:
         chosen = convex_set(rng, region)
         if chosen is None:
             raise RejectedDraft("no node here can be wrapped")
-        piece = cut(region, chosen, rng, self._traits)
-        function = function_of(piece, model, f"wrapped_{piece.nodes[-1].op}", rng, self._traits)
-        call = call_of(function, piece.inputs, piece.outputs, piece.given)
-        changed = with_function(region.put(splice(region.nodes, chosen, call)), function, rng)
-        changed = call_again(changed, function, piece, _MOST_OCCURRENCES)
-        return importing(_without_unused(changed, frozenset(piece.constants)))
+        return _called(model, region, chosen, rng, self._traits)
 
     def _share(self, model: Model, rng: random.Random) -> Model:
         return importing(share_operator(model, rng, self._traits))
@@ -116,6 +111,24 @@ class Functions:
     @property
     def _traits(self) -> Traits:
         return Traits(self.attributes, self.constants, self.overloads)
+
+
+def wrapped(model: Model, chosen: frozenset[int], rng: random.Random) -> Model:
+    """Return `model` with the nodes at these places of its main graph, a convex set, as one function that is called.
+
+    Constants stay outside. Raises RejectedDraft when no function can hold the nodes.
+    """
+    return _called(model, regions(model)[0], chosen, rng, Traits(0.0, 0.0, overloads=False))
+
+
+def _called(model: Model, region: Region, chosen: frozenset[int], rng: random.Random, traits: Traits) -> Model:
+    """Put a call in place of a set of nodes, and wherever else the same nodes are found."""
+    piece = cut(region, chosen, rng, traits)
+    function = function_of(piece, model, f"wrapped_{piece.nodes[-1].op}", rng, traits)
+    call = call_of(function, piece.inputs, piece.outputs, piece.given)
+    changed = with_function(region.put(splice(region.nodes, chosen, call)), function, rng)
+    changed = call_again(changed, function, piece, _MOST_OCCURRENCES)
+    return importing(_without_unused(changed, frozenset(piece.constants)))
 
 
 def describe(model: Model) -> dict[str, int]:

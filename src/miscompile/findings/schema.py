@@ -43,5 +43,15 @@ MIGRATIONS = (
     DROP INDEX finding_signature;
     CREATE UNIQUE INDEX finding_signature ON finding (signature) WHERE settled = 1 AND status != 'unconfirmed';
     """,
+    """
+    CREATE TABLE firing (
+        kind TEXT NOT NULL,
+        target TEXT NOT NULL,
+        one TEXT NOT NULL,
+        other TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        PRIMARY KEY (kind, target, one, other)
+    ) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)

@@ -11,7 +11,7 @@ writes; a second writer gets a StoreError. A store is used from the thread that 
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,6 +183,21 @@ class Store:
             change.executemany(
                 "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
                 list(more.items()),
+            )
+
+    def firings(self) -> list[tuple[str, str, str, str, int]]:
+        """Return what was counted of passes, summed over the sessions, as rows of `core.firings.Firings`."""
+        with self._change() as change:
+            query = "SELECT kind, target, one, other, count FROM firing ORDER BY kind, target, one, other"
+            return [tuple(row) for row in change.execute(query).fetchall()]
+
+    def add_firings(self, rows: Iterable[tuple[str, str, str, str, int]]) -> None:
+        """Add to what was counted of passes."""
+        with self._change() as change:
+            change.executemany(
+                "INSERT INTO firing VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (kind, target, one, other) DO UPDATE SET count = count + excluded.count",
+                list(rows),
             )
 
     def campaign(self) -> Campaign | None:

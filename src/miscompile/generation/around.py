@@ -14,6 +14,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.case import Case, Feed
 from miscompile.core.outcome import Outcome
 from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Verdict
 from miscompile.graph.check import check
 from miscompile.graph.model import Model, TensorType, ValueInfo, ValueType
 from miscompile.graph.program import to_program
@@ -52,7 +53,7 @@ class Around:
         recipe = {"producer": self.spec, "extra_outputs": extra}
         return Case(to_program(model, exact), (feed,), recipe)
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice."""
 
     def _variant(self, rng: random.Random) -> tuple[Model, list[str]]:

@@ -13,6 +13,7 @@ from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Producer
+from miscompile.core.verdict import Verdict
 
 ALL_CHANCE = 0.5
 
@@ -44,8 +45,8 @@ class Choosing:
         case = self._parts[chosen].propose(rng)
         return replace(case, recipe={**case.recipe, "targets": list(chosen)})
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Pass on what came of a case to the producer that made it; cases of other producers name no targets."""
         part = self._parts.get(tuple(case.recipe.get("targets", ())))
         if part is not None:
-            part.learn(case, outcomes)
+            part.learn(case, outcomes, verdict)

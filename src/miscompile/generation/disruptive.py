@@ -15,6 +15,7 @@ from miscompile.base.errors import MiscompileError, RejectedDraft, SpecError, Us
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
 from miscompile.generation.disruptive_attributes import break_attribute, break_declared, break_signature
 from miscompile.generation.disruptive_breaks import (
     Broken,
@@ -171,7 +172,7 @@ class Disruptive:
             return self._case(invalid)
         raise UsageError("no constraint can be broken under these options; allow more with --ops, --dtypes, kinds")
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice: the coverage speaks of programs, not of outcomes."""
 
     def _newest(self, rng: random.Random, op: str, kind: str) -> _Invalid | None:

@@ -17,6 +17,7 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case, Feed
 from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Verdict
 from miscompile.generation.dynamic_model import Symbolic, candidates, contradicts, fed, loosened, symbolic
 from miscompile.generation.dynamic_plan import Base, Plan, ReplayError, Sizes, require_same_kind
 from miscompile.generation.dynamic_plant import plant_sizes
@@ -76,7 +77,7 @@ class Dynamic:
                 return self._draft(rng)
         raise UsageError("no graph with symbolic sizes comes about under these options; allow more with --ops")
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Remember which computed operands the target takes, and which only cases are refused that have."""
         if case.recipe.get("oracle") != ORACLE or not outcomes:
             return

@@ -8,6 +8,7 @@ from itertools import accumulate
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Producer
+from miscompile.core.verdict import Verdict
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Mixture:
         chosen = next(number for number, limit in enumerate(self._sums) if place < limit)
         return self.parts[chosen][0].propose(rng)
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Tell every producer; each knows its own cases by their recipes."""
         for producer, _ in self.parts:
-            producer.learn(case, outcomes)
+            producer.learn(case, outcomes, verdict)

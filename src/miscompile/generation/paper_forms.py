@@ -14,7 +14,6 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.patterns.language import Apply, Argument, Number, Ref, parse_motifs
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite
 from miscompile.graph.attributes import attribute
@@ -23,6 +22,7 @@ from miscompile.ops.elementwise import Span
 from miscompile.ops.registry import specs
 from miscompile.ops.shapes import broadcasts
 from miscompile.ops.spec import Call, Operand, Site
+from miscompile.patterns.language import Apply, Argument, Number, Ref, parse_motifs
 
 Spans = tuple[Span | None, ...]
 """For each operand the range that its elements must lie in; None for any."""

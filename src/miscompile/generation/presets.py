@@ -15,6 +15,7 @@ from miscompile.base.errors import RejectedDraft, SpecError, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
 from miscompile.generation.coverage import Coverage, Path
 from miscompile.generation.finish import finish, leaves
 from miscompile.generation.hirfuzz_operators import HIRFUZZ_DTYPES, HIRFUZZ_OPERATORS, by_name, plain_names
@@ -132,7 +133,7 @@ class Hirfuzz:
         recipe = {"producer": self.spec, "opset": graph.scope.opset, "operators": list(graph.operators)}
         return finish(graph.scope, leaves(graph.scope), self.knobs.feeds, recipe)
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice: the coverages speak of graphs, not of outcomes."""
 
     def grow(self, rng: random.Random) -> HirfuzzGraph:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
+from types import MappingProxyType
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def replay(scope: Scope, seed: Seed, changes: Changes = AS_IT_IS) -> dict[str, O
     Raises RejectedDraft when the target does not take a call, or a call is invalid or may be undefined in this
     setting; roll back to a mark then.
     """
-    return _Replay(scope, seed, changes).run()
+    return Player(scope, seed, changes).run()
 
 
 def has_batch(seed: Seed) -> bool:
@@ -87,24 +88,45 @@ def has_batch(seed: Seed) -> bool:
     return len(firsts) == 1 and firsts != {()}
 
 
-class _Replay:
-    def __init__(self, scope: Scope, seed: Seed, changes: Changes) -> None:
+class Player:
+    """Replays a seed step by step, so that something else can come in between.
+
+    `known` holds the seed's values so far, by their names in the seed. `strict` refuses calls that might overflow as
+    far as intervals tell, where otherwise nothing is claimed of what comes of them. Every step raises RejectedDraft as
+    `replay` does.
+    """
+
+    def __init__(self, scope: Scope, seed: Seed, changes: Changes = AS_IT_IS, *, strict: bool = False) -> None:
         self.scope, self.seed, self.changes = scope, seed, changes
         self.rng: random.Random = scope.rng
         self.known: dict[str, Operand] = {}
-        self.strict = bool(changes.dtypes) or changes.fresh or changes.integral
+        self.strict = strict or bool(changes.dtypes) or changes.fresh or changes.integral
         self._bodies = count()
+        self._written = seed.types
 
     def run(self) -> dict[str, Operand]:
+        """Replay all of the seed, and return its values by their names in it."""
+        self.begin()
+        for node in self.seed.graph.nodes:
+            self.play(node)
+        return self.known
+
+    def begin(self, bound: Mapping[str, Operand] = MappingProxyType({})) -> None:
+        """Add the inputs, but for those that `bound` gives an operand of the scope to be, and the constants."""
         for info in self.seed.graph.inputs:
             assert isinstance(info.type, TensorType)
-            self.known[info.name] = self._input(info.name, info.type)
+            self.known[info.name] = bound.get(info.name) or self._input(info.name, info.type)
         for name, value in self.seed.graph.initializers.items():
             self.known[name] = self._constant(value)
-        for node in self.seed.graph.nodes:
-            results = self._block(node) if any(True for _ in node.subgraphs()) else self._call(node)
-            self.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
-        return self.known
+
+    def play(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
+        """Add one of the seed's nodes; operands in `instead`, by their places, stand in for the node's own.
+
+        Returns the results, which take the places of the node's outputs in `known`. A node with bodies takes no others.
+        """
+        results = self._block(node) if any(True for _ in node.subgraphs()) else self._call(node, instead)
+        self.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
+        return results
 
     def _dtype(self, dtype: str) -> str:
         return self.changes.dtypes.get(dtype, dtype)
@@ -137,8 +159,10 @@ class _Replay:
         converted = _converted(value, dtype)
         return self.scope.given_constant(converted, _facts(converted), free=is_float(dtype))
 
-    def _call(self, node: Node) -> tuple[Operand, ...]:
-        operands = [self.known[name] if name else None for name in node.inputs]
+    def _call(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
+        operands = [
+            instead.get(place) or (self.known[name] if name else None) for place, name in enumerate(node.inputs)
+        ]
         if self._twice(node.op, operands):
             operands[1] = operands[0]
         attributes = {name: self._attribute(name, given) for name, given in node.attributes.items()}
@@ -165,6 +189,7 @@ class _Replay:
         """Add a node with bodies as it is: nothing is known of its results but their types."""
         if self.changes != AS_IT_IS:
             raise RejectedDraft(f"{node.op} is not changed")
+        self._require_same_types(node)
         self._require_sound(node)
         names = {name: self.known[name].name for name in dict.fromkeys(reads(node))}
         results = [self._type_of(name) for name in node.outputs]
@@ -174,10 +199,17 @@ class _Replay:
         return self.scope.add_block(node.op, inputs, copy.attributes, [(kind, _UNBOUNDED) for kind in results])
 
     def _type_of(self, name: str) -> TensorType:
-        kind = self.seed.types.get(name)
+        kind = self._written.get(name)
         if kind is None:
             raise RejectedDraft("the type of a result is not known")
         return kind
+
+    def _require_same_types(self, node: Node) -> None:
+        """Refuse a node with bodies when something else has come in the place of what they read."""
+        for name in reads(node):
+            known, kind = self.known[name], self._written.get(name)
+            if kind is not None and (known.dtype, known.shape) != (kind.dtype, kind.shape):
+                raise RejectedDraft(f"{node.op} is not changed")
 
     def _require_sound(self, node: Node) -> None:
         """Refuse bodies that the target may not take, that may be undefined, or that may not come to an end."""
@@ -199,7 +231,7 @@ class _Replay:
 
     def _try(self, body: Graph, turns: float) -> None:
         """Add the nodes of a body as if they stood in the graph; a state may hold anything. No bodies in bodies."""
-        trial = _Replay(self.scope, self.seed, AS_IT_IS)
+        trial = Player(self.scope, self.seed, AS_IT_IS)
         trial.known = dict(self.known)
         for info in body.inputs:
             kind = info.type

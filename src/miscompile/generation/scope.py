@@ -311,9 +311,9 @@ class Scope:
         exactness = spec.exactness if spec.exact_when is always else spec.exactness_of(call)
         try:
             bounds = spec.bounds(call, types)
+            return tuple([settle(kind.dtype, one, exactness, inputs) for kind, one in zip(types, bounds, strict=True)])
         except (OverflowError, ZeroDivisionError, ValueError):
             raise RejectedDraft(f"{call.op} could overflow") from None
-        return tuple([settle(kind.dtype, bound, exactness, inputs) for kind, bound in zip(types, bounds, strict=True)])
 
     def _register(self, operand: Operand, producer: str) -> Operand:
         self.operands[operand.name] = operand

@@ -14,6 +14,7 @@ from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
 from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.replay import AS_IT_IS, Changes, has_batch, replay
@@ -77,7 +78,7 @@ class Seeded:
                 self._waiting.extend(self._draft(rng))
         raise UsageError("no case comes about from the slices under these options")
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice: the coverages speak of graphs, not of outcomes."""
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:

@@ -18,14 +18,13 @@ from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
 from miscompile.generation.control.forms import FEATURES, Blocks, blocks
 from miscompile.generation.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.generation.coverage import Coverage
 from miscompile.generation.finish import Finisher, inner_results, leaves
 from miscompile.generation.knobs import Knobs
-from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
 from miscompile.generation.motifs.containers import plant_container, taken_blocks
-from miscompile.patterns.language import Motif
 from miscompile.generation.motifs.plant import Mutations, plant, plant_noop
 from miscompile.generation.motifs.quantised import NAME as QUANTISED
 from miscompile.generation.motifs.quantised import NEEDED, plant_chain
@@ -35,6 +34,8 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
+from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
+from miscompile.patterns.language import Motif
 
 _MOST_DRAFTS = 2000
 """Drafts in a row that come to nothing, after which the options are taken to be the reason."""
@@ -88,7 +89,7 @@ class Strict:
                 self._waiting.extend(self._draft(rng))
         raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice: the coverages speak of graphs, not of outcomes."""
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:

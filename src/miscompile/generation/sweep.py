@@ -16,6 +16,7 @@ from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
 from miscompile.generation.finish import finish
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.scope import Scope
@@ -110,7 +111,7 @@ class Sweep:
                 return single.case(self.spec, self.knobs.feeds)
         raise UsageError("no operator can be drawn under these options; allow more with --ops, --dtypes, --max-rank")
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Take no notice: order follows from what was made."""
 
     def _newest(self, rng: random.Random, op: str, dtype: str) -> Single | None:

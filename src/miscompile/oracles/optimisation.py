@@ -46,6 +46,8 @@ class Optimisation:
     off, or it is one of the intermediate `levels`; what one pass breaks another may hide. Shares count only where there
     is something to draw from.
 
+    The full run of a case whose recipe says `observe` tells which passes changed the program.
+
     All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
     that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
     hang or error of any build is a violation as well, so this oracle includes the crash oracle.
@@ -66,7 +68,8 @@ class Optimisation:
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
-        builds = [Build("off"), Build("full", self.disabled, device=self.device)]
+        watched = bool(case.recipe.get("observe"))
+        builds = [Build("off"), Build("full", self.disabled, device=self.device, observe=watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
         return tuple(Run(case, self.target, build) for build in builds)

@@ -2,44 +2,86 @@
 
     [gelu_erf]                          a motif; [noop: mul_one] is one that changes nothing
     x = value(..., N)                   an existing or new value: any leading dimensions, then one called N
-    w = weight(N, M, lo=0.1, hi=2)      a new constant; sizes are names bound by values, or numbers
+    i = value(N, dtype="int64")         a value of that dtype instead of the motif's; `lo=0, hi=5` bounds its elements
+    w = weight(N, M, lo=0.1, hi=2)      a new constant; sizes are names bound by values, or numbers; `dtype="int8"`
+    c = numbers((1.5, 2), sizes=(2, 1)) a constant with exactly these elements; sizes (default: a vector), and dtype
     d = Div(x, 1.4142135)               a call; numbers become scalar constants of the motif's dtype
     y = ReduceMean(d, axes=(-1,))       keywords are attributes (axes become an input where the opset says so)
     z = Reshape(y, ints(0, -1))         int64 constants; `_` leaves an optional input out, `index(0)` has no rank
     o = Add(z, full(1, N))              a constant filled with one number
     dtypes("float32", "float16")        dtypes to choose from (default: all floats); `T` names the chosen one
 
+`value()` is a value of any shape, `value(rank=0)` a scalar one. `inf` and `nan` are numbers; a name among whole numbers
+is a size. Attributes are numbers, quoted words, tuples of either, and `numbers(...)` for a tensor; `to` and the like
+hold a dtype's name. The name `_` stands for a result that nothing reads.
+
 Lines are read with Python's own parser and interpreted, never evaluated.
 """
 
 import ast
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from miscompile.base.dtypes import DTYPES, FLOATS
+from miscompile.base.dtypes import DTYPES, FLOATS, PLAIN
 from miscompile.base.errors import SpecError
 
 Size: TypeAlias = int | str
 
+TYPING = frozenset({"to", "dtype", "output_dtype"})
+"""Attributes that hold the number of a dtype in ONNX, and its name (or `T`) here."""
+
+_CONSTANTS = {"inf": math.inf, "nan": math.nan}
+"""Numbers that Python writes as words; they are one object each, so that motifs with them are equal."""
+
+
+class Word(str):
+    """A quoted word, which is never the name of a size. It is text, so that readers of words need no case for it."""
+
+    __slots__ = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand from outside: `leading` allows any number of dimensions before `sizes`; None is any shape."""
+    """An operand from outside: `leading` allows any number of dimensions before `sizes`; None is any shape.
+
+    `dtype` is None for the motif's. Elements of a new one lie in [lo, hi] of `within` (None: the usual range).
+    """
 
     name: str
     sizes: tuple[Size, ...] | None
     leading: bool
+    dtype: str | None = None
+    within: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A new constant with elements in [lo, hi] (None: the usual range)."""
+    """A new constant with elements in [lo, hi] (None: the usual range). `dtype` is None for the motif's."""
 
     name: str
     sizes: tuple[Size, ...]
     within: tuple[float, float] | None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A tensor by its elements in row-major order; names are bound sizes. `sizes` None: a vector, `dtype` None: T."""
+
+    values: tuple[Size | float, ...]
+    sizes: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A new constant with exactly these elements, where a weight's are drawn."""
+
+    name: str
+    elements: Elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +115,12 @@ class Full:
 
 
 Argument: TypeAlias = Ref | Number | Ints | Full | None
-Setting: TypeAlias = int | float | str | tuple[Size, ...] | tuple[float, ...]
+Setting: TypeAlias = int | float | str | tuple[Size | float, ...] | Elements
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A call. Attribute `to` holds a dtype name, `T` for the motif's."""
+    """A call. Attributes in `TYPING` hold a dtype name, `T` for the motif's; words are `Word`, other names sizes."""
 
     names: tuple[str, ...]
     op: str
@@ -86,7 +128,7 @@ class Apply:
     attributes: tuple[tuple[str, Setting], ...]
 
 
-Statement: TypeAlias = Value | Weight | Apply
+Statement: TypeAlias = Value | Weight | Numbers | Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +144,11 @@ class Motif:
     def operators(self) -> tuple[str, ...]:
         """Operators in order."""
         return tuple(statement.op for statement in self.statements if isinstance(statement, Apply))
+
+    @property
+    def holes(self) -> tuple[Value, ...]:
+        """The values from outside, in order: what a fragment must be given."""
+        return tuple(statement for statement in self.statements if isinstance(statement, Value))
 
 
 _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
@@ -168,11 +215,10 @@ def _statement(statement: ast.stmt) -> Statement:
     call = statement.value
     if not isinstance(call.func, ast.Name):
         raise ValueError("an operator must be a plain name")
-    if call.func.id == "value":
-        return _value(names[0], call)
-    if call.func.id == "weight":
-        return _weight(names[0], call)
-    settings = tuple((keyword.arg or "", _setting(keyword.value)) for keyword in call.keywords)
+    makers: dict[str, Callable[[str, ast.Call], Statement]] = {"value": _value, "weight": _weight, "numbers": _numbers}
+    if call.func.id in makers:
+        return makers[call.func.id](names[0], call)
+    settings = tuple((keyword.arg or "", _setting(keyword.arg or "", keyword.value)) for keyword in call.keywords)
     return Apply(names, call.func.id, tuple(map(_argument, call.args)), settings)
 
 
@@ -184,25 +230,85 @@ def _targets(target: ast.expr) -> tuple[str, ...]:
 def _name(node: ast.expr) -> str:
     if not isinstance(node, ast.Name):
         raise ValueError("a plain name is expected")
+    if node.id in _CONSTANTS:
+        raise ValueError(f"'{node.id}' is a number")
     return node.id
 
 
 def _value(name: str, call: ast.Call) -> Value:
+    given = _keywords(call, ("dtype", "lo", "hi", "rank"))
+    dtype, within = _dtype(given), _within(given)
+    if "rank" in given:
+        if _number(given["rank"]) != 0 or call.args:
+            raise ValueError("rank=0 stands alone, and other ranks are told by the sizes")
+        return Value(name, (), leading=False, dtype=dtype, within=within)
     if not call.args:
-        return Value(name, None, leading=True)
+        return Value(name, None, leading=True, dtype=dtype, within=within)
     first = call.args[0]
     leading = isinstance(first, ast.Constant) and first.value is Ellipsis
-    return Value(name, tuple(map(_size, call.args[leading:])), leading)
+    return Value(name, tuple(map(_size, call.args[leading:])), leading, dtype, within)
 
 
 def _weight(name: str, call: ast.Call) -> Weight:
-    options = {keyword.arg: _number(keyword.value) for keyword in call.keywords}
-    within = (options["lo"], options["hi"]) if options else None
-    return Weight(name, tuple(map(_size, call.args)), within)
+    given = _keywords(call, ("dtype", "lo", "hi"))
+    return Weight(name, tuple(map(_size, call.args)), _within(given), _dtype(given))
+
+
+def _numbers(name: str, call: ast.Call) -> Numbers:
+    return Numbers(name, _elements(call))
+
+
+def _elements(call: ast.Call) -> Elements:
+    given = _keywords(call, ("dtype", "sizes"))
+    if len(call.args) != 1 or not isinstance(call.args[0], ast.Tuple):
+        raise ValueError("numbers are given as one tuple: numbers((1, 2))")
+    values = tuple(map(_item, call.args[0].elts))
+    if any(isinstance(value, Word) for value in values):
+        raise ValueError("a number is expected")
+    sizes = _sizes(given["sizes"]) if "sizes" in given else None
+    if sizes is not None and math.prod(sizes) != len(values):
+        raise ValueError(f"a constant of sizes {sizes} has {math.prod(sizes)} elements, but {len(values)} are given")
+    return Elements(values, sizes, _dtype(given))
+
+
+def _sizes(node: ast.expr) -> tuple[int, ...]:
+    found = ast.literal_eval(node)
+    if not isinstance(found, tuple) or not all(isinstance(size, int) and size >= 0 for size in found):
+        raise ValueError("sizes are a tuple of whole numbers")
+    return found
+
+
+def _keywords(call: ast.Call, allowed: Collection[str]) -> dict[str, ast.expr]:
+    """Return the keywords of a call by name, all of which must be `allowed`."""
+    given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
+    for name in given:
+        if name not in allowed:
+            raise ValueError(f"'{name}' is no setting here; there are {', '.join(allowed)}")
+    return given
+
+
+def _dtype(given: Mapping[str, ast.expr]) -> str | None:
+    if "dtype" not in given:
+        return None
+    dtype = _text(given["dtype"])
+    if dtype not in PLAIN:
+        raise ValueError(f"there is no dtype '{dtype}' for values")
+    return dtype
+
+
+def _within(given: Mapping[str, ast.expr]) -> tuple[float, float] | None:
+    if "lo" not in given and "hi" not in given:
+        return None
+    if "lo" not in given or "hi" not in given:
+        raise ValueError("lo and hi come together")
+    lo, hi = _number(given["lo"]), _number(given["hi"])
+    if not lo <= hi:
+        raise ValueError(f"no number lies between lo={lo} and hi={hi}")
+    return lo, hi
 
 
 def _argument(node: ast.expr) -> Argument:
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
         return None if node.id == "_" else Ref(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "ints":
@@ -216,14 +322,33 @@ def _argument(node: ast.expr) -> Argument:
 
 
 def _size(node: ast.expr) -> Size:
-    return node.id if isinstance(node, ast.Name) else int(_number(node))
+    if isinstance(node, ast.Name):
+        return node.id
+    number = _number(node)
+    if not float(number).is_integer():
+        raise ValueError(f"a whole number is expected and not {number}")
+    return int(number)
 
 
 def _number(node: ast.expr) -> float:
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    inner = node.operand if negative else node  # type: ignore[attr-defined]
+    if isinstance(inner, ast.Name) and inner.id in _CONSTANTS:
+        value = _CONSTANTS[inner.id]
+        return -value if negative and value == math.inf else value
     value = ast.literal_eval(node)
     if not isinstance(value, int | float):
         raise ValueError("a number is expected")
     return value
+
+
+def _item(node: ast.expr) -> Size | float:
+    """Return an element of a tuple: a quoted word, a number, or the name of a size."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return Word(node.value)
+    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
+        return node.id
+    return _number(node)
 
 
 def _text(node: ast.expr) -> str:
@@ -233,12 +358,25 @@ def _text(node: ast.expr) -> str:
     return value
 
 
-def _setting(node: ast.expr) -> Setting:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Tuple):
-        return tuple(_size(element) for element in node.elts)
-    value = ast.literal_eval(node)
-    if not isinstance(value, int | float | str):
-        raise ValueError("an attribute must be a number, a word or a tuple")
-    return value
+def _setting(name: str, node: ast.expr) -> Setting:
+    if isinstance(node, ast.Tuple | ast.List):
+        return _several(tuple(map(_item, node.elts)))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "numbers":
+        return _elements(node)
+    if not isinstance(node, ast.Name | ast.Constant | ast.UnaryOp):
+        raise ValueError("an attribute must be a number, a word, a tuple or numbers(...)")
+    value = _item(node)
+    if name not in TYPING or not isinstance(value, str):
+        return value
+    if value != "T":
+        _known((value,))
+    return str(value)
+
+
+def _several(items: tuple[Size | float, ...]) -> tuple[Size | float, ...]:
+    """Return the elements of a tuple, whose numbers are all whole ones or all floats."""
+    if any(isinstance(item, Word) for item in items) and not all(isinstance(item, Word) for item in items):
+        raise ValueError("an attribute holds words or numbers, not both")
+    if any(isinstance(item, float) for item in items):
+        return tuple(item if isinstance(item, str) else float(item) for item in items)
+    return items

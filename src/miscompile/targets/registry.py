@@ -4,6 +4,7 @@ The compiler itself is never imported here.
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -130,3 +131,9 @@ def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the p
     """Import `module:name` and return the named object; in the worker this is where the compiler comes in."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
+
+
+def frames_of(targets: Iterable[str]) -> dict[str, str]:
+    """Return the rewrite rules of all `targets` (specs), each with the pass that is its frame."""
+    faces = [parse_target(target).about for target in targets]
+    return {rule: frame for face in faces for frame, rules in face.rules.items() for rule in rules}

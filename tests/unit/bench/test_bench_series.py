@@ -68,7 +68,7 @@ class Numbers:
     def propose(self, rng: random.Random) -> Case:
         return Case(Program("onnx", b"", (), ()), (), {"drawn": rng.random()})
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         assert outcomes == [RIGHT] or tuple(outcomes) == (RIGHT,)
         self.learnt.append(case.recipe["drawn"])
 

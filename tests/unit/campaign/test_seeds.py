@@ -15,6 +15,7 @@ from miscompile.campaign.seeds import FOLDER, in_own_opset, keep_seeds, seeds_of
 from miscompile.campaign.wiring import make_producer
 from miscompile.core.case import Case
 from miscompile.core.ports import Producer
+from miscompile.core.verdict import Holds
 from miscompile.corpus.collection import INDEX, Collection
 from miscompile.corpus.slices import Cut
 from miscompile.generation.around import Around
@@ -146,7 +147,7 @@ def test_a_model_is_checked_around_and_in_slices(tmp_path: Path) -> None:
     assert {case.recipe["slice"] for case in of_slices(cases)} == {"Relu.onnx/1"}
     assert 20 < len(of_slices(cases)) < 60
     for case in cases:
-        producer.learn(case, ())
+        producer.learn(case, (), Holds())
     whole = make_producer(replace(plan, slices=False), OPEN)
     assert isinstance(whole, Around)
 
@@ -177,4 +178,4 @@ def test_several_targets_share_the_slices_that_they_take(tmp_path: Path) -> None
     cases = proposals(producer)
     assert all(case.recipe["targets"] == ["toy", "reference"] for case in of_slices(cases))
     for case in cases:
-        producer.learn(case, ())
+        producer.learn(case, (), Holds())

@@ -10,6 +10,7 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case, Feed, Program
 from miscompile.core.outcome import Unsupported, Values
 from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.core.verdict import Holds
 from miscompile.equivalence.static import specialise
 from miscompile.generation.dynamic import SIZES, Dynamic
 from miscompile.generation.dynamic_plan import Base, Linear, Plan, ReplayError, require_same_kind
@@ -113,7 +114,8 @@ def test_what_is_refused_when_computed_is_given_up() -> None:
     for number in range(30):
         case = producer.propose(stream(4, "refused", number))
         refused = bool(case.recipe["computed"])
-        producer.learn(case, [Values(()), Unsupported("compile", "no computed shapes") if refused else Values(())])
+        full = Unsupported("compile", "no computed shapes") if refused else Values(())
+        producer.learn(case, [Values(()), full], Holds())
     later = [producer.propose(stream(5, "refused", number)) for number in range(8)]
     assert not [mark for case in later for mark in case.recipe["computed"] if mark in ("Reshape:1", "Expand:1")]
 

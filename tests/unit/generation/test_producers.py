@@ -17,6 +17,7 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Outcome
 from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Holds, Verdict
 from miscompile.generation.coverage import Coverage
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.mixture import Mixture
@@ -256,7 +257,7 @@ class Named:
     def propose(self, rng: random.Random) -> Case:
         return Case(Program("none", b"", (), ()), ((),), {"producer": self.name, "draw": rng.random()})
 
-    def learn(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         self.told += 1
 
 
@@ -267,7 +268,7 @@ def test_shares_are_kept_and_everybody_learns() -> None:
     counts = Counter(mixture.propose(rng).recipe["producer"] for _ in range(4000))
     for name, share in zip("abc", (1.0, 0.15, 3.0), strict=True):
         assert counts[name] / 4000 == pytest.approx(share / 4.15, abs=0.03)
-    mixture.learn(parts[0].propose(rng), [])
+    mixture.learn(parts[0].propose(rng), [], Holds())
     assert [part.told for part in parts] == [1, 1, 1]
 
 

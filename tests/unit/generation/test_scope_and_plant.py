@@ -13,8 +13,6 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.generation.finish import finish, leaves
 from miscompile.generation.guards import guard
-from miscompile.patterns.catalogue import catalogue, noop_motifs
-from miscompile.patterns.language import Motif
 from miscompile.generation.motifs.plant import NONE, Mutations, plant, plant_noop
 from miscompile.generation.scope import Scope
 from miscompile.generation.sites import ScopeSite, insert
@@ -22,6 +20,8 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, choose_range
+from miscompile.patterns.catalogue import catalogue, noop_motifs
+from miscompile.patterns.language import Motif, parse_motifs
 
 OPSETS = (17, 18, 20, 21, 22)
 PAIRS = [(op, dtype) for op in specs() for dtype in dtypes_of(op, 21)]
@@ -196,3 +196,109 @@ def test_an_input_of_a_negative_size_is_no_draft() -> None:
     with pytest.raises(RejectedDraft, match="shape"):
         known.new_input("float32", (2, -1), Range(0, 1, integral=False))
     assert not known.inputs
+
+
+def only(lines: str) -> Motif:
+    (motif,) = parse_motifs(f"[m]\n{lines}", "here")
+    return motif
+
+
+def test_values_and_constants_have_the_dtypes_and_elements_that_the_motif_says() -> None:
+    known = scope(1)
+    motif = only(
+        "x = value(2, 2)\n"
+        "i = value(2, dtype='int64', lo=0, hi=2)\n"
+        "w = weight(2, 1, dtype='int8', lo=-1, hi=1)\n"
+        "c = numbers((1.5, -2), sizes=(2, 1))\n"
+        "g = Cast(i, to=T)\n"
+        "s = Cast(w, to=T)\n"
+        "m = Mul(g, s)\n"
+        "a = Add(m, c)\n"
+        "y = Sub(x, a)\n"
+        "dtypes('float16')\n"
+    )
+    planted = plant(known, motif, NONE)
+    assert planted is not None
+    kinds = {operand.dtype for operand in known.operands.values()}
+    assert kinds == {"float16", "int64", "int8"}
+    (indices,) = [name for name in known.inputs if known.operands[name].dtype == "int64"]
+    assert known.inputs[indices] == Range(0, 2, integral=True)
+    (weight,) = [value for value in known.initializers.values() if value.dtype == "int8"]
+    assert weight.shape == (2, 1)
+    assert np.abs(weight.array).max() <= 1
+    adds = known.nodes[-2].inputs[1]
+    assert known.operands[adds].value is not None
+    assert known.operands[adds].value.tolist() == [[1.5], [-2]]
+
+
+def test_numbers_of_the_motifs_dtype_are_rounded_and_clipped() -> None:
+    known = scope(1)
+    planted = plant(known, only("x = value(2)\nc = numbers((1000, -1.6))\ny = Max(x, c)\ndtypes('int8')"), NONE)
+    assert planted is not None
+    constant = known.operands[known.nodes[-1].inputs[1]]
+    assert (constant.dtype, constant.value is not None and constant.value.tolist()) == ("int8", [127, -2])
+
+
+def test_attributes_take_the_kind_that_the_schema_asks_for() -> None:
+    known = scope(1)
+    lines = (
+        "x = value(2, 3)\nl = LeakyRelu(x, alpha=1)\nt = Transpose(l, perm=(1, 0))\n"
+        "f = ConstantOfShape(ints(3, 2), value=numbers((7,)))\ns = Add(t, f)\n"
+        "y = Cast(s, to='int32')\ndtypes('float32')"
+    )
+    assert plant(known, only(lines), NONE) is not None
+    kinds = {(node.op, name, given.kind) for node in known.nodes for name, given in node.attributes.items()}
+    wanted = {
+        ("LeakyRelu", "alpha", "float"),
+        ("Transpose", "perm", "ints"),
+        ("ConstantOfShape", "value", "tensor"),
+        ("Cast", "to", "int"),
+    }
+    assert wanted <= kinds
+    assert known.operands[known.nodes[-1].outputs[0]].dtype == "int32"
+
+
+HOLES = "a = value(..., N)\nb = value(N, M)\nm = value(1, M, dtype='bool')\np = MatMul(a, b)\ny = Where(m, p, p)"
+
+
+def test_holes_are_bound_by_name_and_give_dtype_and_sizes() -> None:
+    known = scope(2)
+    span = Range(-1, 1, integral=False)
+    b, m = known.new_input("float64", (3, 5), span), known.new_input("bool", (1, 5), Range(0, 1, integral=True))
+    planted = plant(known, only(HOLES), NONE, holes={"b": b, "m": m})
+    assert planted is not None
+    product, where = known.nodes
+    assert product.inputs[1] == b.name
+    assert where.inputs[0] == m.name
+    a = known.operands[product.inputs[0]]
+    assert (a.dtype, a.shape[-1]) == ("float64", 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape"),
+    [("b", "float32", (3,)), ("m", "float32", (1, 5)), ("m", "bool", (2, 5)), ("b", "bool", (3, 5))],
+)
+def test_a_hole_of_the_wrong_type_is_refused_and_leaves_no_trace(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    known = scope(3)
+    operand = known.new_input(dtype, shape, Range(0, 1, integral=True))
+    kept = snapshot(known)
+    assert plant(known, only(HOLES), NONE, holes={name: operand}) is None
+    assert snapshot(known) == kept
+
+
+def test_holes_that_contradict_each_other_are_refused() -> None:
+    known = scope(4)
+    span = Range(-1, 1, integral=False)
+    a, b = known.new_input("float32", (2, 4), span), known.new_input("float32", (3, 5), span)
+    assert plant(known, only(HOLES), NONE, holes={"a": a, "b": b}) is None
+    c = known.new_input("float64", (4, 5), span)
+    assert plant(known, only(HOLES), NONE, holes={"a": a, "b": c}) is None
+    d = known.new_input("float32", (4, 5), span)
+    assert plant(known, only(HOLES), NONE, holes={"a": a, "b": d}) is not None
+
+
+def test_a_hole_that_the_motif_has_not_is_an_error_of_the_caller() -> None:
+    known = scope(5)
+    operand = known.new_input("float32", (2,), Range(-1, 1, integral=False))
+    with pytest.raises(ValueError, match="no value called z"):
+        plant(known, only(HOLES), NONE, holes={"z": operand})

@@ -1,12 +1,27 @@
 """The motif language: what parses, and what an author is told when a line does not."""
 
+import math
+
 import pytest
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.base.errors import SpecError
-from miscompile.patterns.catalogue import catalogue, fusion_motifs, noop_motifs
-from miscompile.patterns.language import Apply, Full, Ints, Motif, Number, Ref, Value, Weight, parse_motifs
 from miscompile.ops.registry import specs
+from miscompile.patterns.catalogue import catalogue, fusion_motifs, noop_motifs
+from miscompile.patterns.language import (
+    Apply,
+    Elements,
+    Full,
+    Ints,
+    Motif,
+    Number,
+    Numbers,
+    Ref,
+    Value,
+    Weight,
+    Word,
+    parse_motifs,
+)
 
 
 def only(text: str) -> Motif:
@@ -36,6 +51,47 @@ def test_every_construct_parses() -> None:
     assert total.attributes == (("to", "T"), ("axes", (-1,)))
 
 
+def test_values_and_constants_of_a_dtype_of_their_own_parse() -> None:
+    motif = only(
+        "[m]\n"
+        "i = value(..., N, dtype='int64', lo=0, hi=5)\n"
+        "s = value(rank=0, dtype='bool')\n"
+        "w = weight(N, dtype='int8', lo=-5, hi=5)\n"
+        "a = numbers((1, N, -2), dtype='int64')\n"
+        "b = numbers((1.5, -inf, nan, 0), sizes=(2, 2))\n"
+        "c = numbers((3,), sizes=())\n"
+    )
+    assert motif.statements == (
+        Value("i", ("N",), True, "int64", (0, 5)),
+        Value("s", (), False, "bool"),
+        Weight("w", ("N",), (-5, 5), "int8"),
+        Numbers("a", Elements((1, "N", -2), None, "int64")),
+        Numbers("b", Elements((1.5, -math.inf, math.nan, 0), (2, 2))),
+        Numbers("c", Elements((3,), ())),
+    )
+    assert [hole.name for hole in motif.holes] == ["i", "s"]
+
+
+def test_attributes_of_every_kind_parse() -> None:
+    motif = only(
+        "[m]\nx = value(N)\n"
+        "y = F(x, a=1, b=1.0, c=inf, d='N', e=N, f=(1, N), g=(1, 0.5), h=('N', 'b'), i=(), "
+        "j=numbers((7,), dtype='int8'), to=int8, dtype='T')"
+    )
+    (_, call) = motif.statements
+    assert isinstance(call, Apply)
+    found = dict(call.attributes)
+    assert found == {
+        "a": 1, "b": 1.0, "c": math.inf, "d": "N", "e": "N", "f": (1, "N"), "g": (1.0, 0.5), "h": ("N", "b"), "i": (),
+        "j": Elements((7,), None, "int8"), "to": "int8", "dtype": "T",
+    }  # fmt: skip
+    assert isinstance(found["d"], Word)
+    assert not isinstance(found["e"], Word)
+    assert isinstance(found["b"], float)
+    assert isinstance(found["h"], tuple)
+    assert all(isinstance(word, Word) for word in found["h"])
+
+
 def test_dtypes_are_all_floats_unless_said() -> None:
     assert only("[m]\nx = value()\ny = Neg(x)").dtypes == FLOATS
 
@@ -50,7 +106,21 @@ def test_dtypes_are_all_floats_unless_said() -> None:
         ("y = Neg(Abs(x))", "'Abs' cannot stand as an argument; write it on its own line"),
         ("y = Clip(x, 'a')", "a number is expected"),
         ("y[0] = Neg(x)", "a plain name is expected"),
-        ("y = Cast(x, to={})", "an attribute must be a number, a word or a tuple"),
+        ("y = Cast(x, to={})", "an attribute must be a number, a word, a tuple or numbers(...)"),
+        ("v = value(N, dtype='float31')", "there is no dtype 'float31' for values"),
+        ("v = value(N, like=3)", "'like' is no setting here; there are dtype, lo, hi, rank"),
+        ("v = value(N, rank=0)", "rank=0 stands alone"),
+        ("v = value(N, lo=3)", "lo and hi come together"),
+        ("v = weight(N, lo=3, hi=2)", "no number lies between lo=3 and hi=2"),
+        ("v = weight(2.5)", "a whole number is expected and not 2.5"),
+        ("v = numbers(1, 2)", "numbers are given as one tuple"),
+        ("v = numbers((1, 'a'))", "a number is expected"),
+        ("v = numbers((1, 2, 3), sizes=(2, 2))", "a constant of sizes (2, 2) has 4 elements, but 3 are given"),
+        ("v = numbers((1,), sizes=(N,))", "malformed"),
+        ("v = numbers((1,), sizes=(-1,))", "sizes are a tuple of whole numbers"),
+        ("nan = Neg(x)", "'nan' is a number"),
+        ("y = Cast(x, to='float31')", "there is no dtype 'float31'"),
+        ("y = LSTM(x, activations=('Tanh', 3))", "an attribute holds words or numbers, not both"),
         ("dtypes('float31')", "there is no dtype 'float31'"),
         ("dtypes(3)", "a quoted word is expected"),
         ("y = Neg(x", "was never closed"),

@@ -45,6 +45,12 @@ from miscompile.targets.registry import parse_target
     help="Begin from slices of the ONNX models below DIR as well.",
 )
 @click.option(
+    "--patterns",
+    type=click.Path(exists=True, dir_okay=False, readable=True),
+    metavar="FILE",
+    help="Put the patterns in this file, as `miscompile harvest` makes them, into seed graphs as well.",
+)
+@click.option(
     "--slice-nodes",
     callback=values.span,
     default="3..12",
@@ -80,6 +86,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
       miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
+      miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs
       miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for

@@ -14,6 +14,13 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
+from miscompile.generation.motifs.settings import Dictionary, other_value, wrapped
+from miscompile.generation.scope import FormRefused, Scope
+from miscompile.graph.model import Attribute
+from miscompile.ops.registry import schema
+from miscompile.ops.shapes import draw_shape
+from miscompile.ops.spec import Call, Operand, Shape
+from miscompile.ops.values import choose_range
 from miscompile.patterns.language import (
     Apply,
     Argument,
@@ -21,28 +28,16 @@ from miscompile.patterns.language import (
     Ints,
     Motif,
     Number,
+    Numbers,
     Ref,
-    Setting,
     Size,
     Value,
     Weight,
 )
-from miscompile.generation.scope import FormRefused, Scope
-from miscompile.graph.attributes import attribute
-from miscompile.graph.model import Attribute
-from miscompile.ops.registry import schema
-from miscompile.ops.shapes import draw_shape
-from miscompile.ops.spec import Call, Operand, Shape
-from miscompile.ops.values import choose_range
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
 """Operators whose first two operands play alike parts, so that one value can stand for both."""
-
-_FLAGS = frozenset(
-    {"keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "exclusive", "reverse", "largest"}
-)
-"""Attributes that are 0 or 1, and lawful either way."""
 
 _FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
 """Operators whose numbers are float32 settings and not values of the operand's dtype."""
@@ -87,15 +82,19 @@ def plant(
     noops: Sequence[Motif] = (),
     onto: Operand | None = None,
     dtypes: Sequence[str] | None = None,
+    holes: Mapping[str, Operand] | None = None,
 ) -> Planted | None:
     """Plant `motif`, on `onto` as its first value if that is given; None when it fits nowhere.
 
-    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned.
+    `holes` binds further values by their names in the motif; their types must be such as the motif asks for.
+    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError
+    for a hole that the motif has not.
     """
+    held = _held(motif, onto, holes)
     mark = scope.mark()
     for attempt in range(_ATTEMPTS):
         try:
-            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, onto, dtypes)
+            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
         except RejectedDraft:
             return None  # there is no dtype for it
         try:
@@ -109,6 +108,20 @@ def plant(
         if onto is not None and not gardener.mutated:
             break  # nothing but the operand can be at fault, and that will be the same
     return None
+
+
+def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | None) -> Mapping[str, Operand]:
+    """Return the operands that values of `motif` are bound to, by the values' names."""
+    if onto is None and not holes:
+        return {}
+    held = dict(holes or {})
+    names = [statement.name for statement in motif.holes]
+    unknown = [name for name in held if name not in names]
+    if unknown:
+        raise ValueError(f"motif {motif.name} has no value called {unknown[0]}")
+    if onto is not None and names:
+        held[names[0]] = onto
+    return held
 
 
 def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: Mutations = NONE) -> Planted | None:
@@ -149,11 +162,6 @@ def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
     return True
 
 
-@lru_cache(1 << 10, typed=True)
-def _kept_attribute(value: int | str) -> Attribute:
-    return attribute(value)
-
-
 @lru_cache(1 << 12)
 def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
@@ -175,31 +183,47 @@ class _Gardener:
         motif: Motif,
         mutations: Mutations,
         noops: Sequence[Motif],
-        onto: Operand | None,
+        held: Mapping[str, Operand],
         dtypes: Sequence[str] | None,
     ) -> None:
         self.scope, self.motif, self.mutations, self.noops = scope, motif, mutations, noops
         self.rng = scope.rng
-        self.onto = onto
+        self.held = held
         self.mutated = False
-        self.dtype = onto.dtype if onto is not None else self._dtype(dtypes)
+        self.given = self._given()
+        self.dtype = self.given or self._dtype(dtypes)
         self.bound: dict[str, Operand] = {}
         self.sizes: dict[str, int] = {}
         self.planted = Planted()
         self.literal = self.dtype
+        self.dictionary = Dictionary(self.dtype, self.sizes, self._size)
 
     def plant(self) -> Planted:
-        if self.onto is not None and self.onto.dtype not in self.motif.dtypes and not self._hit(self.mutations.dtype):
+        if self.given and self.given not in self.motif.dtypes and not self._hit(self.mutations.dtype):
             raise RejectedDraft("the motif does not take this dtype")
+        for hole in self.motif.holes if self.held else ():
+            if hole.name in self.held and not self._bind(hole, self.held[hole.name].shape):
+                raise RejectedDraft("the values given have other shapes than the motif asks for")
         for statement in self.motif.statements:
             match statement:
                 case Value():
                     self._value(statement)
                 case Weight():
                     self.bound[statement.name] = self._weight(statement)
+                case Numbers():
+                    self.bound[statement.name] = self._fixed(self.dictionary.elements(statement.elements))
                 case Apply():
                     self._apply(statement)
         return self.planted
+
+    def _given(self) -> str:
+        """Return the dtype that the values given fix; "" when they fix none."""
+        if not self.held:
+            return ""
+        fixed = {self.held[hole.name].dtype for hole in self.motif.holes if hole.name in self.held and not hole.dtype}
+        if len(fixed) > 1:
+            raise RejectedDraft("the values given differ in their dtypes")
+        return next(iter(fixed), "")
 
     def _hit(self, probability: float) -> bool:
         """Decide on a mutation, and remember that there was one."""
@@ -223,19 +247,24 @@ class _Gardener:
         return self.rng.choice(options)
 
     def _value(self, statement: Value) -> None:
-        operand = self.onto if self.onto is not None and not self.bound else self._find(statement)
+        dtype = statement.dtype or self.dtype
+        operand = self.held.get(statement.name) or self._find(statement, dtype)
         if operand is None:
-            span = choose_range(self.dtype, self.scope.style)
-            operand = self.scope.new_input(self.dtype, self._new_shape(statement), span)
+            span = choose_range(dtype, self.scope.style, statement.within)
+            operand = self.scope.new_input(dtype, self._new_shape(statement), span)
+        if operand.dtype != dtype:
+            raise RejectedDraft("the value has another dtype than the motif asks for")
         if not self._bind(statement, operand.shape):
             raise RejectedDraft("the value has another shape than the motif asks for")
         self.bound[statement.name] = operand
 
-    def _find(self, statement: Value) -> Operand | None:
-        pool = self.scope.pool.get(self.dtype, ())
+    def _find(self, statement: Value, dtype: str) -> Operand | None:
+        pool, within = self.scope.pool.get(dtype, ()), statement.within
         for _ in range(6 if pool else 0):
             operand = pool[int(self.rng.random() * len(pool))]
-            if operand.value is None and _matches(statement, operand.shape, self.sizes):
+            if operand.value is not None or (within is not None and not operand.facts.inside(*within)):
+                continue
+            if _matches(statement, operand.shape, self.sizes):
                 return operand
         return None
 
@@ -265,15 +294,16 @@ class _Gardener:
         return self.sizes[size]
 
     def _weight(self, statement: Weight) -> Operand:
+        dtype = statement.dtype or self.dtype
         shape = [self._size(size) for size in statement.sizes]
         if shape and self._hit(self.mutations.weight_shape):
             shape[int(self.rng.random() * len(shape))] = 1
         if self._hit(self.mutations.weight_shape):
             shape.insert(0, 1)
-        span = choose_range(self.dtype, self.scope.style, statement.within)
+        span = choose_range(dtype, self.scope.style, statement.within)
         if self._hit(self.mutations.constant_input):
-            return self.scope.new_input(self.dtype, tuple(shape), span)
-        return self.scope.drawn_constant(self.dtype, tuple(shape), span)
+            return self.scope.new_input(dtype, tuple(shape), span)
+        return self.scope.drawn_constant(dtype, tuple(shape), span)
 
     def _apply(self, statement: Apply) -> None:
         self.literal = self._literal_dtype(statement)
@@ -345,30 +375,13 @@ class _Gardener:
         known = schema(statement.op, self.scope.opset)
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:
-            value = self._setting(name, setting)
+            value = self.dictionary.plain(name, setting)
             if name == "axes" and known is not None and "axes" not in known.attributes:
                 arguments.append(self._fixed(Tensor("int64", np.asarray(value, np.int64))))
             elif not self._hit(self.mutations.attribute):
-                found[name] = _kept_attribute(value) if isinstance(value, int | str) else attribute(value)
+                found[name] = wrapped(statement.op, self.scope.opset, name, value)
             else:
-                other = self._other(name, value)
+                other = other_value(self.rng, name, value)
                 if other is not None:
-                    found[name] = attribute(other)
+                    found[name] = wrapped(statement.op, self.scope.opset, name, other)
         return found
-
-    def _other(self, name: str, value: int | float | str | tuple[int, ...]) -> int | None:
-        """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
-        if name == "axis":
-            return self.rng.choice([0, 1, -1, -2])
-        if name in _FLAGS and isinstance(value, int) and self.rng.random() < 0.5:
-            return 1 - value
-        return None
-
-    def _setting(self, name: str, setting: Setting) -> int | float | str | tuple[int, ...]:
-        if name == "to":
-            return DTYPES[self.dtype if setting == "T" else str(setting)].code
-        if isinstance(setting, tuple):
-            return tuple(self._size(size) if isinstance(size, str) else int(size) for size in setting)
-        if isinstance(setting, str) and setting in self.sizes:
-            return self.sizes[setting]
-        return setting

@@ -83,6 +83,12 @@ class Tvm:
         form = relax_form(build.form)
         if form:
             module = wrap(module, form.seed, form.count, form.depth, form.rewrite)
+        executable = self.compiled(module, build)
+        device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
+        return TvmSession(relax.VirtualMachine(executable, device), program, device)
+
+    def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
+        """Return the executable of a Relax module, built as `build` says; its form is not looked at."""
         target = self._native if build.level == "native" else self._fast
         if build.device == "cuda":
             target = cuda_target(target)
@@ -95,7 +101,7 @@ class Tvm:
             instruments=[observer] if observer else [],
             config={UNCHECKED: build.level == "off"},
         ):
-            executable = relax.build(
+            executable: Any = relax.build(
                 module,
                 target=target,
                 relax_pipeline=_pipeline(build, target),
@@ -103,8 +109,7 @@ class Tvm:
             )
         if observer:
             self._changed = tuple(observer.changed)
-        device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
-        return TvmSession(relax.VirtualMachine(executable, device), program, device)
+        return executable
 
     def passes(self) -> tuple[str, ...]:
         """Names that `disabled_pass` knows and that may be off."""

@@ -1,0 +1,84 @@
+"""`miscompile passes`: the passes of a compiler, what wakes them, and what they were combined with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from miscompile.base.errors import UsageError
+from miscompile.cli import calls, values
+from miscompile.cli.environments import ready
+
+_SHOWN = 3
+"""Other passes that a row names."""
+
+
+@click.command("passes", short_help="Which passes are woken, and in what company.")
+@click.argument("target", required=False, metavar="[TARGET]")
+@click.option(
+    "--out",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Show what the campaign in this folder has counted, instead of measuring.",
+)
+@click.option("--time", "seconds", callback=values.duration, default="60", show_default=True, help="Measure so long.")
+@click.option("--programs", type=click.IntRange(min=1), metavar="N", help="Stop after N programs.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
+@click.option(
+    "--patterns",
+    type=click.Path(exists=True, dir_okay=False, readable=True),
+    metavar="FILE",
+    help="Use the patterns in this file, as `miscompile harvest` makes them, as well.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the whole matrix, instead of a table.")
+def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
+    """List the passes of TARGET: patterns that wake them, programs that they changed, and with which others.
+
+    Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `woken` is the share
+    of the programs with a pattern of a pass that the pass did change.
+
+    \b
+    Examples:
+      miscompile passes onnxruntime
+      miscompile passes tvm --time 5m --json
+      miscompile passes --out miscompile-out      what a campaign with --preset oatest has counted
+    """
+    out: Path | None = given.pop("out")
+    if (target is None) == (out is None):
+        raise UsageError("name a TARGET to measure, or give --out DIR to see what a campaign has counted")
+    if out is not None:
+        tables = calls.counted_passes(out)
+    else:
+        assert target is not None
+        tables = [calls.measured_passes(ready(target), say=_say_nothing if as_json else _say, **given)]
+    if as_json:
+        click.echo(json.dumps([table.as_json() for table in tables], indent=2))
+        return 0
+    for table in tables:
+        Console().print(_table(table))
+    return 0
+
+
+def _say(done: int) -> None:
+    click.echo(f"\r{done:,} programs", nl=False, err=True)
+
+
+def _say_nothing(done: int) -> None:
+    """Keep quiet: what is printed is for a program to read."""
+
+
+def _table(found: Any) -> Table:  # noqa: ANN401 - a PassTable, whose module is loaded late
+    title = f"{found.target}: {found.programs:,} programs watched"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("pass", overflow="fold")
+    for name in ("patterns", "fired", "woken"):
+        table.add_column(name, justify="right")
+    table.add_column("combined with", overflow="fold")
+    for row in found.rows:
+        woken = f"{row.woken / row.tried:.0%}" if row.tried else "-"
+        others = ", ".join(list(row.combined)[:_SHOWN])
+        company = f"{len(row.combined)}: {others}" if row.combined else row.reason
+        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", woken, company)
+    return table

@@ -1,0 +1,101 @@
+"""Attributes of planted calls: from what a motif says to what ONNX holds, and to other lawful values.
+
+The kind of an attribute comes from the operator's schema, since `alpha=1` and `axes=()` do not tell it themselves.
+"""
+
+import random
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.attributes import attribute
+from miscompile.graph.model import Attribute
+from miscompile.ops.registry import schema
+from miscompile.patterns.language import TYPING, Elements, Setting, Size, Word
+
+Plain: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
+
+_FLAGS = frozenset(
+    {"keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "exclusive", "reverse", "largest"}
+)
+"""Attributes that are 0 or 1, and lawful either way."""
+
+
+class Dictionary:
+    """What the names in a motif stand for in one planting: its dtype, and the sizes bound so far."""
+
+    def __init__(self, dtype: str, sizes: dict[str, int], size: Callable[[Size], int]) -> None:
+        """Take the live table of `sizes`, and `size`, which draws one for a name that is not in it."""
+        self._dtype, self._sizes, self._size = dtype, sizes, size
+
+    def plain(self, name: str, setting: Setting) -> Plain:
+        """Return the value of attribute `name`, with every name in it replaced."""
+        if isinstance(setting, str) and name in TYPING:
+            return DTYPES[self._dtype if setting == "T" else str(setting)].code
+        if isinstance(setting, Elements):
+            return self.elements(setting)
+        if isinstance(setting, tuple):
+            return tuple([self._element(item) for item in setting])  # type: ignore[return-value]
+        if isinstance(setting, Word):
+            return str(setting)
+        if isinstance(setting, str) and setting in self._sizes:
+            return self._sizes[setting]
+        return setting
+
+    def elements(self, given: Elements) -> Tensor:
+        """Return the tensor; an integer type of the motif's choice rounds its elements and clips them."""
+        dtype = given.dtype or self._dtype
+        values = [self._size(item) if isinstance(item, str) else item for item in given.values]
+        if given.dtype is None and not is_float(dtype):
+            info = DTYPES[dtype]
+            values = [int(min(max(round(value), info.low), info.high)) for value in values]
+        sizes = (len(values),) if given.sizes is None else given.sizes
+        wide = np.asarray(values, np.float64 if is_float(dtype) else np.uint64 if dtype == "uint64" else np.int64)
+        return tensor(wide.reshape(sizes), dtype)
+
+    def _element(self, item: Size | float) -> int | float | str:
+        if isinstance(item, Word):
+            return str(item)
+        return self._size(item) if isinstance(item, str) else item
+
+
+def wrapped(op: str, opset: int, name: str, value: Plain) -> Attribute:
+    """Return the attribute of the kind that the schema asks for, else of the kind that the value tells."""
+    if isinstance(value, int | str):
+        return _kept(op, opset, name, value)
+    return _wrapped(_kinds(op, opset).get(name, ""), value)
+
+
+@lru_cache(1 << 12, typed=True)
+def _kept(op: str, opset: int, name: str, value: int | str) -> Attribute:
+    return _wrapped(_kinds(op, opset).get(name, ""), value)
+
+
+def _wrapped(kind: str, value: Plain) -> Attribute:
+    if kind == "float" and isinstance(value, int):
+        return attribute(float(value))
+    if kind == "floats" and isinstance(value, tuple):
+        return Attribute("floats", tuple([float(item) for item in value]))
+    if isinstance(value, tuple) and not value:
+        return Attribute("strings" if kind == "strings" else "ints", ())
+    return attribute(value)
+
+
+@cache
+def _kinds(op: str, opset: int) -> dict[str, str]:
+    """Return the kind of every attribute of an operator, as the schema calls it: `int`, `floats` and so on."""
+    known = schema(op, opset)
+    return {} if known is None else {name: said.type.name.lower() for name, said in known.attributes.items()}
+
+
+def other_value(rng: random.Random, name: str, value: Plain) -> int | None:
+    """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
+    if name == "axis":
+        return rng.choice([0, 1, -1, -2])
+    if name in _FLAGS and isinstance(value, int) and rng.random() < 0.5:
+        return 1 - value
+    return None

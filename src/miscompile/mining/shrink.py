@@ -1,0 +1,161 @@
+"""Shrinking a program for as long as a pass still changes it.
+
+The reducer that makes findings small does the work: it holds a case against an oracle, and here the oracle objects when
+the pass fires. What is left is what the pass looks for, and nothing was read or known of the pass.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Runner
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
+from miscompile.corpus.binding import normalised
+from miscompile.mining.firing import observed
+from miscompile.targets.registry import parse_target
+from miscompile.triage.reduce.attributes import FewerAttributes
+from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn
+from miscompile.triage.reduce.capture import ReferenceCapture
+from miscompile.triage.reduce.cuts import BackCut, FrontCut
+from miscompile.triage.reduce.draft import Draft, inexact, put_together, take_apart
+from miscompile.triage.reduce.dtypes import PlainerTypes
+from miscompile.triage.reduce.engine import Budget, reduce_case
+from miscompile.triage.reduce.inlining import OneBranch
+from miscompile.triage.reduce.leaves import leaves, structural
+from miscompile.triage.reduce.names import ShortNames
+from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, Shortcut
+from miscompile.triage.reduce.outputs import FewerOutputs
+from miscompile.triage.reduce.reduction import Reduction
+from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
+
+TRIES = 400
+"""Programs that are built for one pattern, at most."""
+
+_RULE = "fires"
+
+
+@dataclass(frozen=True, slots=True)
+class Fires:
+    """An oracle that objects to a program which the pass `name` of `target` is seen to change at `level`.
+
+    A rewrite rule that runs inside a pass of several (`About.rules`) is seen when that pass changes the program with
+    all other rules off.
+    """
+
+    target: str
+    name: str
+    level: str = "full"
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the one observed run."""
+        del rng
+        everything = [rule for rules in self._rules().values() for rule in rules]
+        disabled = frozenset(everything) - {self.name} if self.name in everything else frozenset()
+        return (Run(case, self.target, Build(self.level, disabled, observe=True), "probe"),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Return Violated when the pass fired."""
+        shown = next((frame for frame, rules in self._rules().items() if self.name in rules), self.name)
+        if shown not in (observed(outcomes[0]) or ()):
+            return Holds()
+        return Violated(Evidence("accepted", _RULE, f"{self.name} changes the program", runs[0]))
+
+    def _rules(self) -> dict[str, tuple[str, ...]]:
+        return dict(parse_target(self.target).about.rules)
+
+
+def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget: Budget | None = None) -> Case | None:
+    """Return the smallest program found that the pass still changes, with one feed; None where there is none.
+
+    There is none when the pass does not change `case`, or its model cannot be read or meets undefined behaviour.
+    Constants stay constants and sizes above one stay above one, because a pattern is to fit other programs. Operands
+    that decide shapes are constants if that leaves the pass awake. Deterministic for a given `rng`.
+    """
+    seed = rng.getrandbits(64)
+    for candidate in _prepared(case):
+        found = reduce_case(
+            candidate,
+            fires,
+            runner,
+            random.Random(seed),
+            budget=budget or Budget(TRIES),
+            reductions=_reductions(fires, runner),
+            admits=_has_hole,
+        )
+        if found is not None:
+            return found.case if found.defined and _has_hole(found.case) else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class NotTooPlain:
+    """Smaller sizes or ranks, but no new size of 1 and no new scalar: these broadcast, which a pattern may not mean."""
+
+    reduction: Reduction
+
+    def edits(self, draft: Draft) -> Iterator[Draft]:
+        """Yield the reduction's drafts that are no more special than `draft`."""
+        special = _special(draft)
+        return (smaller for smaller in self.reduction.edits(draft) if _special(smaller) <= special)
+
+
+def _special(draft: Draft) -> int:
+    """Count sizes of 1, and leaves without rank."""
+    shapes = [leaf.value.shape for leaf in leaves(draft)]
+    return sum(shape.count(1) for shape in shapes) + sum(not shape for shape in shapes)
+
+
+def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction, ...]:
+    """Return what makes a pattern of a program: less of it, but nothing that makes it more special."""
+    capture = ReferenceCapture(runner, fires.target, Build(fires.level))
+    return (
+        FewerOutputs(),
+        BackCut(),
+        FrontCut(capture),
+        Bypass(),
+        OneBranch(),
+        OneTurn(capture),
+        InnerBranch(),
+        FewerResults(),
+        Shortcut(),
+        BypassInBodies(),
+        BypassDeeper(),
+        FewerAttributes(),
+        NotTooPlain(LowerRanks()),
+        NotTooPlain(SmallerSizes()),
+        PlainerTypes(),
+        ShortNames(),
+    )
+
+
+def _prepared(case: Case) -> Iterator[Case]:
+    """Yield `case` with its first feed, without functions and Constant nodes; first with shape operands fixed."""
+    try:
+        draft = take_apart(replace(case, feeds=case.feeds[:1]))
+        flat = Draft(normalised(draft.model), draft.feeds)
+        fixed = _fixed(flat)
+        yield put_together(fixed, inexact, case.recipe)
+        if fixed is not flat:
+            yield put_together(flat, inexact, case.recipe)
+    except ModelError:
+        return
+
+
+def _fixed(draft: Draft) -> Draft:
+    """Return the draft with the inputs that decide shapes as constants."""
+    feed = draft.feeds[0] if draft.feeds else {}
+    names = structural(draft) & feed.keys()
+    if not names:
+        return draft
+    constants = {**draft.graph.initializers, **{name: feed[name] for name in sorted(names)}}
+    inputs = tuple(info for info in draft.graph.inputs if info.name not in names)
+    frozen = draft.with_graph(inputs=inputs, initializers=constants)
+    return replace(frozen, feeds=({name: value for name, value in feed.items() if name not in names},))
+
+
+def _has_hole(case: Case) -> bool:
+    return bool(case.program.inputs)

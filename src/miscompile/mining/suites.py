@@ -1,0 +1,153 @@
+"""Running test suites under a hook: a child process for each file, with a time limit.
+
+A test suite of a compiler imports the compiler, may crash it, hang, or leave threads behind. So no test runs in this
+process, each file runs in a process of its own, and what a hook saw before such an end is kept.
+"""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from miscompile.base.digest import digest_bytes
+from miscompile.base.errors import UsageError
+from miscompile.mining.pairs import Gathered, read_record
+
+Say = Callable[[str], None]
+
+_ROOT_MARKS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".git")
+_LOG = "output.txt"
+
+_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for a network
+    "TRANSFORMERS_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # on a hit no pass runs
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A kind of test suite: the hook that watches it, and the packages that must be installed for that.
+
+    `packages` maps the name to import to the name to install.
+    """
+
+    name: str
+    hook: str
+    packages: tuple[tuple[str, str], ...]
+
+
+_HOOKS = "miscompile.mining.hooks"
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("onnxruntime", f"{_HOOKS}.onnxruntime", (("onnxruntime", "onnxruntime"),)),
+        Suite("onnxscript", f"{_HOOKS}.onnxscript", (("onnxscript", "onnxscript"),)),
+        Suite("inductor", f"{_HOOKS}.torch", (("torch", "torch"), ("onnxscript", "onnxscript"))),
+    )
+}
+
+
+def check_packages(suite: Suite) -> None:
+    """Raise UsageError, which says what to install, when a package that the hook needs is not here."""
+    missing = [name for module, name in suite.packages if importlib.util.find_spec(module) is None]
+    if missing:
+        raise UsageError(f"harvest {suite.name} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the test files at `path`: itself, or `test_*.py` and `*_test.py` below it, in order.
+
+    Raises UsageError when there is none.
+    """
+    if path.is_file():
+        if path.suffix != ".py":
+            raise UsageError(f"{path} is no Python file; give a test file or a folder of them")
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"there is no {path}")
+    found = {one for pattern in ("test_*.py", "*_test.py") for one in path.rglob(pattern) if one.is_file()}
+    if not found:
+        raise UsageError(f"there is no test_*.py or *_test.py in {path}")
+    return sorted(found)
+
+
+def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float, say: Say) -> Gathered:
+    """Run `files` one after the other, each for at most `seconds`; models are left in `folder`.
+
+    An interruption (Ctrl-C) ends the file that runs, and what was seen until then comes back with `stopped`.
+    """
+    gathered = Gathered()
+    for number, path in enumerate(files, 1):
+        say(f"[{number}/{len(files)}] {path.name}")
+        out = folder.resolve() / f"{number:04d}-{digest_bytes(str(path).encode())[:8]}"
+        out.mkdir(parents=True)
+        try:
+            ending = _run(suite, path.resolve(), out, seconds)
+        except KeyboardInterrupt:
+            gathered.stopped = True
+            ending = "stopped"
+        record = read_record(out)
+        gathered.add(record)
+        if ending == "ended" and not record.ended:
+            ending = "died"
+        gathered.sources["ran" if ending == "ended" else ending] += 1
+        if ending in ("died", "time"):
+            why = f"ran out of {seconds:g} s" if ending == "time" else f"died: {_last_line(out / _LOG)}"
+            gathered.notes.append(f"{path.name} {why}")
+        say(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
+        if gathered.stopped:
+            break
+    return gathered
+
+
+def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
+    """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
+    command = [sys.executable, "-m", suite.hook, str(path), str(out)]
+    with (out / _LOG).open("wb") as log:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=_home(path),
+            env={**os.environ, **_ENVIRONMENT},
+            start_new_session=True,
+        )
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return "time"
+        finally:
+            _kill_group(child)
+    return "ended"
+
+
+def _kill_group(child: "subprocess.Popen[bytes]") -> None:
+    """End the child and whatever it has left running."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # nothing is left of it
+    child.wait()
+
+
+def _home(path: Path) -> Path:
+    """Return where the authors of a test run it: the nearest folder above with settings of a project."""
+    for folder in path.parents:
+        if any((folder / mark).exists() for mark in _ROOT_MARKS):
+            return folder
+    return path.parent
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else "it said nothing"

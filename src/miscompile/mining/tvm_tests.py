@@ -1,0 +1,152 @@
+"""Harvest of the pairs (pass, module) that TVM's own tests make, one child process for each file of tests.
+
+OATest takes its patterns from documented tests by running them under a hook (sections 3.1 and A1 to A3 of our list of
+what it does); `hooks/tvm.py` is the hook. A file that crashes, hangs or fails keeps what it gave until then.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from miscompile.base.errors import SpecError
+
+End = Literal["passed", "failed", "crashed", "timed out"]
+
+FIRST = ("test_transform", "test_dataflow", "test_optimize", "test_remove", "test_fuse", "test_eliminate", "test_kill",
+         "test_lower", "test_inline", "test_bind", "test_fast", "test_group", "test_backend")  # fmt: skip
+"""How the names of those files begin that test passes, in the order in which they are run, before all others."""
+
+_PASSED, _NO_TESTS = 0, 5
+"""Exit codes of pytest: all is well, and there was nothing to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What the tests of a checkout gave. All counts are of what lies in the folder now, earlier runs included.
+
+    `files` counts files of tests by how they ended, `pairs` pairs of pass and module, each once, `changed` those of
+    them in which the pass changed the module; `by_pass` has the latter two for each pass. `left` says why a module
+    could not be taken, and how often.
+    """
+
+    files: Mapping[str, int]
+    modules: int
+    pairs: int
+    changed: int
+    by_pass: Mapping[str, tuple[int, int]]
+    left: Mapping[str, int]
+
+
+def harvest_tvm(
+    path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
+) -> Harvest:
+    """Run each file of tests in `path`/tests/python/relax of a checkout of TVM under the hook; return what there is.
+
+    `out` gets `pairs/FILE.jsonl` for each file, as the hook writes it, and a line in `ended.jsonl` when the file has
+    ended: files that have one are not run again, so that a harvest that was stopped goes on. `python` is an
+    interpreter with this package, TVM and pytest. Raises SpecError where there are no such tests.
+    """
+    files = test_files(path)
+    if not files:
+        raise SpecError(f"{path} has no tests/python/relax/test_*.py: it is no checkout of TVM")
+    pairs, ended = out / "pairs", out / "ended.jsonl"
+    pairs.mkdir(parents=True, exist_ok=True)
+    done = {line["file"] for line in _lines(ended)}
+    for place, file in enumerate(files, 1):
+        if file.name in done:
+            continue
+        begun = time.monotonic()
+        end = run_file(file, pairs / f"{file.stem}.jsonl", seconds, python)
+        took = round(time.monotonic() - begun, 1)
+        with ended.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"file": file.name, "end": end, "seconds": took}) + "\n")
+        say(f"[{place}/{len(files)}] {file.name}: {end} in {took:g} s")
+    return gathered(out)
+
+
+def test_files(path: Path) -> list[Path]:
+    """Return the files of tests of Relax in a checkout of TVM, those of its passes first."""
+    found = sorted((path / "tests" / "python" / "relax").glob("test_*.py"))
+    return sorted(found, key=lambda file: next((i for i, word in enumerate(FIRST) if file.name.startswith(word)), len(FIRST)))
+
+
+def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable) -> End:
+    """Run one file of tests under the hook in a child of its own, at most `seconds`; `out` gets what the hook writes.
+
+    The child and all that it has started are killed when the time is up.
+    """
+    command = [python, "-m", "miscompile.mining.hooks.tvm", str(file), str(out)]
+    environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
+        cwd=out.parent, start_new_session=True,
+    )  # fmt: skip
+    try:
+        child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        _end(child)
+    codes = [line["exit"] for line in _lines(out) if "exit" in line]
+    if not codes:
+        return "crashed"
+    return "passed" if codes[-1] in (_PASSED, _NO_TESTS) else "failed"
+
+
+def gathered(out: Path) -> Harvest:
+    """Count what a folder of `harvest_tvm` holds."""
+    files = Counter(line["end"] for line in _lines(out / "ended.jsonl"))
+    modules: set[str] = set()
+    pairs: dict[tuple[str, str], bool] = {}
+    left: Counter[str] = Counter()
+    for line in harvested(out):
+        if "script" in line:
+            modules.add(line["module"])
+        elif "left" in line:
+            left[line["left"]] += 1
+        elif "pass" in line:
+            key = line["pass"], line["module"]
+            pairs[key] = pairs.get(key, False) or line["changed"]
+    names = sorted({name for name, _ in pairs})
+    by_pass = {
+        name: (
+            sum(one == name for one, _ in pairs),
+            sum(changed for (one, _), changed in pairs.items() if one == name),
+        )
+        for name in names
+    }
+    return Harvest(dict(files), len(modules), len(pairs), sum(pairs.values()), by_pass, dict(left))
+
+
+def harvested(out: Path) -> Iterator[dict[str, Any]]:
+    """Yield every line that hooks have written into the folder `out`, with the name of the file of tests as `file`."""
+    for file in sorted((out / "pairs").glob("*.jsonl")):
+        for line in _lines(file):
+            yield {**line, "file": f"{file.stem}.py"}
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """Kill what is left of the child's session; nothing may be left of it."""
+    try:
+        os.killpg(child.pid, 9)
+    except ProcessLookupError:
+        pass  # all of it has ended
+    child.wait()
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file of JSON lines; what was cut off in the middle of a line by a crash does not count."""
+    if not file.exists():
+        return
+    for text in file.read_text("utf-8").splitlines():
+        try:
+            yield json.loads(text)
+        except json.JSONDecodeError:
+            continue

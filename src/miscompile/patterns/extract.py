@@ -1,0 +1,350 @@
+"""Cutting a graph into what optimisations work on: whole connected units, and contiguous blocks of them.
+
+An optimisation looks at a region of a few operators, or at everything that hangs together. Accordingly, a *subgraph* is
+a unit of operators that share input or output tensors, and a *block* a region of a subgraph whose operators follow one
+another, by the intermediate tensors they share (OATest, section 3.1). Both are *convex*: no path leaves them and comes
+back, so that they can run alone and stand in another graph. What flows in is a hole, what others read a broken output.
+"""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import SpecError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.edges import map_bodies, producers, reads, users
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.typing import value_types
+from miscompile.ops.seed import Seed
+from miscompile.ops.values import Range
+
+_STANDARD = ("", "ai.onnx")
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+_MOST_SHARING = 8
+"""Users up to which a shared operand makes a block hang together; what half the model reads (a mask) does not."""
+
+_MOST_BLOCKS = 1 << 14
+"""Blocks that are looked for in one graph where all of them are wanted; wide graphs have more than anyone can use."""
+
+_TRIES = 20
+"""Random growths for each block that is wanted; most of them give one that is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A graph to be cut, with what is known of its values by name.
+
+    `types` are those with fixed sizes; values without one cannot be in a piece. `ranges` bounds elements, and `fixed`
+    holds those that are always the same, such as computed shapes. `name` becomes the source of the pieces.
+    """
+
+    name: str
+    graph: Graph
+    opset: int
+    types: Mapping[str, TensorType]
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    fixed: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def whole_of(model: Model, name: str) -> Whole:
+    """Return `model` with the types that inference finds; nothing is known of its elements."""
+    types = {
+        value: kind
+        for value, kind in value_types(model, strict=False).items()
+        if isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
+    }
+    return Whole(name, model.graph, model.opset, types)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large pieces are: `least` to `most` operators, those on constants alone not counted; constants of at most
+    `weights` bytes together; values of at most `elements` elements.
+    """
+
+    least: int = 1
+    most: int = 12
+    weights: int = 4 << 20
+    elements: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for sizes that no piece has."""
+        if not 1 <= self.least <= self.most:
+            raise SpecError(f"pieces of {self.least} to {self.most} operators: write the smaller number first")
+
+
+def subgraphs(
+    whole: Whole, sizes: Sizes, left: Counter[str] | None = None, *, by_constants: bool = False
+) -> Iterator[Seed]:
+    """Yield the connected units of a graph, in the order of their first operators.
+
+    Two units that read one constant stay two, unless `by_constants`; each gets the operators that work on constants
+    alone with it. `left` counts what is left out, by reason.
+    """
+    operators = Operators(whole, sizes, left)
+    for number, members in enumerate(operators.units(by_constants), 1):
+        if len(members) > sizes.most:
+            operators.left[f"units of more than {sizes.most} operators"] += 1
+        elif operators.closed(members) != members:
+            operators.left["units around an operator that cannot be taken"] += 1
+        elif len(members) >= sizes.least:
+            seed = operators.cut(operators.with_constants(members), f"{whole.name}/unit {number}")
+            if seed is not None:
+                yield seed
+
+
+def blocks(
+    whole: Whole,
+    sizes: Sizes,
+    left: Counter[str] | None = None,
+    *,
+    rng: random.Random | None = None,
+    count: int = 60,
+) -> Iterator[Seed]:
+    """Yield the blocks of a graph, smaller ones first; with `rng`, a random sample of `count` of all sizes."""
+    operators = Operators(whole, sizes, left)
+    found = operators.regions() if rng is None else operators.drawn(rng, count)
+    for number, members in enumerate(found, 1):
+        seed = operators.cut(operators.with_constants(members), f"{whole.name}/block {number}")
+        if seed is not None:
+            yield seed
+
+
+class Operators:
+    """The dependency graph over the operators of a graph, by their places in the order of execution.
+
+    `before` and `after` are the operators that one reads from and that read from it; `beside` those that share an
+    operand with it; `fixed` tells whether one depends on constants alone, `fit` whether it can stand in a piece.
+    """
+
+    def __init__(self, whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> None:
+        graph = whole.graph
+        self.whole, self.graph, self.sizes, self.left = whole, graph, sizes, Counter[str]() if left is None else left
+        self._users = users(graph)
+        self._outer = {info.name for info in graph.outputs}
+        made = self._made = producers(graph)
+        self.before = [sorted({made[name] for name in reads(node) if name in made}) for node in graph.nodes]
+        self.after: list[list[int]] = [[] for _ in graph.nodes]
+        for place, sources in enumerate(self.before):
+            for source in sources:
+                self.after[source].append(place)
+        self.fixed = self._fixed()
+        self.beside = [self._sharing(node) for node in graph.nodes]
+        self.fit = [self._fits(node) for node in graph.nodes]
+        self._taken = [place for place, fit in enumerate(self.fit) if fit and not self.fixed[place]]
+
+    def units(self, by_constants: bool = False) -> Iterator[frozenset[int]]:
+        """Yield the sets of operators that hang together by the tensors they read and make."""
+        groups: dict[str, list[int]] = {}
+        for place in self._taken:
+            node = self.graph.nodes[place]
+            for name in (*reads(node), *node.outputs):
+                if name and (by_constants or not self._constant(name)):
+                    groups.setdefault(name, []).append(place)
+        near: dict[int, set[int]] = {place: set() for place in self._taken}
+        for places in groups.values():
+            for place in places[1:]:
+                near[places[0]].add(place)
+                near[place].add(places[0])
+        seen: set[int] = set()
+        for start in self._taken:
+            if start not in seen:
+                members = _flooded(start, near)
+                seen |= members
+                yield frozenset(members)
+
+    def regions(self) -> Iterator[frozenset[int]]:
+        """Yield every connected and convex set of `least` to `most` operators, or as many as anyone can use."""
+        layer = dict.fromkeys(frozenset({place}) for place in self._taken)
+        seen = set(layer)
+        waiting: dict[int, dict[frozenset[int], None]] = {1: layer}
+        for size in range(1, self.sizes.most + 1):
+            for members in waiting.pop(size, {}):
+                if size >= self.sizes.least:
+                    yield members
+                for place in self._near(members):
+                    wider = self.closed(members | {place})
+                    if len(wider) <= self.sizes.most and wider not in seen and self._whole(wider):
+                        if len(seen) >= _MOST_BLOCKS:
+                            self.left[f"blocks beyond the first {_MOST_BLOCKS}"] += 1
+                            continue
+                        seen.add(wider)
+                        waiting.setdefault(len(wider), {})[wider] = None
+
+    def drawn(self, rng: random.Random, count: int) -> Iterator[frozenset[int]]:
+        """Yield up to `count` regions that differ, each grown from a random operator to a random size."""
+        seen: set[frozenset[int]] = set()
+        for _ in range(count * _TRIES if self._taken else 0):
+            members = self.grown(rng.choice(self._taken), rng.randint(self.sizes.least, self.sizes.most), rng)
+            if members not in seen and len(members) >= self.sizes.least:
+                seen.add(members)
+                yield members
+            if len(seen) == count:
+                return
+
+    def grown(self, start: int, size: int, rng: random.Random) -> frozenset[int]:
+        """Grow a region of at most `size` operators from `start`, by neighbours and what lies between."""
+        members, refused = frozenset({start}), set[int]()
+        while len(members) < size:
+            options = [place for place in self._near(members) if place not in refused]
+            if not options:
+                break
+            chosen = options[int(rng.random() * len(options))]
+            wider = self.closed(members | {chosen})
+            if len(wider) > size or not self._whole(wider):
+                refused.add(chosen)
+            else:
+                members = wider
+        return members
+
+    def closed(self, members: frozenset[int]) -> frozenset[int]:
+        """Return `members` with every operator on a path between two of them."""
+        first, last = min(members), max(members)
+        below = _reached(members, self.after, first, last)
+        above = _reached(members, self.before, first, last)
+        return members | (below & above)
+
+    def with_constants(self, members: frozenset[int]) -> frozenset[int]:
+        """Add what works on constants alone, such as their transposition: constants are not to become holes."""
+        wider, waiting = set(members), list(members)
+        while waiting:
+            for place in self.before[waiting.pop()]:
+                if self.fixed[place] and self.fit[place] and place not in wider:
+                    wider.add(place)
+                    waiting.append(place)
+        return frozenset(wider)
+
+    def cut(self, members: frozenset[int], source: str) -> Seed | None:
+        """Return these operators as a seed; None, counted, when they have no hole, or exceed the sizes.
+
+        Values in `fixed` that flow in are pinned, unlike the others, which are the holes.
+        """
+        whole, types = self.whole, self.whole.types
+        nodes = tuple(self.graph.nodes[place] for place in sorted(members))
+        made = {name for node in nodes for name in node.outputs if name}
+        outer = dict.fromkeys(name for node in nodes for name in reads(node) if name not in made)
+        constants = {name: self.graph.initializers[name] for name in outer if name in self.graph.initializers}
+        inputs = [name for name in outer if name not in constants]
+        pinned = {name: whole.fixed[name] for name in inputs if name in whole.fixed}
+        outputs = [name for node in nodes for name in node.outputs if name and self._leaves(name, members)]
+        reason = self._unfit(inputs, outputs, constants, made) if len(pinned) < len(inputs) else "pieces without holes"
+        if reason:
+            self.left[reason] += 1
+            return None
+        graph = Graph(
+            "piece",
+            tuple(ValueInfo(name, types[name]) for name in inputs),
+            tuple(ValueInfo(name, types[name]) for name in outputs),
+            tuple(map(standard, nodes)),
+            constants,
+            types={
+                name: types[name] for node in nodes for name in node.outputs if name in types and name not in outputs
+            },
+        )
+        ranges = {name: whole.ranges[name] for name in inputs if name in whole.ranges and name not in pinned}
+        return Seed(source, graph, whole.opset, ranges, pinned)
+
+    def _unfit(
+        self, inputs: Sequence[str], outputs: Sequence[str], constants: Mapping[str, Tensor], made: set[str]
+    ) -> str:
+        """Return why a piece is left out, nothing when it is fine."""
+        types, sizes = self.whole.types, self.sizes
+        if not outputs:
+            return "pieces without outputs"
+        if sum(value.array.nbytes for value in constants.values()) > sizes.weights:
+            return f"pieces with constants of more than {sizes.weights >> 10} KiB"
+        if any(_size(types[name]) > sizes.elements for name in (*inputs, *made) if name in types):
+            return f"pieces with values of more than {sizes.elements} elements"
+        return ""
+
+    def _near(self, members: frozenset[int]) -> list[int]:
+        """Return the operators next to a region that can join it, in order."""
+        near = {place for edges in (self.before, self.after, self.beside) for m in members for place in edges[m]}
+        return sorted(place for place in near - members if self.fit[place] and not self.fixed[place])
+
+    def _whole(self, members: frozenset[int]) -> bool:
+        return all(self.fit[place] for place in members)
+
+    def _constant(self, name: str) -> bool:
+        return name in self.graph.initializers or (name in self._made and self.fixed[self._made[name]])
+
+    def _fixed(self) -> list[bool]:
+        """Tell of each operator whether it depends on constants alone."""
+        fixed: list[bool] = []
+        for node in self.graph.nodes:
+            read = [name for name in reads(node) if name not in self.graph.initializers]
+            source = bool(node.inputs) or node.op == "Constant"
+            fixed.append(source and all(name in self._made and fixed[self._made[name]] for name in read))
+        return fixed
+
+    def _sharing(self, node: Node) -> list[int]:
+        """Return the operators that read an operand of `node` too, as the projections of an attention do."""
+        names = [name for name in dict.fromkeys(reads(node)) if not self._constant(name)]
+        groups = [self._users[name] for name in names]
+        return [place for group in groups if len(group) <= _MOST_SHARING for place in group]
+
+    def _leaves(self, name: str, members: frozenset[int]) -> bool:
+        """Tell whether a value made in a piece is read outside it; what nothing reads at all is no output."""
+        return name in self._outer or any(place not in members for place in self._users.get(name, ()))
+
+    def _fits(self, node: Node) -> bool:
+        """Tell whether `node` can stand in a piece."""
+        if not plain(node):
+            self.left[f"nodes of {node.domain or 'random'} operator {node.op}"] += 1
+            return False
+        for name in dict.fromkeys((*reads(node), *node.outputs)):
+            if name and not self._usable(name):
+                self.left["nodes with values of unknown size or other kinds"] += 1
+                return False
+        return True
+
+    def _usable(self, name: str) -> bool:
+        if name in self.graph.initializers:
+            return self.graph.initializers[name].dtype in PLAIN
+        kind = self.whole.types.get(name)
+        return kind is not None and kind.dtype in PLAIN
+
+
+def _flooded(start: int, near: Mapping[int, set[int]]) -> set[int]:
+    members, waiting = {start}, [start]
+    while waiting:
+        for place in near[waiting.pop()] - members:
+            members.add(place)
+            waiting.append(place)
+    return members
+
+
+def _reached(members: frozenset[int], edges: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
+    """Return the operators between `first` and `last` that can be reached from `members`."""
+    found: set[int] = set()
+    waiting = list(members)
+    while waiting:
+        for place in edges[waiting.pop()]:
+            if first <= place <= last and place not in found:
+                found.add(place)
+                waiting.append(place)
+    return found
+
+
+def plain(node: Node) -> bool:
+    """Tell whether `node`, with all that its bodies hold, is of the standard domain and not random."""
+    if node.domain not in _STANDARD or node.op in _RANDOM:
+        return False
+    if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
+        return False  # it may be in training mode
+    return all(plain(inner) for body in node.subgraphs() for inner in body.nodes)
+
+
+def standard(node: Node) -> Node:
+    """Return `node` with the standard domain called by its short name, in bodies too."""
+    inner = map_bodies(node, lambda body: replace(body, nodes=tuple(map(standard, body.nodes))))
+    return replace(inner, domain="")
+
+
+def _size(kind: TensorType) -> int:
+    return math.prod(size for size in kind.shape or () if isinstance(size, int))

@@ -1,0 +1,159 @@
+"""A fragment in other settings: do its operators still take what flows through them?
+
+Nothing here knows an operator. What one accepts is asked of onnx's type inference and of the rules of its page, so that
+every operator that can be generated can be lifted as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import ModelError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.infer import infer_call
+from miscompile.graph.model import Attribute, Node, TensorType
+from miscompile.ops.facts import Facts, measure
+from miscompile.ops.registry import schema, specs
+from miscompile.ops.seed import Seed
+from miscompile.ops.spec import Call, Operand
+from miscompile.ops.wellformed import well_formed
+
+SHOWN = 64
+"""Constants up to this many elements are shown to inference; larger ones never decide a shape."""
+
+_ANY = Facts(-3, 3)
+_KINDS = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What a setting says of a hole, a constant or a result: its type, and the elements where they are kept."""
+
+    type: TensorType
+    value: Tensor | None = None
+    facts: Facts = _ANY
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, all of which are fixed."""
+        return self.type.shape  # type: ignore[return-value]
+
+
+def kept(value: Tensor) -> Known:
+    """Return a constant whose elements count."""
+    return Known(TensorType(value.dtype, value.shape), value, measure(value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """A way to feed a fragment: `given` holes and constants by name, and the attributes of every node."""
+
+    given: Mapping[str, Known]
+    attributes: tuple[Mapping[str, Attribute], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order."""
+
+    nodes: tuple[Node, ...]
+    opset: int
+    holes: Mapping[str, TensorType]
+    constants: Mapping[str, Tensor]
+
+    def run(self, setting: Setting, base: Mapping[str, Known] | None = None) -> dict[str, Known] | None:
+        """Return what is known of every value; None when an operator does not take its operands.
+
+        `base` is what came of another setting that shares objects with this one: what depends on equal things is not
+        worked out again.
+        """
+        known = dict(setting.given)
+        for place, node in enumerate(self.nodes):
+            attributes = setting.attributes[place]
+            if (
+                base is not None
+                and attributes is node.attributes
+                and all(not name or known[name] is base.get(name) for name in node.inputs)
+            ):
+                known.update((name, base[name]) for name in node.outputs if name)
+                continue
+            types = self._types(node, attributes, known)
+            if types is None:
+                return None
+            for name, kind in zip(node.outputs, types, strict=True):
+                if name:
+                    same = base is not None and base[name].type == kind
+                    known[name] = base[name] if base is not None and same else Known(kind)
+        return known
+
+    def _types(
+        self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
+    ) -> tuple[TensorType, ...] | None:
+        operands = tuple([_operand(name, known[name]) if name else None for name in node.inputs])
+        shown = {place: known[name].value for place, name in enumerate(node.inputs) if name}
+        elements = {place: value for place, value in shown.items() if value is not None and value.array.size <= SHOWN}
+        types = [known[name].type if name else None for name in node.inputs]
+        try:
+            found = infer_call(node.op, self.opset, attributes, types, len(node.outputs), elements)
+        except ModelError:
+            return None
+        if not all(map(_static, found)) or not well_formed(Call(node.op, operands, attributes, len(node.outputs))):
+            return None
+        return found  # type: ignore[return-value]
+
+
+def _operand(name: str, known: Known) -> Operand:
+    array = None if known.value is None else known.value.array
+    return Operand(name, known.type.dtype, known.shape, known.facts, array)
+
+
+def fragment_of(seed: Seed) -> Fragment | None:
+    """Return the parts of a seed; None of one with bodies, functions, or anything that is no tensor of a plain type."""
+    graph = seed.graph
+    if graph.sparse_initializers or not graph.nodes:
+        return None
+    nodes = tuple(map(_trimmed, graph.nodes))
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    constants = {name: value for name, value in graph.initializers.items() if name in read}
+    holes: dict[str, TensorType] = {}
+    for info in graph.inputs:
+        if info.name in seed.pinned and info.name in read:
+            constants[info.name] = seed.pinned[info.name]
+        elif info.name in read and info.name not in constants:
+            if not _static(info.type):
+                return None
+            holes[info.name] = info.type  # type: ignore[assignment]
+    plain = all(value.dtype in PLAIN for value in constants.values())
+    if not holes or not plain or not all(_fits(node, seed.opset) for node in nodes):
+        return None
+    return Fragment(nodes, seed.opset, holes, constants)
+
+
+def _trimmed(node: Node) -> Node:
+    """Return the node without omitted operands and results at the end."""
+    inputs, outputs = list(node.inputs), list(node.outputs)
+    for names in (inputs, outputs):
+        while names and not names[-1]:
+            names.pop()
+    return Node(node.op, tuple(inputs), tuple(outputs), node.attributes, node.domain)
+
+
+def _fits(node: Node, opset: int) -> bool:
+    """Tell whether an operator can be generated, and has only what a line of a motif can say."""
+    known = None if node.domain not in ("", "ai.onnx") else schema(node.op, opset)
+    if known is None or node.op not in specs() or not node.outputs:
+        return False
+    if len(node.inputs) < known.min_input or "" in node.inputs[: known.min_input]:
+        return False
+    return all(
+        given.kind in _KINDS
+        and (given.kind != "tensor" or (given.value.dtype in PLAIN and given.value.array.size <= SHOWN))
+        for given in node.attributes.values()
+    )
+
+
+def _static(kind: object) -> bool:
+    """Tell whether a type is that of a plain tensor of fixed sizes."""
+    if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in PLAIN:
+        return False
+    return all(isinstance(size, int) and size >= 0 for size in kind.shape)

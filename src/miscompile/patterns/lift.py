@@ -1,0 +1,323 @@
+"""Lifting: from a fragment as it was found to a motif that keeps only what its operators ask for.
+
+OATest loosens a pattern that fits nowhere by dropping sizes and dtypes and keeping each operator's own constraints
+(section 3.2.1). Here those constraints are not written down anywhere: sizes, ranks and dtypes become free where other
+ones are seen to pass type inference and the operators' pages (`sizes`, `ranks`, `kinds`).
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor
+from miscompile.graph.model import Attribute, Node
+from miscompile.ops.facts import Facts
+from miscompile.ops.registry import schema, specs
+from miscompile.ops.seed import Seed
+from miscompile.ops.spec import Call, Operand
+from miscompile.ops.values import Range, Style, choose_range
+from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept
+from miscompile.patterns.kinds import Kinds, kinds
+from miscompile.patterns.language import (
+    TYPING,
+    Apply,
+    Argument,
+    Elements,
+    Full,
+    Ints,
+    Motif,
+    Number,
+    Numbers,
+    Ref,
+    Size,
+    Statement,
+    Value,
+    Weight,
+    Word,
+)
+from miscompile.patterns.language import Setting as Said
+from miscompile.patterns.ranks import Rank, ranks
+from miscompile.patterns.sizes import Place, Sizes
+
+FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
+"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
+
+_TINY = 4
+"""Constants up to this many elements keep them, where they look as if someone chose them."""
+
+_DIGITS = 3
+"""Decimals of a number that someone chose."""
+
+_LARGEST = 2**31
+"""Numbers beyond it are not written in calls, where integer types clip them."""
+
+
+def lift(seed: Seed, name: str) -> Motif | None:
+    """Return the abstract form of `seed`, called `name` (with dashes for what a motif's name cannot hold).
+
+    None when the language cannot hold it (bodies, foreign or random operators, types that are not plain tensors), when
+    no hole is left, or when inference does not know all its types.
+    """
+    fragment = fragment_of(seed)
+    if fragment is None:
+        return None
+    setting = Setting(
+        {
+            **{hole: Known(kind) for hole, kind in fragment.holes.items()},
+            **{constant: kept(value) for constant, value in fragment.constants.items()},
+        },
+        tuple(node.attributes for node in fragment.nodes),
+    )
+    base = fragment.run(setting)
+    if base is None:
+        return None
+    weights = {one: span for one, value in fragment.constants.items() if (span := _drawn(fragment, base, one, value))}
+    given = {one: Known(known.type) if one in weights else known for one, known in setting.given.items()}
+    setting = Setting(given, setting.attributes)
+    base = fragment.run(setting)
+    if base is None:
+        return None
+    indices = {hole: span for hole in fragment.holes if (span := _index(seed, fragment, base, hole))}
+    if len(indices) == len(fragment.holes):
+        return None
+    return _Writer(seed, fragment, setting, base, {**weights, **indices}).motif(re.sub(r"[^\w-]+", "-", name) or "m")
+
+
+def _drawn(fragment: Fragment, base: Mapping[str, Known], name: str, value: Tensor) -> tuple[float, float] | None:
+    """Return the range of a constant whose elements may be others; None where they count."""
+    numbers = value.numbers()
+    if numbers.size < 2 or value.dtype == "bool":
+        return None
+    whole = not is_float(value.dtype)
+    if numbers.size <= _TINY and (whole or bool((np.round(numbers, _DIGITS) == numbers).all())):
+        return None
+    flat = numbers.astype(np.float64) if numbers.dtype.kind == "f" else numbers
+    finite = flat[np.isfinite(flat)] if flat.dtype.kind == "f" else flat
+    if finite.size < flat.size and (flat.size <= SHOWN or not finite.size):
+        return None
+    if whole and numbers.size <= SHOWN and _decides(fragment, base, name):
+        return None
+    lo, hi = finite.min().item(), finite.max().item()
+    return (lo, hi)
+
+
+def _decides(fragment: Fragment, base: Mapping[str, Known], name: str) -> bool:
+    """Tell whether the elements of a constant decide on the types of what is made of it."""
+    given = {one: base[one] for one in (*fragment.holes, *fragment.constants)}
+    given[name] = Known(base[name].type)
+    found = fragment.run(Setting(given, tuple(node.attributes for node in fragment.nodes)), base)
+    return found is None or any(one.type != base[value].type for value, one in found.items())
+
+
+def _index(seed: Seed, fragment: Fragment, base: Mapping[str, Known], hole: str) -> tuple[float, float] | None:
+    """Return the range of a hole that operators take only when its elements are known, such as indices."""
+    kind = base[hole].type
+    if DTYPES[kind.dtype].kind not in ("int", "uint"):
+        return None
+    lo, hi, _ = seed.ranges.get(hole, Range(0, 0, integral=True))
+    facts = Facts(lo, hi, integral=True, exact=True)
+    filled = np.full(base[hole].shape, int(lo), DTYPES[kind.dtype].storage)
+    for node in fragment.nodes:
+        if hole in node.inputs:
+            calls = [
+                Call(node.op, tuple(_operand(one, base, hole, facts, value) for one in node.inputs), node.attributes)
+                for value in (None, filled)
+            ]
+            if not specs()[node.op].defined(calls[0]) and specs()[node.op].defined(calls[1]):
+                return (lo, hi)
+    return None
+
+
+def _operand(name: str, base: Mapping[str, Known], hole: str, facts: Facts, value: np.ndarray | None) -> Operand | None:
+    if not name:
+        return None
+    known = base[name]
+    if name == hole:
+        return Operand(name, known.type.dtype, known.shape, facts, value)
+    return Operand(name, known.type.dtype, known.shape, known.facts, None if known.value is None else known.value.array)
+
+
+@dataclass(slots=True)
+class _Names:
+    """Short names for the values of a fragment: x1 for holes, w1 for weights, c1 for constants, v1 for results."""
+
+    known: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def new(self, letter: str, name: str) -> str:
+        self.counts[letter] += 1
+        given = self.known[name] = f"{letter}{self.counts[letter]}"
+        return given
+
+
+class _Writer:
+    """What was found out about a fragment, and the statements that say it."""
+
+    def __init__(
+        self,
+        seed: Seed,
+        fragment: Fragment,
+        setting: Setting,
+        base: Mapping[str, Known],
+        drawn: Mapping[str, tuple[float, float]],
+    ) -> None:
+        self.seed, self.fragment, self.setting, self.base, self.drawn = seed, fragment, setting, base, drawn
+        self.sizes = Sizes(fragment, setting, base).names()
+        together = Counter(self.sizes.values())
+        alone = {place for place, name in self.sizes.items() if together[name] == 1}
+        self.ranks = ranks(fragment, setting, base, alone)
+        self.within = {hole: span for hole in fragment.holes if (span := self._bounds(hole)) and hole not in drawn}
+        self.kinds: Kinds = kinds(fragment, setting, base, {**self.within, **drawn})
+        self.uses = Counter(name for node in fragment.nodes for name in node.inputs)
+        self.names = _Names()
+
+    def motif(self, name: str) -> Motif:
+        statements: list[Statement] = [self._hole(hole) for hole in self.fragment.holes if hole not in self.drawn]
+        for place, node in enumerate(self.fragment.nodes):
+            statements += self._node(place, node)
+        return Motif(name, noop=False, dtypes=self.kinds.dtypes, statements=tuple(statements))
+
+    def _bounds(self, hole: str) -> tuple[float, float] | None:
+        """Return where the elements of a hole were seen to lie, if that is narrower than usual in a way that counts."""
+        span = self.seed.ranges.get(hole)
+        dtype = self.fragment.holes[hole].dtype
+        if span is None or dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
+            return None
+        try:
+            usual = choose_range(dtype, Style())
+        except RejectedDraft:
+            return None
+        if span.lo <= usual.lo and span.hi >= usual.hi:
+            return None
+        told = not is_float(dtype) or span.lo >= 0 or span.hi <= 0 or (span.lo >= -1 and span.hi <= 1)
+        return (span.lo, span.hi) if told and span.lo <= span.hi else None
+
+    def _dtype(self, name: str) -> str | None:
+        return None if name in self.kinds.members else self.base[name].type.dtype
+
+    def _axes(self, name: str, dropped: int = 0) -> tuple[Size, ...]:
+        sizes = self.base[name].shape
+        return tuple(self.sizes.get(Place(name, axis), size) for axis, size in enumerate(sizes))[dropped:]
+
+    def _hole(self, hole: str) -> Value:
+        rank = self.ranks.get(hole, Rank(leading=False, dropped=0))
+        sizes = self._axes(hole, rank.dropped)
+        name = self.names.new("x", hole)
+        return Value(name, sizes, rank.leading, self._dtype(hole), self.within.get(hole))
+
+    def _node(self, place: int, node: Node) -> Iterator[Statement]:
+        """Yield the constants that are met first here, then the call."""
+        inputs, settings = list(node.inputs), dict(self._settings(place, node))
+        axes = self._axes_input(node)
+        if axes is not None:
+            settings["axes"] = axes
+            inputs.pop()
+        inline = self._inline(node, inputs)
+        for name in inputs:
+            if name and name not in self.names.known and name not in inline:
+                yield self._constant(name)
+        arguments = tuple(
+            None if not name else inline[name] if name in inline else Ref(self.names.known[name]) for name in inputs
+        )
+        results = tuple(self.names.new("v", name) if name else "_" for name in node.outputs)
+        yield Apply(results, node.op, arguments, tuple(settings.items()))
+
+    def _axes_input(self, node: Node) -> tuple[Size, ...] | None:
+        """Return axes that are the second and last input: written as an attribute, they serve every opset."""
+        known = schema(node.op, self.fragment.opset)
+        if known is None or len(node.inputs) != 2 or known.inputs[min(1, len(known.inputs) - 1)].name != "axes":
+            return None
+        value = self.base[node.inputs[1]].value
+        return None if value is None or value.array.ndim != 1 else self._numbers(node.inputs[1], value)
+
+    def _numbers(self, name: str, value: Tensor) -> tuple[Size, ...]:
+        return tuple(
+            self.sizes.get(Place(name, at, element=True), number)
+            for at, number in enumerate(value.array.ravel().tolist())
+        )
+
+    def _constant(self, name: str) -> Statement:
+        if name in self.drawn:
+            return Weight(self.names.new("w", name), self._axes(name), self.drawn[name], self._dtype(name))
+        value = self.base[name].value
+        assert value is not None, "constants that are not drawn keep their elements"
+        elements = self._elements(name, value)
+        return Numbers(self.names.new("c", name), elements)
+
+    def _elements(self, name: str, value: Tensor) -> Elements:
+        values = self._numbers(name, value) if value.dtype == "int64" else tuple(_plain(value))
+        sizes = None if value.array.ndim == 1 else value.shape
+        return Elements(values, sizes, self._dtype(name))
+
+    def _inline(self, node: Node, inputs: Iterable[str]) -> dict[str, Argument]:
+        """Return the constants that are written in the call itself, by their names."""
+        found: dict[str, Argument] = {}
+        literal: list[str] = []
+        for name in inputs:
+            value = self.base[name].value if name and name in self.setting.given else None
+            if value is None or self.uses[name] > 1 or name in self.names.known:
+                continue
+            if value.dtype == "int64" and self._dtype(name) == "int64" and value.array.ndim < 2:
+                found[name] = Ints(self._numbers(name, value), scalar=value.array.ndim == 0)
+            elif value.array.size == 1 and value.dtype != "bool" and abs(value.numbers().item()) <= _LARGEST:
+                literal.append(name)
+        beside = next(
+            (
+                name
+                for name in inputs
+                if name and name not in found and name not in literal and self.base[name].type.dtype != "bool"
+            ),
+            None,
+        )
+        for name in literal:
+            if self._same_dtype(node, name, beside):
+                value = self.base[name].value
+                assert value is not None, "literals are kept constants"
+                (number,) = _plain(value)
+                found[name] = Full(number, value.shape) if value.array.ndim else Number(number)
+        return found
+
+    def _same_dtype(self, node: Node, name: str, beside: str | None) -> bool:
+        """Tell whether a number in the call has the dtype of the constant `name`, whatever the motif's is."""
+        own = self._dtype(name)
+        if node.op in FLOAT_SETTINGS:
+            return own == "float32"
+        return own == self._dtype(beside) if beside is not None else own is None
+
+    def _settings(self, place: int, node: Node) -> Iterator[tuple[str, Said]]:
+        for name, given in node.attributes.items():
+            yield name, self._setting(place, node, name, given)
+
+    def _setting(self, place: int, node: Node, name: str, given: Attribute) -> Said:
+        """Return an attribute as a motif writes it."""
+        value = given.value
+        own = bool(self.kinds.members.intersection(node.outputs))
+        if given.kind == "int":
+            dtype = next((one for one, info in DTYPES.items() if info.code == value), None) if name in TYPING else None
+            if dtype is not None:
+                return "T" if own and dtype == self.kinds.main else dtype
+            return self.sizes.get(Place("", -1, node=place, attribute=name), int(value))
+        if given.kind == "ints":
+            return tuple(
+                self.sizes.get(Place("", at, node=place, attribute=name), int(number))
+                for at, number in enumerate(value)
+            )
+        if given.kind == "tensor":
+            sizes = None if value.array.ndim == 1 else value.shape
+            follows = own and value.dtype == self.kinds.main
+            return Elements(tuple(_plain(value)), sizes, None if follows else value.dtype)
+        if given.kind in ("string", "strings"):
+            return Word(value) if given.kind == "string" else tuple(map(Word, value))
+        return float(value) if given.kind == "float" else tuple(map(float, value))
+
+
+def _plain(value: Tensor) -> Iterator[float]:
+    """Yield the elements as numbers of Python; there is one NaN only, so that motifs with it are equal."""
+    for number in value.numbers().ravel().tolist():
+        yield math.nan if number != number else int(number) if isinstance(number, bool) else number

@@ -1,0 +1,102 @@
+"""Which holes of a fragment can have more dimensions in front, or fewer, found by trying.
+
+More dimensions in front are taken when they come through to results in front of what was there, or vanish on the way;
+an operator that counts its axes from the front would take another axis then, and refuses them.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from miscompile.graph.model import Node, TensorType
+from miscompile.ops.registry import schema
+from miscompile.patterns.fragment import Fragment, Known, Setting
+from miscompile.patterns.sizes import Place
+
+_LEADS = (149, 151, 157, 163, 167, 173, 179, 181, 191, 193)
+_COUNTING = ("axis", "axes")
+
+
+class Rank(NamedTuple):
+    """What a hole asks of its rank: any dimensions in front, or none; how many of its own it can do without."""
+
+    leading: bool
+    dropped: int
+
+
+def ranks(fragment: Fragment, setting: Setting, base: Mapping[str, Known], alone: Collection[Place]) -> dict[str, Rank]:
+    """Return what every hole asks; `alone` are the sizes that can change without any other."""
+    found: dict[str, Rank] = {}
+    for name, lead in zip(fragment.holes, _LEADS, strict=False):
+        shape = setting.given[name].shape
+        wider = [_tried(fragment, setting, base, name, (*front, *shape), front) for front in ((lead, lead), (lead,))]
+        if any(one is None for one in wider):
+            found[name] = Rank(leading=False, dropped=0)
+            continue
+        dropped = 0
+        while dropped < len(shape) - 1 and Place(name, dropped) in alone:
+            narrower = _tried(fragment, setting, base, name, shape[dropped + 1 :], shape[dropped : dropped + 1])
+            if narrower is None:
+                break
+            setting, base = narrower
+            dropped += 1
+        again = _tried(fragment, setting, base, name, (lead, *shape[dropped:]), (lead,))
+        if again is not None:  # the holes that follow have to get on with this one's
+            setting, base = again
+        found[name] = Rank(again is not None, dropped)
+    return {name: found.get(name, Rank(leading=False, dropped=0)) for name in fragment.holes}
+
+
+def _tried(
+    fragment: Fragment,
+    setting: Setting,
+    base: Mapping[str, Known],
+    hole: str,
+    shape: tuple[int, ...],
+    front: tuple[int, ...],
+) -> tuple[Setting, Mapping[str, Known]] | None:
+    """Return the setting in which a hole has another shape, and what comes of it; None where that is not taken.
+
+    `front` are the dimensions that the hole has more, or less.
+    """
+    kind = TensorType(setting.given[hole].type.dtype, shape)
+    changed = replace(setting, given={**setting.given, hole: Known(kind)})
+    known = fragment.run(changed, base)
+    if known is None:
+        return None
+    moved = {name for name, one in known.items() if one.shape != base[name].shape}
+    for name in moved:
+        short, long = sorted((known[name].shape, base[name].shape), key=len)
+        if long != (*front, *short) or known[name].type.dtype != base[name].type.dtype:
+            return None
+    if any(
+        node.inputs[0] in moved and _counts(fragment, setting, place, node)
+        for place, node in enumerate(fragment.nodes)
+        if node.inputs
+    ):
+        return None
+    return changed, known
+
+
+def _counts(fragment: Fragment, setting: Setting, place: int, node: Node) -> bool:
+    """Tell whether an operator counts axes from the front, by an attribute, its default, or a constant."""
+    known = schema(node.op, fragment.opset)
+    assert known is not None, "a fragment has known operators only"
+    for name in _COUNTING:
+        given = setting.attributes[place].get(name)
+        if given is not None and _from_front(given.value):
+            return True
+        said = known.attributes.get(name)
+        if given is None and said is not None and said.default_value is not None and not said.required:
+            default = said.default_value
+            if _from_front(list(default.ints) if name == "axes" else default.i):
+                return True
+    for formal, name in zip(known.inputs, node.inputs, strict=False):
+        value = setting.given[name].value if name in setting.given else None
+        if formal.name in _COUNTING and value is not None and _from_front(value.array.ravel().tolist()):
+            return True
+    return False
+
+
+def _from_front(axes: object) -> bool:
+    return any(axis >= 0 for axis in axes) if isinstance(axes, list | tuple) else isinstance(axes, int) and axes >= 0

@@ -1,0 +1,26 @@
+"""All patterns that ship with the tool: the catalogue's, with what they were seen to wake, and mined ones."""
+
+from functools import cache
+from importlib.resources import as_file, files
+
+from miscompile.patterns.library import read_library
+from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.wakes import patterns_of
+
+
+@cache
+def shipped_patterns() -> tuple[Pattern, ...]:
+    """Return the catalogue's fusion patterns, and those that were mined from programs on which a pass fired."""
+    return (*(one for one in patterns_of() if one.motif is None or not one.motif.noop), *_mined())
+
+
+def _mined() -> tuple[Pattern, ...]:
+    folder = files("miscompile.patterns").joinpath("data", "mined")
+    if not folder.is_dir():
+        return ()
+    found: list[Pattern] = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".patterns"):
+            with as_file(entry) as path:
+                found += read_library(path)
+    return tuple(found)

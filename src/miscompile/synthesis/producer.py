@@ -1,0 +1,221 @@
+"""Cases made by synthesis: patterns of optimisations inside seeds, and again inside what came of that."""
+
+import random
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.specs import print_spec
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.verdict import Holds, Verdict
+from miscompile.equivalence.functions import wrapped
+from miscompile.generation.finish import AS_BUILT, Finisher, inner_results, leaves
+from miscompile.generation.knobs import Knobs
+from miscompile.generation.motifs.plant import NONE, Mutations
+from miscompile.generation.scope import Scope
+from miscompile.generation.strict import Strict
+from miscompile.graph.program import to_program
+from miscompile.ops.seed import Seed
+from miscompile.ops.spec import Limits
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+from miscompile.patterns.catalogue import noop_motifs
+from miscompile.patterns.pattern import Pattern
+from miscompile.synthesis.choice import Chooser
+from miscompile.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of
+from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.synthesis.pool import Entry, SeedPool
+from miscompile.synthesis.splice import Spliced, splice
+
+_MOST_DRAFTS = 2000
+_FRESH, _GROWING = 0.08, 0.3
+"""How often a new seed is generated although the pool has some; and while these are few."""
+_FEW, _FIRST = 60, 8
+"""Seeds that are few; and those that there must be before any is used again."""
+_VARIANT_INNER = 0.25
+_VARIANT_FLIP = 0.25
+_REMEMBERED = 64
+"""Cases whose outcomes may be outstanding."""
+_UNOBSERVED = 0.02
+"""Share of the clean results that become seeds although nobody looked at their passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Offspring:
+    """What a case would be as a seed, and where it came from."""
+
+    seed: Seed
+    parent: Entry
+    pattern: str
+
+
+class Synthesised:
+    """Producer of cases with patterns inside seeds. `targets` are the names of the compilers under test.
+
+    `functions`: model-local functions may stand in a case. Raises UsageError when there is no pattern to use.
+    """
+
+    def __init__(
+        self,
+        knobs: OatestKnobs,
+        support: Support,
+        patterns: Sequence[Pattern],
+        targets: Collection[str],
+        seeds: Sequence[Seed] = (),
+        *,
+        functions: bool = True,
+    ) -> None:
+        if not patterns:
+            raise UsageError("there is no pattern to put into seeds")
+        self.knobs, self.support, self.functions = knobs, support, functions
+        self.spec = print_spec("oatest", knobs)
+        self.chooser = Chooser(list(patterns), targets, knobs.steer)
+        self.pool = SeedPool(knobs.pool)
+        self._limits = Limits(knobs.max_rank, knobs.max_dim, knobs.max_elements, zero_size=0.0)
+        self._strict = Strict(_seed_knobs(knobs), support)
+        self._given = [*seeds, *_contexts(knobs, patterns)]
+        self._waiting: deque[Case] = deque()
+        self._offspring: dict[int, _Offspring] = {}
+        self._number = 0
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        for _ in range(_MOST_DRAFTS):
+            if self._waiting:
+                return self._waiting.popleft()
+            with suppress(RejectedDraft):
+                self._waiting.extend(self._draft(rng))
+        raise UsageError("no case comes about from the patterns under these options")
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
+        """Let a clean result in as a seed, where the passes that changed it make a set that is new."""
+        offspring = self._offspring.pop(case.recipe.get("synthesis", -1), None)
+        seen = [frozenset(one.observations.passes) for one in outcomes if one.observations.passes]
+        passes = frozenset().union(*seen)
+        fresh = self.pool.observe(passes) if seen else False
+        clean = isinstance(verdict, Holds) and all(isinstance(outcome, Values) for outcome in outcomes)
+        if offspring is None or not clean or not self.knobs.high_order:
+            return
+        if fresh or (not seen and case.recipe["chance"] < _UNOBSERVED):
+            offspring.parent.idle = 0
+            host = offspring.parent.host
+            with suppress(RejectedDraft):
+                names = (*host.patterns, offspring.pattern)
+                self.pool.put(prepared(offspring.seed, host.opset, self.support, self._limits, names), passes)
+
+    def _draft(self, rng: random.Random) -> Iterator[Case]:
+        """Yield the programs of one synthesis: as made, then with other outputs, constants and inputs."""
+        knobs = self.knobs
+        pattern = self.chooser.draw(rng, self.pool.fired)
+        entry = self._entry(rng, self.chooser.intended(pattern) if knobs.steer else ())
+        scope = self._scope(rng, entry.host.opset)
+        mutations = Mutations() if rng.random() < knobs.mutations else NONE
+        try:
+            spliced = splice(scope, entry.host, pattern, mutations, noop_motifs() if mutations is not NONE else ())
+        except RejectedDraft:
+            self.chooser.failed(pattern)
+            raise
+        self.chooser.placed(pattern)
+        recipe = self._recipe(rng, entry.host, pattern, spliced)
+        finisher = Finisher(scope)
+        case = finisher.case(spliced.outputs, knobs.feeds, recipe)
+        self._remember(recipe["synthesis"], scope, entry, pattern, spliced)
+        yield self._called(case, finisher, spliced, rng) if self._calls(rng) else case
+        ends, others = leaves(scope), inner_results(scope)
+        for number in range(1, knobs.variants):
+            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
+            setting = finisher.draw_setting(_VARIANT_FLIP)
+            yield finisher.case(chosen, knobs.feeds, {**recipe, "variant": number, "synthesis": -1}, setting)
+
+    def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
+        """Return what a case remembers of its synthesis; `observe` asks which passes change the program."""
+        self._number += 1
+        return {
+            "producer": self.spec, "opset": host.opset, "variant": 0, "seed graph": host.seed.source,
+            "motifs": [*host.patterns, pattern.name], "wakes": sorted(self.chooser.intended(pattern)),
+            "strategy": spliced.placed.strategy, "point": spliced.point, "bridges": spliced.bridges,
+            "inner in": spliced.inner_in, "inner out": spliced.inner_out,
+            "observe": rng.random() < self.knobs.observe, "chance": rng.random(), "synthesis": self._number,
+        }  # fmt: skip
+
+    def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
+        if not self.knobs.high_order or len(scope.nodes) > self.knobs.most:
+            return
+        seed = seed_of(scope, spliced.outputs, f"{entry.host.seed.source} + {pattern.name}")
+        self._offspring[number] = _Offspring(seed, entry, pattern.name)
+        if len(self._offspring) > _REMEMBERED:
+            del self._offspring[next(iter(self._offspring))]
+
+    def _calls(self, rng: random.Random) -> bool:
+        return self.functions and rng.random() < self.knobs.calls
+
+    def _called(self, case: Case, finisher: Finisher, spliced: Spliced, rng: random.Random) -> Case:
+        """Let the pattern stand as a function that is called; the case as it is, where none can hold it."""
+        own = [node.outputs[0] for node in finisher.scope.nodes[spliced.first : spliced.last]]
+        outputs = [port.name for port in case.program.outputs]
+        model = finisher.model(outputs, AS_BUILT)
+        places = frozenset(place for place, node in enumerate(model.graph.nodes) if node.outputs[0] in set(own))
+        try:
+            changed = wrapped(model, places, rng)
+        except RejectedDraft:
+            return case
+        program = to_program(changed)
+        return replace(
+            case,
+            program=replace(program, inputs=case.program.inputs, outputs=case.program.outputs),
+            recipe={**case.recipe, "called": True},
+        )
+
+    def _scope(self, rng: random.Random, opset: int) -> Scope:
+        knobs = self.knobs
+        style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
+        return new_scope(rng, opset, self.support, self._limits, style)
+
+    def _entry(self, rng: random.Random, wanted: Collection[str]) -> Entry:
+        """Return a seed: of the pool, or a new one that goes into it."""
+        if self.knobs.seeds == "none":
+            return Entry(self._alone(rng))
+        pool = self.pool
+        count = len(pool.entries)
+        if count < _FIRST or rng.random() < (_GROWING if count < _FEW else _FRESH):
+            return pool.put(self._new(rng))
+        found = pool.draw(rng, wanted)
+        assert found is not None
+        return found
+
+    def _alone(self, rng: random.Random) -> Host:
+        """Return a seed of one node: a pattern needs something to read."""
+        knobs = replace(self._strict.knobs, nodes=1, spread=0.0)
+        return self._host(*Strict(knobs, self.support).grow(rng))
+
+    def _new(self, rng: random.Random) -> Host:
+        if self._given and (self.knobs.seeds == "patterns" or rng.random() < 0.5):
+            seed = self._given[int(rng.random() * len(self._given))]
+            opsets = [seed.opset] if seed.opset in self.knobs.opsets else []
+            opsets += [opset for opset in sorted(self.knobs.opsets, reverse=True) if same_meaning(seed, opset)][:1]
+            if not opsets:
+                raise RejectedDraft("the seed has operators of another opset")
+            return prepared(seed, opsets[0], self.support, self._limits)
+        return self._host(*self._strict.grow(rng))
+
+    def _host(self, scope: Scope, outputs: Sequence[str], recipe: Mapping[str, Any]) -> Host:
+        seed = seed_of(scope, outputs, "generated")
+        return prepared(seed, scope.opset, self.support, self._limits)
+
+
+def _contexts(knobs: OatestKnobs, patterns: Sequence[Pattern]) -> list[Seed]:
+    """Return the patterns as seeds, where they are to be."""
+    return [one.seed for one in patterns if one.seed is not None] if knobs.seeds == "patterns" else []
+
+
+def _seed_knobs(knobs: OatestKnobs) -> Knobs:
+    """Return the knobs of the seeds: no motifs, since those are what comes in later."""
+    return Knobs(
+        nodes=knobs.nodes, ops=knobs.ops, dtypes=knobs.dtypes, opsets=knobs.opsets, max_rank=knobs.max_rank,
+        max_dim=knobs.max_dim, max_elements=knobs.max_elements, integral=knobs.integral, full=knobs.full,
+        motifs=0.0, noops=0.05, control=knobs.control, containers=0.0, spread=0.05,
+    )  # fmt: skip

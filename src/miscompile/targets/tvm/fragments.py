@@ -1,0 +1,262 @@
+"""Patterns taken out of Relax modules: pieces of a function's bindings, with holes where values came in.
+
+OATest's extraction (section 3.1): a subgraph pattern is a connected set of operations, a block pattern a contiguous run
+of one block. What a piece used from outside becomes a parameter (a hole) with its type; what of it was used outside, or
+by nobody, is returned (the broken outputs). Functions and loop programs that it calls come with it.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import tvm
+import tvm_ffi
+from tvm import relax
+
+from miscompile.targets.tvm.functions import finished, operands, substituted
+from miscompile.targets.tvm.hazards import hazard
+from miscompile.targets.tvm.text import UNSAYABLE
+
+PATTERN = "pattern"
+"""The name of the function of a pattern's module that is spliced."""
+
+LONGEST_BLOCK, MOST_BINDINGS = 12, 30
+"""Bindings in the longest block pattern, and in the largest subgraph."""
+
+MOST_ELEMENTS = 1 << 16
+"""Elements of the largest tensor: larger ones make runs slow, and say nothing new."""
+
+_SIZES = (4, 3, 6, 2, 8, 5)
+"""What symbolic sizes become, in the order of their names."""
+
+_FOREIGN = ("Primitive", "Codegen", "Composite")
+"""Attributes of functions that a pass has made for others, whose inside no pass looks at any more."""
+
+
+class Fragment(NamedTuple):
+    """A piece of a module: `module` has the function `pattern`, which returns the broken outputs."""
+
+    module: Any
+    granularity: Literal["block", "subgraph"]
+    operators: tuple[str, ...]
+
+
+class Refused(NamedTuple):
+    """A piece that is no pattern, and why."""
+
+    why: str
+
+
+def fragments(module: Any, granularity: Literal["block", "subgraph"]) -> Iterator[Fragment | Refused]:
+    """Yield the patterns of one granularity in the public and private functions of `module`."""
+    module = relax.transform.Normalize()(module)
+    for place in sorted(module.functions, key=lambda one: str(one.name_hint)):
+        function = module[place]
+        if not isinstance(function, relax.Function):
+            continue
+        if function.attrs is not None and any(key in function.attrs for key in _FOREIGN):
+            continue
+        sized = concrete(function)
+        if sized is None:
+            yield Refused("sizes that nothing tells")
+            continue
+        for flow, run in (blocks if granularity == "block" else subgraphs)(sized):
+            yield taken(module, sized, run, flow, granularity)
+
+
+def concrete(function: Any) -> Any:
+    """Return `function` with numbers for its symbolic sizes; None where these do not stand alone in a parameter."""
+    names = sorted({str(var.name) for var in relax.analysis.free_symbolic_vars(function)})
+    names += sorted({str(var.name) for var in relax.analysis.defined_symbolic_vars(function)} - set(names))
+    if not names:
+        return function
+    table = {name: _SIZES[place % len(_SIZES)] for place, name in enumerate(names)}
+    module = relax.transform.BindSymbolicVars(table, PATTERN)(tvm.IRModule({PATTERN: function}))
+    module = relax.transform.Normalize()(module)
+    return module[PATTERN]
+
+
+def blocks(function: Any) -> Iterator[tuple[bool, list[Any]]]:
+    """Yield the contiguous runs of each block of bindings, whole, or cut where they are long, and whether they flow."""
+    for block in function.body.blocks:
+        bindings = list(block.bindings)
+        flow = isinstance(block, relax.DataflowBlock)
+        for low in range(0, len(bindings), LONGEST_BLOCK):
+            yield flow, bindings[low : low + LONGEST_BLOCK]
+
+
+def subgraphs(function: Any) -> Iterator[tuple[bool, list[Any]]]:
+    """Yield the connected sets of bindings, each in order: those that share operands or results belong together."""
+    bindings = [binding for block in function.body.blocks for binding in block.bindings]
+    flow = all(isinstance(block, relax.DataflowBlock) for block in function.body.blocks)
+    group: dict[Any, int] = {}
+    parent = list(range(len(bindings)))
+
+    def root(place: int) -> int:
+        while parent[place] != place:
+            place = parent[place]
+        return place
+
+    for place, binding in enumerate(bindings):
+        value = binding.value if hasattr(binding, "value") else None
+        for var in [binding.var, *operands(value)]:
+            parent[root(place)] = root(group.setdefault(var, place))
+    for first in sorted({root(place) for place in range(len(bindings))}):
+        yield flow, [binding for place, binding in enumerate(bindings) if root(place) == first]
+
+
+def taken(
+    module: Any, function: Any, run: list[Any], flow: bool, granularity: Literal["block", "subgraph"]
+) -> Fragment | Refused:
+    """Return the bindings `run` of `function` as a pattern, or why they are none."""
+    why = unfit(module, run)
+    if why:
+        return Refused(why)
+    params, first, new = holes(run)
+    inside = []
+    for binding in run:
+        value = substituted(binding.value, new)
+        new[binding.var] = (relax.DataflowVar if flow else relax.Var)(binding.var.name, binding.var.ty)
+        inside.append(relax.VarBinding(new[binding.var], value))
+    results = outputs(function, run)
+    more, fields = flattened([new[var] for var in results], flow)
+    if not fields:
+        return Refused("no tensor comes out")
+    kind = relax.TupleType([var.ty for var in fields])
+    if flow:
+        inner = finished(params, [], [*first, *inside, *more], relax.Tuple(fields), kind)
+    else:
+        result = relax.Var("result", kind)
+        body = [*first, *inside, *more, relax.VarBinding(result, relax.Tuple(fields))]
+        inner = relax.Function(params, relax.SeqExpr([relax.BindingBlock(body)], result), kind)
+    if relax.analysis.free_symbolic_vars(inner):
+        return Refused("sizes that nothing tells")
+    try:
+        return Fragment(*closed(module, inner, granularity))
+    except UNSAYABLE:
+        return Refused("not well formed by itself")
+
+
+def closed(module: Any, inner: Any, granularity: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return a module of the function `inner` and all that it calls, its granularity and its operators."""
+    needed: dict[str, Any] = {}
+    todo = [inner]
+    while todo:
+        for place in relax.analysis.all_global_vars(todo.pop()):
+            if place.name_hint not in needed:
+                needed[place.name_hint] = place
+                if isinstance(module[place], relax.Function):
+                    todo.append(module[place])
+    inner = relax.utils.copy_with_new_vars(inner).with_attr("global_symbol", PATTERN)
+    table = {place: module[place] for place in needed.values()}
+    made = tvm.IRModule({tvm.ir.GlobalVar(PATTERN): inner, **table})
+    made = relax.transform.Normalize()(made)
+    relax.analysis.well_formed(made)
+    return made, granularity, operators_of(made[PATTERN])
+
+
+def operators_of(function: Any) -> tuple[str, ...]:
+    """Return the names of the operators and functions that `function` calls, in order."""
+    names = []
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            if isinstance(binding.value, tvm.ir.Call):
+                op = binding.value.op
+                names.append(op.name.removeprefix("relax.") if isinstance(op, tvm.ir.Op) else "function")
+    return tuple(names)
+
+
+def unfit(module: Any, run: list[Any]) -> str:
+    """Return why bindings cannot be a pattern; an empty text where they can."""
+    if len(run) > MOST_BINDINGS:
+        return "too many bindings"
+    if not all(isinstance(binding, relax.VarBinding) for binding in run):
+        return "a cast of sizes"
+    if not any(isinstance(binding.value, tvm.ir.Call) for binding in run):
+        return "no operation"
+    why = next(filter(None, (hazard(binding.value, module) for binding in run)), "")
+    if why:
+        return why
+    bound = {binding.var for binding in run}
+    inputs = {var for binding in run for var in operands(binding.value) if var not in bound}
+    for var in [*bound, *inputs]:
+        for kind in tensors(var.ty):
+            if kind is None or sizes_of(kind) is None:
+                return "a value that is no tensor of known sizes"
+            if not 0 < math.prod(sizes_of(kind) or ()) <= MOST_ELEMENTS and sizes_of(kind):
+                return "too large, or empty"
+    return ""
+
+
+def tensors(kind: Any) -> list[Any]:
+    """Return the types of the tensors in a type; None stands for what is neither a tensor nor a tuple of them."""
+    if isinstance(kind, relax.TupleType):
+        return [one for field in kind.fields for one in tensors(field)]
+    return [kind if isinstance(kind, relax.TensorType) else None]
+
+
+def sizes_of(kind: Any) -> tuple[int, ...] | None:
+    """Return the sizes of a tensor's type; None where they, or the element type, are not known."""
+    if not isinstance(kind, relax.TensorType) or kind.dtype is None or not isinstance(kind.shape, relax.ShapeExpr):
+        return None
+    if not all(isinstance(size, tvm.tirx.IntImm) for size in kind.shape.values):
+        return None
+    return tuple(map(int, kind.shape.values))
+
+
+def holes(run: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
+    """Return the parameters for what `run` uses from outside, bindings that make tuples of them, and what is replaced.
+
+    Of a tuple each tensor is a parameter of its own.
+    """
+    bound = {binding.var for binding in run}
+    inputs = dict.fromkeys(var for binding in run for var in operands(binding.value) if var not in bound)
+    params: list[Any] = []
+    first: list[Any] = []
+
+    def made(name: str, kind: Any) -> Any:
+        if isinstance(kind, relax.TupleType):
+            fields = [made(f"{name}_{place}", field) for place, field in enumerate(kind.fields)]
+            var = relax.DataflowVar(name, kind)
+            first.append(relax.VarBinding(var, relax.Tuple(fields)))
+            return var
+        params.append(relax.Var(name, kind))
+        return params[-1]
+
+    return params, first, {var: made(f"hole{place}", var.ty) for place, var in enumerate(inputs)}
+
+
+def outputs(function: Any, run: list[Any]) -> list[Any]:
+    """Return the values of `run` that are used outside of it, or by nobody."""
+    bound = [binding.var for binding in run]
+    inside = {var for binding in run for var in operands(binding.value)}
+    rest = [b for block in function.body.blocks for b in block.bindings if not any(b.same_as(one) for one in run)]
+    outside = {var for binding in rest for var in operands(getattr(binding, "value", None))}
+    outside |= set(operands(function.body.body))
+    return [var for var in bound if var in outside or var not in inside]
+
+
+def flattened(results: list[Any], flow: bool) -> tuple[list[Any], list[Any]]:
+    """Return bindings that take the tensors out of the tuples among `results`, and all the tensors."""
+    more: list[Any] = []
+    fields: list[Any] = []
+
+    def walk(var: Any) -> None:
+        if not isinstance(var.ty, relax.TupleType):
+            fields.append(var)
+            return
+        for place, kind in enumerate(var.ty.fields):
+            item = (relax.DataflowVar if flow else relax.Var)(f"{var.name}_{place}", kind)
+            more.append(relax.VarBinding(item, relax.TupleGetItem(var, place)))
+            walk(item)
+
+    for var in results:
+        walk(var)
+    return more, fields
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two patterns are the same but for names of values."""
+    return bool(tvm_ffi.structural_equal(one, other, map_free_vars=True))

@@ -1,0 +1,70 @@
+"""Relax modules as text and back: TVMScript, with its constants beside it.
+
+TVM's own JSON would be the obvious way, but `tvm.ir.save_json` of 0.27.0.post1 dies of a null pointer on every object of
+TVM's, and so does the printer where it is to write constants down (`show_meta=True`). TVMScript without them refers to
+its constants by number, so that they can be kept apart and handed to the parser.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.script.parser.core import entry as script_parser
+
+_KEY = "ir.GenericConst"
+"""What TVMScript calls the list of a module's constants."""
+
+UNSAYABLE = (RuntimeError, ValueError, TypeError, AttributeError, KeyError, IndexError, NameError, SyntaxError)
+"""What TVM's printer and parser raise of a module that they cannot say; their diagnostics are RuntimeErrors."""
+
+
+def say(module: Any) -> dict[str, Any]:
+    """Return `module` as `{"script": TVMScript, "constants": [{"dtype", "shape", "data"}]}`, `data` in base 64.
+
+    That it parses back is for the caller to see. Raises RuntimeError for a module that TVM cannot print.
+    """
+    script = module.script(show_meta=False, verbose_expr=False)
+    constants = [_packed(one.value.numpy()) for one in constants_of(module)]
+    return {"script": script, "constants": constants}
+
+
+def parse(script: str, constants: Sequence[Mapping[str, Any]], check: bool = True) -> Any:
+    """Return the module of which `say` has told; raises what the parser raises where it cannot be read."""
+    table = [relax.const(_unpacked(one)) for one in constants]
+    return script_parser.parse(script, {**script_parser._default_globals(), "metadata": {_KEY: table}}, check)
+
+
+def constants_of(module: Any) -> list[Any]:
+    """Return the constants that are no scalars, each object once, in the order in which the printer numbers them."""
+    found: list[Any] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, tvm.ir.GenericConst) and not any(value.same_as(one) for one in found):
+            if len(getattr(value.value, "shape", ())):
+                found.append(value)
+
+    for place in sorted(module.functions, key=lambda place: str(place.name_hint)):
+        if isinstance(module[place], relax.Function):
+            relax.analysis.post_order_visit(module[place], visit)
+    return found
+
+
+def digest(module: Any) -> str:
+    """Return a module's structural hash, by which it is told whether a text was read back as the same module."""
+    return f"{tvm_ffi.structural_hash(module) & (2**64 - 1):016x}"
+
+
+def _packed(array: Any) -> dict[str, Any]:
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode("ascii")
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
+
+
+def _unpacked(packed: Mapping[str, Any]) -> Any:
+    data = base64.b64decode(packed["data"])
+    return tvm.runtime.tensor(np.frombuffer(data, np.dtype(packed["dtype"])).reshape(packed["shape"]))
