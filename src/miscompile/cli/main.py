@@ -29,6 +29,8 @@ VERBS = (
     "replay",
     "rules",
     "passes",
+    "patterns",
+    "harvest",
     "bench",
 )
 """Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""

@@ -12,6 +12,7 @@ from miscompile.core.verdict import Violated
 from miscompile.corpus.binding import bindings
 from miscompile.corpus.observation import Observed, known, observed
 from miscompile.generation.finish import ir_version_of
+from miscompile.graph.edges import reads
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.program import to_program
 from miscompile.mining.shrink import Fires
@@ -22,6 +23,8 @@ from miscompile.patterns.extract import Operators, Sizes, Whole, blocks, subgrap
 _UNSEEN = Range(-2.0, 2.0, integral=False)
 _UNSEEN_WHOLE = Range(0, 2, integral=True)
 """What inputs are fed that were not observed."""
+
+_SHAPES = ("int64", "int32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,13 @@ class Limits:
 def inferred(model: Model, name: str) -> Whole | None:
     """Return what inference tells of a model; None where that may not be enough to cut it.
 
-    It is not where a type stays unknown, or integers are computed, which may be shapes.
+    It is not where a type stays unknown, or integers are computed that an operator reads: they may be shapes.
     """
     bound = next(bindings(model))
     found = known(bound, ())
-    made = [value for node in bound.graph.nodes for value in node.outputs if value]
-    types = [found.values[value].type for value in made if value in found.values]
-    enough = len(types) == len(made) and not any(kind.dtype in ("int64", "int32") for kind in types)
+    made = {value for node in bound.graph.nodes for value in node.outputs if value}
+    passed_on = {value for node in bound.graph.nodes for value in reads(node)} & made
+    enough = made <= found.values.keys() and not any(found.values[value].type.dtype in _SHAPES for value in passed_on)
     return whole_of(found, name) if enough else None
 
 

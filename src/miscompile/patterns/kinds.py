@@ -19,6 +19,9 @@ from miscompile.patterns.language import TYPING
 
 Span = tuple[float, float]
 
+_WORTH = 2
+"""How many times the dtypes it must be worth that values of the same dtype go different ways."""
+
 
 class Kinds(NamedTuple):
     """The values that have the motif's dtype, that dtype in the fragment, and all that it can be, that one first."""
@@ -42,7 +45,7 @@ def kinds(fragment: Fragment, setting: Setting, base: Mapping[str, Known], spans
     for members in dict.fromkeys((frozenset(alike), narrow)):
         trial = _Trial(fragment, setting, base, members, dtype, spans)
         taken = (dtype, *(other for other in (*NUMBERS, "bool") if other != dtype and trial.takes(other)))
-        if len(taken) > len(best.dtypes):
+        if len(taken) > _WORTH * len(best.dtypes):
             best = Kinds(members, dtype, taken)
     return best
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Attribute, Node
 from miscompile.ops.facts import Facts
 from miscompile.ops.registry import schema, specs
@@ -94,17 +94,32 @@ def _drawn(fragment: Fragment, base: Mapping[str, Known], name: str, value: Tens
     numbers = value.numbers()
     if numbers.size < 2 or value.dtype == "bool":
         return None
-    whole = not is_float(value.dtype)
-    if numbers.size <= _TINY and (whole or bool((np.round(numbers, _DIGITS) == numbers).all())):
-        return None
-    flat = numbers.astype(np.float64) if numbers.dtype.kind == "f" else numbers
-    finite = flat[np.isfinite(flat)] if flat.dtype.kind == "f" else flat
+    flat = numbers.astype(np.float64) if is_float(value.dtype) else numbers
+    finite = flat[np.isfinite(flat)] if is_float(value.dtype) else flat
     if finite.size < flat.size and (flat.size <= SHOWN or not finite.size):
         return None
-    if whole and numbers.size <= SHOWN and _decides(fragment, base, name):
-        return None
     lo, hi = finite.min().item(), finite.max().item()
-    return (lo, hi)
+    if lo != hi and numbers.size <= _TINY and (not is_float(value.dtype) or _chosen(flat)):
+        return None
+    if numbers.size <= SHOWN and _decides(fragment, base, name):
+        return None
+    return (lo, hi) if not is_float(value.dtype) else _short(lo, hi)
+
+
+def _chosen(numbers: Array) -> bool:
+    """Tell whether all numbers look as if someone wrote them."""
+    return bool((np.round(numbers, _DIGITS) == numbers).all())
+
+
+def _short(lo: float, hi: float) -> tuple[float, float]:
+    """Return the range with ends of few digits, moved inwards, so that no operator's domain is left."""
+    if lo == hi:
+        return (lo, hi)
+    ends = []
+    for end, turn in ((lo, math.ceil), (hi, math.floor)):
+        scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(abs(end)))) if end else 1.0
+        ends.append(turn(end * scale) / scale)
+    return (ends[0], ends[1]) if lo <= ends[0] < ends[1] <= hi else (lo, hi)
 
 
 def _decides(fragment: Fragment, base: Mapping[str, Known], name: str) -> bool:
@@ -134,7 +149,7 @@ def _index(seed: Seed, fragment: Fragment, base: Mapping[str, Known], hole: str)
     return None
 
 
-def _operand(name: str, base: Mapping[str, Known], hole: str, facts: Facts, value: np.ndarray | None) -> Operand | None:
+def _operand(name: str, base: Mapping[str, Known], hole: str, facts: Facts, value: Array | None) -> Operand | None:
     if not name:
         return None
     known = base[name]
@@ -171,11 +186,12 @@ class _Writer:
         self.sizes = Sizes(fragment, setting, base).names()
         together = Counter(self.sizes.values())
         alone = {place for place, name in self.sizes.items() if together[name] == 1}
-        self.ranks = ranks(fragment, setting, base, alone)
+        self.ranks = ranks(fragment, setting, base, [hole for hole in fragment.holes if hole not in drawn], alone)
         self.within = {hole: span for hole in fragment.holes if (span := self._bounds(hole)) and hole not in drawn}
         self.kinds: Kinds = kinds(fragment, setting, base, {**self.within, **drawn})
         self.uses = Counter(name for node in fragment.nodes for name in node.inputs)
         self.names = _Names()
+        self.letters: dict[str, str] = {}
 
     def motif(self, name: str) -> Motif:
         statements: list[Statement] = [self._hole(hole) for hole in self.fragment.holes if hole not in self.drawn]
@@ -201,9 +217,14 @@ class _Writer:
     def _dtype(self, name: str) -> str | None:
         return None if name in self.kinds.members else self.base[name].type.dtype
 
+    def _size(self, place: Place, number: int) -> Size:
+        """Return the name of the size at a place, counted in the order of the text, else the number."""
+        group = self.sizes.get(place)
+        return number if group is None else self.letters.setdefault(group, f"N{len(self.letters) + 1}")
+
     def _axes(self, name: str, dropped: int = 0) -> tuple[Size, ...]:
-        sizes = self.base[name].shape
-        return tuple(self.sizes.get(Place(name, axis), size) for axis, size in enumerate(sizes))[dropped:]
+        sizes = list(enumerate(self.base[name].shape))[dropped:]
+        return tuple([self._size(Place(name, axis), size) for axis, size in sizes])
 
     def _hole(self, hole: str) -> Value:
         rank = self.ranks.get(hole, Rank(leading=False, dropped=0))
@@ -237,10 +258,8 @@ class _Writer:
         return None if value is None or value.array.ndim != 1 else self._numbers(node.inputs[1], value)
 
     def _numbers(self, name: str, value: Tensor) -> tuple[Size, ...]:
-        return tuple(
-            self.sizes.get(Place(name, at, element=True), number)
-            for at, number in enumerate(value.array.ravel().tolist())
-        )
+        numbers = enumerate(value.array.ravel().tolist())
+        return tuple([self._size(Place(name, at, element=True), number) for at, number in numbers])
 
     def _constant(self, name: str) -> Statement:
         if name in self.drawn:
@@ -260,12 +279,17 @@ class _Writer:
         found: dict[str, Argument] = {}
         literal: list[str] = []
         for name in inputs:
-            value = self.base[name].value if name and name in self.setting.given else None
+            value = self.fragment.constants.get(name)
             if value is None or self.uses[name] > 1 or name in self.names.known:
                 continue
-            if value.dtype == "int64" and self._dtype(name) == "int64" and value.array.ndim < 2:
+            if (
+                value.dtype == "int64"
+                and self._dtype(name) == "int64"
+                and value.array.ndim < 2
+                and name not in self.drawn
+            ):
                 found[name] = Ints(self._numbers(name, value), scalar=value.array.ndim == 0)
-            elif value.array.size == 1 and value.dtype != "bool" and abs(value.numbers().item()) <= _LARGEST:
+            elif _alike(value):
                 literal.append(name)
         beside = next(
             (
@@ -277,10 +301,9 @@ class _Writer:
         )
         for name in literal:
             if self._same_dtype(node, name, beside):
-                value = self.base[name].value
-                assert value is not None, "literals are kept constants"
-                (number,) = _plain(value)
-                found[name] = Full(number, value.shape) if value.array.ndim else Number(number)
+                value = self.fragment.constants[name]
+                number = next(_plain(value))
+                found[name] = Full(number, self._axes(name)) if value.array.ndim else Number(number)
         return found
 
     def _same_dtype(self, node: Node, name: str, beside: str | None) -> bool:
@@ -302,12 +325,10 @@ class _Writer:
             dtype = next((one for one, info in DTYPES.items() if info.code == value), None) if name in TYPING else None
             if dtype is not None:
                 return "T" if own and dtype == self.kinds.main else dtype
-            return self.sizes.get(Place("", -1, node=place, attribute=name), int(value))
+            return self._size(Place("", -1, node=place, attribute=name), int(value))
         if given.kind == "ints":
-            return tuple(
-                self.sizes.get(Place("", at, node=place, attribute=name), int(number))
-                for at, number in enumerate(value)
-            )
+            numbers = enumerate(map(int, value))
+            return tuple([self._size(Place("", at, node=place, attribute=name), number) for at, number in numbers])
         if given.kind == "tensor":
             sizes = None if value.array.ndim == 1 else value.shape
             follows = own and value.dtype == self.kinds.main
@@ -315,6 +336,14 @@ class _Writer:
         if given.kind in ("string", "strings"):
             return Word(value) if given.kind == "string" else tuple(map(Word, value))
         return float(value) if given.kind == "float" else tuple(map(float, value))
+
+
+def _alike(value: Tensor) -> bool:
+    """Tell whether a constant holds one number again and again, which a call can say."""
+    numbers = value.numbers()
+    if not numbers.size or value.dtype == "bool" or not (numbers == numbers.flat[0]).all():
+        return False
+    return bool(abs(float(numbers.flat[0])) <= _LARGEST)
 
 
 def _plain(value: Tensor) -> Iterator[float]:

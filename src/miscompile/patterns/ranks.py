@@ -4,7 +4,7 @@ More dimensions in front are taken when they come through to results in front of
 an operator that counts its axes from the front would take another axis then, and refuses them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,17 +24,23 @@ class Rank(NamedTuple):
     dropped: int
 
 
-def ranks(fragment: Fragment, setting: Setting, base: Mapping[str, Known], alone: Collection[Place]) -> dict[str, Rank]:
-    """Return what every hole asks; `alone` are the sizes that can change without any other."""
+def ranks(
+    fragment: Fragment,
+    setting: Setting,
+    base: Mapping[str, Known],
+    holes: Iterable[str],
+    alone: Collection[Place],
+) -> dict[str, Rank]:
+    """Return what each of `holes` asks; `alone` are the sizes that can change without any other."""
     found: dict[str, Rank] = {}
-    for name, lead in zip(fragment.holes, _LEADS, strict=False):
+    for name, lead in zip(holes, _LEADS, strict=False):
         shape = setting.given[name].shape
         wider = [_tried(fragment, setting, base, name, (*front, *shape), front) for front in ((lead, lead), (lead,))]
         if any(one is None for one in wider):
             found[name] = Rank(leading=False, dropped=0)
             continue
         dropped = 0
-        while dropped < len(shape) - 1 and Place(name, dropped) in alone:
+        while dropped < len(shape) - 1 and (shape[dropped] == 1 or Place(name, dropped) in alone):
             narrower = _tried(fragment, setting, base, name, shape[dropped + 1 :], shape[dropped : dropped + 1])
             if narrower is None:
                 break
@@ -44,7 +50,7 @@ def ranks(fragment: Fragment, setting: Setting, base: Mapping[str, Known], alone
         if again is not None:  # the holes that follow have to get on with this one's
             setting, base = again
         found[name] = Rank(again is not None, dropped)
-    return {name: found.get(name, Rank(leading=False, dropped=0)) for name in fragment.holes}
+    return found
 
 
 def _tried(

@@ -19,6 +19,7 @@ _BOOKKEEPING = frozenset(
 )
 """Passes that optimise nothing."""
 
+
 def install(recorder: Recorder) -> Callable[[], None]:
     """Hook the application of rules and the call of passes; nothing is left to do after a test.
 

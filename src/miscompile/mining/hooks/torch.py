@@ -32,6 +32,9 @@ _FRAMES = frozenset({"pre_grad_passes", "joint_graph_passes", "post_grad_passes"
 """Functions of that kind that only call others, or are none."""
 
 _ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
+_SEQUENCES = frozenset({"SplitToSequence", "SequenceAt", "SequenceConstruct"})
+"""Operators by which the exporter says that a result is a list. Folding makes of them what can stand in a pattern."""
+
 _WITHOUT_FORM = re.compile(r"OpOverload\(op='([\w:.]+)'(?:, overload='(\w+)')?\)|function found for (\S+)")
 
 
@@ -125,6 +128,10 @@ def to_onnx(module: Any) -> bytes:
     except Exception as error:  # noqa: BLE001 - the exporter raises errors of every kind
         raise NoModelError(reason(error)) from None
     assert made is not None
+    if any(node.op_type in _SEQUENCES for node in made.model.graph):
+        from onnxscript.optimizer import fold_constants
+
+        fold_constants(made.model)
     data: bytes = made.model_proto.SerializeToString()
     return data
 

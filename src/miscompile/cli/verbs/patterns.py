@@ -1,0 +1,142 @@
+"""`miscompile patterns`: the patterns that there are, and what each looks like."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from miscompile.base.errors import UsageError
+from miscompile.targets.registry import load_attribute, parse_target
+
+if TYPE_CHECKING:
+    from miscompile.patterns.pattern import Pattern
+
+_SHOWN = 4
+"""Operators, and passes, that a row names."""
+
+
+@click.command("patterns", short_help="Pieces of graphs that passes look for.")
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option(
+    "--library",
+    "libraries",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+    metavar="FILE",
+    help="Patterns that `miscompile harvest` has written, as well.",
+)
+@click.option("--target", metavar="TARGET", help="Only those that wake a pass of TARGET.")
+@click.option("--pass", "called", metavar="NAME", help="Only those that wake this pass.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(
+    name: str | None, libraries: tuple[Path, ...], target: str | None, called: str | None, as_json: bool
+) -> int:
+    """List patterns with the passes that they were seen to wake, or print both forms of the one called NAME.
+
+    The concrete form is a graph with fixed sizes; the abstract one, a motif, keeps what its operators ask for.
+
+    \b
+    Examples:
+      miscompile patterns
+      miscompile patterns --target onnxruntime --pass GeluFusionL2
+      miscompile patterns gelu_erf
+      miscompile patterns --library mine.patterns --json
+    """
+    found = [one for one in _all(libraries) if _wanted(one, target, called)]
+    if name is not None:
+        _show(_named(name, found), as_json=as_json)
+    elif as_json:
+        click.echo(json.dumps([_row(one) for one in found], indent=2))
+    else:
+        Console().print(_table(found))
+        click.echo(f"{len(found)} patterns")
+    return 0
+
+
+def _all(libraries: Sequence[Path]) -> list["Pattern"]:
+    """Return the catalogue, no-ops included, what was mined and ships, and the libraries, in this order."""
+    catalogue: Sequence[Pattern] = load_attribute("miscompile.patterns.wakes:patterns_of")()
+    known = {one.name for one in catalogue}
+    shipped: Sequence[Pattern] = load_attribute("miscompile.patterns.shipped:shipped_patterns")()
+    found = [*catalogue, *(one for one in shipped if one.name not in known)]
+    for path in libraries:
+        found += load_attribute("miscompile.patterns.library:read_library")(path)
+    return found
+
+
+def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
+    """Tell whether a pattern wakes something of a target, or the pass of a name, or whatever is asked for."""
+    name = None if target is None else parse_target(target).about.name
+    wakes = [wake for wake in one.wakes if name in (None, wake.target)]
+    if called is not None:
+        return any(wake.name == called for wake in wakes)
+    return name is None or bool(wakes)
+
+
+def _named(name: str, found: Sequence["Pattern"]) -> "Pattern":
+    """Return the pattern called `name`; raises UsageError that names what may be meant."""
+    for one in found:
+        if one.name == name:
+            return one
+    near = difflib.get_close_matches(name, [one.name for one in found], 3)
+    hint = f"; did you mean {', '.join(near)}?" if near else "; `miscompile patterns` lists them"
+    raise UsageError(f"there is no pattern '{name}'{hint}")
+
+
+def _row(one: "Pattern") -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "operators": list(one.operators),
+        "granularity": one.granularity,
+        "wakes": [wake._asdict() for wake in one.wakes],
+        "origin": one.origin,
+        "concrete": one.seed is not None,
+        "abstract": one.motif is not None,
+    }
+
+
+def _show(one: "Pattern", *, as_json: bool) -> None:
+    """Print a pattern with its forms."""
+    graph = motif = None
+    if one.seed is not None:
+        model = load_attribute("miscompile.graph.model:Model")(one.seed.graph, {"": one.seed.opset})
+        graph = load_attribute("miscompile.graph.text.printer:print_model")(model)
+    if one.motif is not None:
+        motif = load_attribute("miscompile.patterns.print:print_motif")(one.motif)
+    if as_json:
+        click.echo(json.dumps({**_row(one), "graph": graph, "motif": motif}, indent=2))
+        return
+    click.echo(f"{one.name}: a {one.granularity}, from {one.origin or 'nowhere'}")
+    for target, names in _by_target(one).items():
+        click.echo(f"wakes on {target}: {', '.join(names)}")
+    for title, text in (("concrete", graph), ("abstract", motif)):
+        click.echo(f"\n{title} form:\n{text}" if text else f"\nno {title} form")
+
+
+def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for wake in one.wakes:
+        found.setdefault(f"{wake.target} {wake.version}", []).append(wake.name)
+    return found
+
+
+def _table(found: Sequence["Pattern"]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("pattern", "operators", "granularity", "wakes", "origin"):
+        table.add_column(title, overflow="fold")
+    for one in found:
+        wakes = [f"{wake.target}: {wake.name}" for wake in one.wakes]
+        cells = (one.name, _some(one.operators, " "), one.granularity, _some(wakes, ", ") or "-", one.origin)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _some(names: Sequence[str], between: str) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{between.join(names[:_SHOWN])}{more}"
