@@ -4,6 +4,7 @@ A test suite of a compiler imports the compiler, may crash it, hang, or leave th
 process, each file runs in a process of its own, and what a hook saw before such an end is kept.
 """
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -133,10 +134,8 @@ def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
 
 def _kill_group(child: "subprocess.Popen[bytes]") -> None:
     """End the child and whatever it has left running."""
-    try:
+    with contextlib.suppress(ProcessLookupError):  # nothing is left of it
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # nothing is left of it
     child.wait()
 
 

@@ -3,8 +3,13 @@
 A motif's name and the thoughts of its author prove nothing. So every motif is planted in an empty graph, in several
 opsets and in each of its dtypes, and the target says which passes changed the programs. Where a pass fires only
 because nothing before it took its pattern away, the passes that did fire can be switched off one by one.
+
+    python -m miscompile.mining.verify onnxruntime src/miscompile/patterns/data/wakes/onnxruntime.json --siblings
+
+makes the table of a target anew, for the version that is installed.
 """
 
+import argparse
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +24,8 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Run
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.pool import LocalPool
 from miscompile.generation.finish import finish, leaves
 from miscompile.generation.motifs.plant import NONE, Planted, plant
 from miscompile.generation.scope import Scope
@@ -26,6 +33,7 @@ from miscompile.mining.firing import fired
 from miscompile.ops.spec import Limits, Operand
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range
+from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
 from miscompile.patterns.wakes import Hidden, Wakes, print_wakes
 from miscompile.targets.registry import parse_target
@@ -209,3 +217,21 @@ def _choices(siblings: Collection[str], twins: Sequence[Sequence[str]]) -> Itera
     for group in twins:
         if any(one in siblings for one in group):
             yield frozenset(group)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Verify the whole catalogue on a target, and write what was seen to a file."""
+    parser = argparse.ArgumentParser(prog="python -m miscompile.mining.verify", description=main.__doc__)
+    parser.add_argument("target", help="a target spec")
+    parser.add_argument("path", type=Path, help="the table to write")
+    parser.add_argument("--siblings", action="store_true", help="switch the passes that fire off one by one")
+    given = parser.parse_args(words)
+    face = parse_target(given.target).about
+    version = versions_of(given.target)[face.distributions[0]]
+    with LocalPool(given.target) as pool:
+        table = verify(catalogue(), given.target, pool, version, siblings=face.passes if given.siblings else ())
+    write(table, given.path)
+
+
+if __name__ == "__main__":
+    main()

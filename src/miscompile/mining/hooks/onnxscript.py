@@ -10,6 +10,7 @@ of their base class, but for those that only call others.
 import functools
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from miscompile.mining.hooks.recording import Recorder, line_of, main, nothing
@@ -33,9 +34,8 @@ def install(recorder: Recorder) -> Callable[[], None]:
 
 
 def _hook_rules(used: list[list[str]]) -> None:
-    from onnxscript.rewriter import RewriteRule
-
-    original = RewriteRule.try_rewrite
+    rule = import_module("onnxscript.rewriter").RewriteRule
+    original = rule.try_rewrite
 
     @functools.wraps(original)
     def attempt(self: Any, *args: Any, **words: Any) -> Any:
@@ -44,13 +44,12 @@ def _hook_rules(used: list[list[str]]) -> None:
             used[-1].append(rule_name(self))
         return found
 
-    RewriteRule.try_rewrite = attempt
+    rule.try_rewrite = attempt
 
 
 def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
-    from onnxscript.rewriter import RewriteRuleSet
-
-    original = RewriteRuleSet.apply_to_model
+    rules = import_module("onnxscript.rewriter").RewriteRuleSet
+    original = rules.apply_to_model
 
     @functools.wraps(original)
     def apply(self: Any, model: Any, *args: Any, **words: Any) -> Any:
@@ -63,7 +62,7 @@ def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
             if before is not None:
                 _write(recorder, before, list(names), [rule_name(rule) for rule in self.rules])
 
-    RewriteRuleSet.apply_to_model = apply
+    rules.apply_to_model = apply
 
 
 def _write(recorder: Recorder, model: bytes, names: list[str], asked: list[str]) -> None:
@@ -74,32 +73,28 @@ def _write(recorder: Recorder, model: bytes, names: list[str], asked: list[str])
 
 
 def _hook_passes(recorder: Recorder) -> None:
-    from onnx_ir import Model
-    from onnx_ir.passes import PassBase, Sequential
-    from onnxscript.rewriter import RewritePass
-
-    original, frames = PassBase.__call__, (Sequential, RewritePass)
+    passes, model_type = import_module("onnx_ir.passes"), import_module("onnx_ir").Model
+    frames = passes.Sequential, import_module("onnxscript.rewriter").RewritePass
+    original = passes.PassBase.__call__
 
     @functools.wraps(original)
     def call(self: Any, given: Any) -> Any:
         if isinstance(self, frames) or type(self).__name__ in _BOOKKEEPING:
             return original(self, given)
-        model = given if isinstance(given, Model) else getattr(given, "model", None)
+        model = given if isinstance(given, model_type) else getattr(given, "model", None)
         before = said(recorder, model)
         result = original(self, given)
         if before is not None:
             recorder.pair(before, type(self).__name__, changed=bool(result.modified))
         return result
 
-    PassBase.__call__ = call
+    passes.PassBase.__call__ = call
 
 
 def said(recorder: Recorder, model: Any) -> bytes | None:
     """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
-    import onnx_ir
-
     try:
-        data: bytes = onnx_ir.to_proto(model).SerializeToString()
+        data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
         recorder.left(f"a model cannot be written ({line_of(error)})")
         return None

@@ -129,15 +129,13 @@ def to_onnx(module: Any) -> bytes:
         raise NoModelError(reason(error)) from None
     assert made is not None
     if any(node.op_type in _SEQUENCES for node in made.model.graph):
-        from onnxscript.optimizer import fold_constants
-
-        fold_constants(made.model)
+        importlib.import_module("onnxscript.optimizer").fold_constants(made.model)
     data: bytes = made.model_proto.SerializeToString()
     return data
 
 
 def _example(node: Any) -> Any:
-    """Return a tensor that can be fed to an input. Raises NoModelError for inputs that are no tensors of fixed sizes."""
+    """Return a tensor that can be fed to an input. Raises NoModelError for what is no tensor of fixed sizes."""
     import torch
 
     known = _known_type(node)
