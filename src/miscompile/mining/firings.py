@@ -23,6 +23,7 @@ from miscompile.mining.firing import fired
 from miscompile.mining.fragment import seed_of
 from miscompile.mining.setting import granularity_of
 from miscompile.mining.shrink import TRIES, Fires, shrunk
+from miscompile.patterns.lift import lift
 from miscompile.patterns.pattern import Pattern, Wake
 from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.reduce.engine import Budget
@@ -136,7 +137,7 @@ class _Search:
         number = self._ledger.found[name] + 1
         called = re.sub(r"\W+", "_", f"{about.name}_{name}_{number}")
         granularity = granularity_of(seed, small, fires, self.runner)
-        return Pattern(called, seed, None, granularity, wakes, seed.source)
+        return Pattern(called, seed, lift(seed, called), granularity, wakes, seed.source)
 
 
 def version_of(target: str) -> str:

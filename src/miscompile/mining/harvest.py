@@ -198,6 +198,9 @@ def _patterns(
         counts[one.called] += 1
         title = re.sub(r"\W+", "_", f"{name}_{one.called}_{counts[one.called]}")
         source = quarry.sources[one.number]
+        seed = replace(
+            seed, graph=replace(seed.graph, nodes=tuple(replace(node, name="") for node in seed.graph.nodes))
+        )
         named = f" ({', '.join(sorted(source.named))})" if source.named else ""
         yield Pattern(title, seed, lift(seed, title), one.granularity, tuple(woken), f"{source.origin}{named}")
 

@@ -5,19 +5,22 @@ to run: the name of the folder, or of the file, is the pass.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.mining.pairs import Gathered, Pair
 
+_TELLING = 8
+"""Shorter names of passes (dce, fusion) stand in names of files by chance."""
+
 
 def gather_models(folder: Path, passes: Iterable[str]) -> Gathered:
     """Return a pair for every `*.onnx` file below `folder`.
 
-    The pass is the one of `passes` that the file's path names (`FOLDER/PASS/any.onnx`, `FOLDER/pass_test.onnx`,
-    whatever the case and the separators of words), the longest of several; else, for a file in a folder of its own
-    below `folder`, the name of that folder; else none. Raises UsageError when there is no model.
+    In `FOLDER/PASS/.../any.onnx` the pass is PASS, in the spelling of `passes` if one of them is meant. A file that
+    lies in `folder` itself is for the pass that its name holds, whatever the case and the separators of words: the
+    longest of several, and none when there is none. Raises UsageError when there is no model.
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
@@ -31,14 +34,12 @@ def gather_models(folder: Path, passes: Iterable[str]) -> Gathered:
     return gathered
 
 
-def _named(path: Path, folder: Path, known: dict[str, str]) -> str:
+def _named(path: Path, folder: Path, known: Mapping[str, str]) -> str:
     inner = path.relative_to(folder)
-    for part in (inner.stem, *reversed(inner.parts[:-1])):
-        plain = _plain(part)
-        found = max((name for name in known if name in plain), key=len, default="")
-        if found:
-            return known[found]
-    return inner.parts[0] if len(inner.parts) > 1 else ""
+    if len(inner.parts) > 1:
+        return known.get(_plain(inner.parts[0]), inner.parts[0])
+    plain = _plain(inner.stem)
+    return known.get(max((name for name in known if name in plain and len(name) >= _TELLING), key=len, default=""), "")
 
 
 def _plain(name: str) -> str:

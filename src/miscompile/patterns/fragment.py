@@ -5,7 +5,7 @@ every operator that can be generated can be lifted as well.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ModelError
@@ -54,12 +54,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order."""
+    """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order.
+
+    `sure` are the nodes that are defined on all elements as far as can be told; other settings must not change that.
+    """
 
     nodes: tuple[Node, ...]
     opset: int
     holes: Mapping[str, TensorType]
     constants: Mapping[str, Tensor]
+    sure: frozenset[int] = frozenset()
 
     def run(self, setting: Setting, base: Mapping[str, Known] | None = None) -> dict[str, Known] | None:
         """Return what is known of every value; None when an operator does not take its operands.
@@ -77,7 +81,7 @@ class Fragment:
             ):
                 known.update((name, base[name]) for name in node.outputs if name)
                 continue
-            types = self._types(node, attributes, known)
+            types = self._types(place, attributes, known)
             if types is None:
                 return None
             for name, kind in zip(node.outputs, types, strict=True):
@@ -86,10 +90,15 @@ class Fragment:
                     known[name] = base[name] if base is not None and same else Known(kind)
         return known
 
+    def with_sure(self, known: Mapping[str, Known]) -> "Fragment":
+        """Return the fragment that remembers which nodes are sure, given what is known of all values."""
+        calls = [_call(node, node.attributes, known) for node in self.nodes]
+        return replace(self, sure=frozenset(place for place, call in enumerate(calls) if _keeps_rules(call, sure=True)))
+
     def _types(
-        self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
+        self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
     ) -> tuple[TensorType, ...] | None:
-        operands = tuple([_operand(name, known[name]) if name else None for name in node.inputs])
+        node = self.nodes[place]
         shown = {place: known[name].value for place, name in enumerate(node.inputs) if name}
         elements = {place: value for place, value in shown.items() if value is not None and value.array.size <= SHOWN}
         types = [known[name].type if name else None for name in node.inputs]
@@ -97,15 +106,23 @@ class Fragment:
             found = infer_call(node.op, self.opset, attributes, types, len(node.outputs), elements)
         except ModelError:
             return None
-        if not all(map(_static, found)) or not _kept_rules(Call(node.op, operands, attributes, len(node.outputs))):
+        if not all(map(_static, found)) or not _keeps_rules(_call(node, attributes, known), place in self.sure):
             return None
         return found  # type: ignore[return-value]
 
 
-def _kept_rules(call: Call) -> bool:
-    """Tell whether a call keeps its operator's page; the rules are not written for every rank that is tried here."""
+def _call(node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]) -> Call:
+    operands = tuple([_operand(name, known[name]) if name else None for name in node.inputs])
+    return Call(node.op, operands, attributes, len(node.outputs))
+
+
+def _keeps_rules(call: Call, sure: bool) -> bool:
+    """Tell whether a call keeps its operator's page, and with `sure`, whether it is defined on all elements.
+
+    The rules are not written for every rank that is tried here.
+    """
     try:
-        return well_formed(call)
+        return specs()[call.op].defined(call) if sure else well_formed(call)
     except (ArithmeticError, AssertionError, IndexError, ValueError):
         return False
 

@@ -5,7 +5,7 @@ that the most holes have is the motif's; what does not hang together with it kee
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -131,7 +131,7 @@ class _Trial:
             elif name in self.spans and not _meets(other, self.spans[name]):
                 return False
             else:
-                given[name] = Known(TensorType(other, known.shape))
+                given[name] = replace(known, type=TensorType(other, known.shape))
         attributes = tuple(
             _retyped(node, given_, self.members, self.dtype, other)
             for node, given_ in zip(self.fragment.nodes, self.setting.attributes, strict=True)

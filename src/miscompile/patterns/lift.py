@@ -9,18 +9,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
-from miscompile.core.tensor import Array, Tensor
-from miscompile.graph.model import Attribute, Node
-from miscompile.ops.facts import Facts
-from miscompile.ops.registry import schema, specs
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.graph.model import Attribute, Node, TensorType
+from miscompile.ops.registry import schema
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Call, Operand
 from miscompile.ops.values import Range, Style, choose_range
 from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept
 from miscompile.patterns.kinds import Kinds, kinds
@@ -69,7 +67,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
         return None
     setting = Setting(
         {
-            **{hole: Known(kind) for hole, kind in fragment.holes.items()},
+            **{hole: _fed(kind, seed.ranges.get(hole)) for hole, kind in fragment.holes.items()},
             **{constant: kept(value) for constant, value in fragment.constants.items()},
         },
         tuple(node.attributes for node in fragment.nodes),
@@ -78,15 +76,21 @@ def lift(seed: Seed, name: str) -> Motif | None:
     if base is None:
         return None
     weights = {one: span for one, value in fragment.constants.items() if (span := _drawn(fragment, base, one, value))}
-    given = {one: Known(known.type) if one in weights else known for one, known in setting.given.items()}
+    given = {one: replace(known, value=None) if one in weights else known for one, known in setting.given.items()}
     setting = Setting(given, setting.attributes)
     base = fragment.run(setting)
     if base is None:
         return None
-    indices = {hole: span for hole in fragment.holes if (span := _index(seed, fragment, base, hole))}
-    if len(indices) == len(fragment.holes):
+    fragment = fragment.with_sure(base)
+    filled = {hole: span for hole in fragment.holes if (span := _to_be_known(seed, fragment, base, hole))}
+    if len(filled) == len(fragment.holes):
         return None
-    return _Writer(seed, fragment, setting, base, {**weights, **indices}).motif(re.sub(r"[^\w-]+", "-", name) or "m")
+    return _Writer(seed, fragment, setting, base, {**weights, **filled}).motif(re.sub(r"[^\w-]+", "-", name) or "m")
+
+
+def _fed(kind: TensorType, span: Range | None) -> Known:
+    """Return what is known of a hole."""
+    return Known(kind) if span is None else Known(kind, facts=span.facts())
 
 
 def _drawn(fragment: Fragment, base: Mapping[str, Known], name: str, value: Tensor) -> tuple[float, float] | None:
@@ -125,37 +129,26 @@ def _short(lo: float, hi: float) -> tuple[float, float]:
 def _decides(fragment: Fragment, base: Mapping[str, Known], name: str) -> bool:
     """Tell whether the elements of a constant decide on the types of what is made of it."""
     given = {one: base[one] for one in (*fragment.holes, *fragment.constants)}
-    given[name] = Known(base[name].type)
+    given[name] = replace(base[name], value=None)
     found = fragment.run(Setting(given, tuple(node.attributes for node in fragment.nodes)), base)
     return found is None or any(one.type != base[value].type for value, one in found.items())
 
 
-def _index(seed: Seed, fragment: Fragment, base: Mapping[str, Known], hole: str) -> tuple[float, float] | None:
-    """Return the range of a hole that operators take only when its elements are known, such as indices."""
-    kind = base[hole].type
-    if DTYPES[kind.dtype].kind not in ("int", "uint"):
-        return None
-    lo, hi, _ = seed.ranges.get(hole, Range(0, 0, integral=True))
-    facts = Facts(lo, hi, integral=True, exact=True)
-    filled = np.full(base[hole].shape, int(lo), DTYPES[kind.dtype].storage)
-    for node in fragment.nodes:
-        if hole in node.inputs:
-            calls = [
-                Call(node.op, tuple(_operand(one, base, hole, facts, value) for one in node.inputs), node.attributes)
-                for value in (None, filled)
-            ]
-            if not specs()[node.op].defined(calls[0]) and specs()[node.op].defined(calls[1]):
-                return (lo, hi)
-    return None
+def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known], hole: str) -> tuple[float, float] | None:
+    """Return the range of a hole that operators take only as a constant, such as indices and scales.
 
-
-def _operand(name: str, base: Mapping[str, Known], hole: str, facts: Facts, value: Array | None) -> Operand | None:
-    if not name:
+    None of any other hole. What is known of it are elements spread over the range that was seen.
+    """
+    kind, span = base[hole].type, seed.ranges.get(hole)
+    if span is None or kind.dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
         return None
-    known = base[name]
-    if name == hole:
-        return Operand(name, known.type.dtype, known.shape, facts, value)
-    return Operand(name, known.type.dtype, known.shape, known.facts, None if known.value is None else known.value.array)
+    count = math.prod(base[hole].shape)
+    spread = np.linspace(span.lo, span.hi, count) if count > 1 else np.full(count, span.hi)
+    spread = spread if is_float(kind.dtype) else np.floor(spread).astype(np.int64)
+    known = {**base, hole: kept(tensor(spread.reshape(base[hole].shape), kind.dtype))}
+    readers = frozenset(place for place, node in enumerate(fragment.nodes) if hole in node.inputs)
+    now = fragment.with_sure(known).sure & readers
+    return (span.lo, span.hi) if now > fragment.sure & readers else None
 
 
 @dataclass(slots=True)
@@ -212,7 +205,9 @@ class _Writer:
         if span.lo <= usual.lo and span.hi >= usual.hi:
             return None
         told = not is_float(dtype) or span.lo >= 0 or span.hi <= 0 or (span.lo >= -1 and span.hi <= 1)
-        return (span.lo, span.hi) if told and span.lo <= span.hi else None
+        if not told or span.lo >= span.hi:
+            return None
+        return _short(span.lo, span.hi) if is_float(dtype) else (span.lo, span.hi)
 
     def _dtype(self, name: str) -> str | None:
         return None if name in self.kinds.members else self.base[name].type.dtype

@@ -1,7 +1,7 @@
 """Which holes of a fragment can have more dimensions in front, or fewer, found by trying.
 
-More dimensions in front are taken when they come through to results in front of what was there, or vanish on the way;
-an operator that counts its axes from the front would take another axis then, and refuses them.
+More dimensions in front are taken when they come through to results in front of what was there; an operator that counts
+its axes from the front would take another axis then, and refuses them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -66,11 +66,13 @@ def _tried(
     `front` are the dimensions that the hole has more, or less.
     """
     kind = TensorType(setting.given[hole].type.dtype, shape)
-    changed = replace(setting, given={**setting.given, hole: Known(kind)})
+    changed = replace(setting, given={**setting.given, hole: replace(setting.given[hole], type=kind)})
     known = fragment.run(changed, base)
     if known is None:
         return None
     moved = {name for name, one in known.items() if one.shape != base[name].shape}
+    if moved == {hole}:
+        return None  # nobody asked for the rank of this operand, which proves nothing
     for name in moved:
         short, long = sorted((known[name].shape, base[name].shape), key=len)
         if long != (*front, *short) or known[name].type.dtype != base[name].type.dtype:

@@ -7,6 +7,7 @@ constants (the shape for a Reshape), attributes (the groups of a Conv). What can
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -143,7 +144,7 @@ class Sizes:
                 given[place.owner] = kept(Tensor(known.value.dtype, array))
             else:
                 shape = (*known.shape[: place.at], number, *known.shape[place.at + 1 :])
-                given[place.owner] = Known(TensorType(known.type.dtype, shape))
+                given[place.owner] = replace(known, type=TensorType(known.type.dtype, shape))
         return Setting(given, tuple(attributes))
 
     def _elements(self) -> dict[Place, int]:

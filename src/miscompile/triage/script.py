@@ -41,6 +41,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
 from miscompile.equivalence.forms import AGAIN, STATIC, is_own, present
+from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
@@ -51,7 +52,7 @@ from miscompile.triage.bisect import expand
 from miscompile.triage.layout import array, assign, call, quoted
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
-from miscompile.triage.spelling import native, onnx_name, spell_array, spell_feeds, spell_model
+from miscompile.triage.spelling import native, onnx_name, spell_array, spell_feeds, spell_model, spell_payload
 
 SHOWS = "BUG:"
 """A script prints a line that begins with this before it exits with 1."""
@@ -163,7 +164,7 @@ def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
         types = {port.name: f"TensorProto.{onnx_name(port.dtype)}" for port in foreign}
     ports = (*case.program.inputs, *case.program.outputs)
     exotic, packed = any(not native(port.dtype) for port in ports), any(is_packed(port.dtype) for port in ports)
-    other = "" if changed.program == case.program else _spell_model(changed, lines)
+    other = "" if changed.program == case.program else _spell_changed(changed, lines)
     feeds = "" if _fed(changed) == _fed(case) else _spell_feeds(changed)
     return {
         "model": _spell_model(case, lines), "onnx": not lines.program, "feeds": _spell_feeds(case), "types": types,
@@ -180,6 +181,13 @@ def _fed(case: Case) -> list[tuple[str, list[int]]]:
 def _spell_model(case: Case, lines: ScriptLines) -> str:
     model = read(case.program.payload)
     return _spell_program(load_attribute(lines.program), model) if lines.program else spell_model(model)
+
+
+def _spell_changed(case: Case, lines: ScriptLines) -> str:
+    """Spell the program that the faulty run sees; by its bytes, where how it is stored is all that has changed."""
+    if not lines.program and emit(read(case.program.payload)) != case.program.payload:
+        return spell_payload(case.program.payload, "it matters how they are stored")
+    return _spell_model(case, lines)
 
 
 def _spell_feeds(case: Case) -> str:

@@ -62,7 +62,12 @@ def spell_model(model: Model) -> str:
     try:
         return _Speller().model(model)
     except _Unspeakable as reason:
-        return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", _bytes(emit(model))))
+        return spell_payload(emit(model), str(reason))
+
+
+def spell_payload(payload: bytes, reason: str) -> str:
+    """Return the statement that defines `model` by its bytes, and says why it is not written out."""
+    return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", _bytes(payload)))
 
 
 def spell_feeds(feeds: Sequence[Mapping[str, Tensor]]) -> str:

@@ -33,13 +33,12 @@ class Recorder:
         out.mkdir(parents=True, exist_ok=True)
         self.test = ""
         self._folder = out
-        self._lines = (out / LINES).open("a", encoding="utf-8")
         self._known: set[tuple[str, str, bool | None]] = set()
 
     def write(self, **line: object) -> None:
         """Write one line, for good."""
-        self._lines.write(json.dumps(line) + "\n")
-        self._lines.flush()
+        with (self._folder / LINES).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
 
     def pair(self, model: bytes, named: str = "", changed: bool | None = None) -> None:
         """Write down that the pass `named` met `model`, a serialised ModelProto."""

@@ -25,7 +25,7 @@ PATTERN = "pattern"
 LONGEST_BLOCK, MOST_BINDINGS = 12, 30
 """Bindings in the longest block pattern, and in the largest subgraph."""
 
-MOST_ELEMENTS = 1 << 16
+MOST_ELEMENTS = 1 << 18
 """Elements of the largest tensor: larger ones make runs slow, and say nothing new."""
 
 _SIZES = (4, 3, 6, 2, 8, 5)

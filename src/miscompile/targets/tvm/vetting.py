@@ -19,7 +19,7 @@ from tvm.ir import Call
 from miscompile.core.run import Build
 from miscompile.targets.tvm.adapter import Tvm
 from miscompile.targets.tvm.fragments import PATTERN, sizes_of
-from miscompile.targets.tvm.pipelines import CONV_LAYOUTS
+from miscompile.targets.tvm.pipelines import CONV_LAYOUTS, FAST_BUILD
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
 from miscompile.targets.tvm.text import UNSAYABLE
 
@@ -27,6 +27,9 @@ _MADE = {"DecomposeOps": "DecomposeOpsForInference", "DataflowInsertInPlaceCalls
 """Passes that are not called as the function that makes them."""
 
 _GIVEN = {"ConvertLayout": (CONV_LAYOUTS,)}
+
+_KNOWN: dict[str, str] = {}
+"""What was found of loop programs, which tests share."""
 
 _FILLS = (0, 0x5A)
 """Bytes that results hold before a loop program has run: what it leaves unwritten shows."""
@@ -62,9 +65,11 @@ def fault(module: Any, target: Tvm) -> str:
     It is built and run, alone, without optimisation and with all of it, on two draws of operands.
     """
     for function, values, results in loop_calls(module):
-        why = loop_fault(function, values, results)
-        if why:
-            return why
+        key = f"{tvm_ffi.structural_hash(function)} {values} {results}"
+        if key not in _KNOWN:
+            _KNOWN[key] = loop_fault(function, values, results)
+        if _KNOWN[key]:
+            return _KNOWN[key]
     whole = called(module)
     machines = []
     for level in ("off", "full"):
@@ -112,7 +117,7 @@ def loop_fault(function: Any, values: list[Any], results: list[Any]) -> str:
         return "loops on what is no tensor of known sizes"
     try:
         module = tvm.IRModule({"loops": function.with_attr("global_symbol", "loops")})
-        run = tvm.compile(module, target=tvm.target.Target("llvm"))["loops"]
+        run = tvm.compile(module, target=tvm.target.Target(FAST_BUILD))["loops"]
         rng = np.random.default_rng(0)
         feed = [drawn(kind, rng) for kind in values]
         given = [tvm.runtime.tensor(one) for one in feed]

@@ -1,0 +1,126 @@
+"""Synthesis under watch: which values of a program are the seed's and which the pattern's, and what making it costs.
+
+A recipe says whether a pattern is joined to its seed; here it is looked up in the program as the compiler gets it, from
+the names of the values alone. The released code of OATest shows why: its splicing for ONNX Runtime builds graphs that
+all pass the checker, and in none of them is the pattern inside the seed.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
+from miscompile.generation.scope import Scope
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Model
+from miscompile.ops.seed import Seed
+from miscompile.ops.support import Support
+from miscompile.patterns.pattern import Pattern
+from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.synthesis.pool import Entry
+from miscompile.synthesis.producer import Synthesised
+from miscompile.synthesis.splice import Spliced
+from miscompile.targets.about import About
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Names of values in a synthesised program.
+
+    `before`: results of the seed's operators in front of the pattern. `own`: results of the pattern's operators and of
+    the bridges into it. `ends`: what the seed gives out, made by its own operators all.
+    """
+
+    before: frozenset[str]
+    own: frozenset[str]
+    ends: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How a pattern hangs in its seed.
+
+    `into`: an operator of the pattern, or a bridge of it, reads a result of one of the seed's operators that depends on
+    an input. `out`: an output of the seed depends on a result of the pattern.
+    """
+
+    into: bool
+    out: bool
+
+    @property
+    def inside(self) -> bool:
+        """Whether the pattern stands between operators of the seed."""
+        return self.into and self.out
+
+
+def joined(model: Model, trace: Trace) -> Joined:
+    """Return how the pattern hangs in the seed, followed along the edges of `model`, operator by operator.
+
+    Functions that are called stand in the graph as operators, which is all that is looked at.
+    """
+    live = {info.name for info in model.graph.inputs}
+    after: set[str] = set()
+    into = False
+    for node in model.graph.nodes:
+        read, made = set(reads(node)), {name for name in node.outputs if name}
+        if made & trace.own:
+            into = into or bool(read & live & trace.before)
+            after |= made
+        if read & after:
+            after |= made
+        if read & live:
+            live |= made
+    return Joined(into, bool(after & trace.ends))
+
+
+class Traced(Synthesised):
+    """The producer of campaigns, which keeps traces of its programs and counts the CPU seconds that it takes.
+
+    `contexts` are the graphs that seeds are drawn from, where the knobs do not ask for generated ones.
+    """
+
+    def __init__(
+        self,
+        knobs: OatestKnobs,
+        support: Support,
+        patterns: Sequence[Pattern],
+        about: About,
+        contexts: Sequence[Seed] = (),
+    ) -> None:
+        super().__init__(knobs, support, patterns, [about.name], functions=about.functions)
+        self._given = list(contexts)
+        self._traces: dict[int, Trace] = {}
+        self.cpu_seconds = 0.0
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new case, as the producer of campaigns does."""
+        begin = time.process_time()
+        case = super().propose(rng)
+        self.cpu_seconds += time.process_time() - begin
+        return case
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
+        """Learn as the producer of campaigns does."""
+        begin = time.process_time()
+        super().learn(case, outcomes, verdict)
+        self.cpu_seconds += time.process_time() - begin
+
+    def trace(self, case: Case) -> Trace:
+        """Return the trace of a case and forget it. Raises KeyError for a case that this producer did not propose."""
+        return self._traces.pop(case.recipe["synthesis"])
+
+    def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
+        super()._remember(number, scope, entry, pattern, spliced)
+        self._traces[number] = Trace(
+            _made(scope, 0, spliced.first),
+            _made(scope, spliced.first, spliced.last),
+            frozenset(spliced.outputs[: len(entry.host.seed.graph.outputs)]),  # the seed's come first
+        )
+
+
+def _made(scope: Scope, start: int, stop: int) -> frozenset[str]:
+    nodes = [node for node in scope.nodes[start:stop] if node.op != "Constant"]
+    return frozenset(name for node in nodes for name in node.outputs if name)

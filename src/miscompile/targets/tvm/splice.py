@@ -1,0 +1,393 @@
+"""A pattern spliced into the middle of a Relax program, with edges from the program into it and back.
+
+After OATest's synthesis (section 3.2). At a random point between the bindings of `main` each hole of the pattern gets a
+value that was computed before: one of the same type; or, as in the abstract form of the pattern, one of the same rank
+and element type with which its operations still type; or any value through a bridge of slicing or padding, reshaping
+and conversion. Then each result of the pattern takes the place of an operand of the bindings that follow, through a
+bridge where none has its type. Values only ever flow forwards, so there is no cycle.
+
+A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+import random
+from math import prod
+from typing import Any, NamedTuple
+
+from tvm import relax, tirx
+from tvm.ir import Call, GlobalVar, IRModule
+
+from miscompile.targets.tvm.functions import operands
+from miscompile.targets.tvm.hazards import hazard, is_float
+
+INNER_SHARE, BLEND_SHARE, APART_SHARE = 0.75, 0.5, 0.2
+"""How often a hole gets a bound value rather than a parameter, a result is added to an operand that nobody else uses
+rather than replacing it, and the pattern stands in a block of its own between two halves of a dataflow block."""
+
+DRAWS = 6
+"""Tries to find values of other sizes with which a pattern still types."""
+
+
+class Facts(NamedTuple):
+    """What a splicing did: edges from bound values into the pattern and from it into bindings that compute something;
+    holes and results by how they were connected; whether the pattern stands in a block of its own."""
+
+    inner_in: int
+    inner_out: int
+    exact: int
+    relaxed: int
+    bridged: int
+    rewired: int
+    bridged_out: int
+    loose: int
+    apart: bool
+
+
+class Use(NamedTuple):
+    """An operand that may be replaced: number `place` of binding `index`, now the value of `var`."""
+
+    index: int
+    place: int
+    var: Any
+
+
+def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tuple[Any, Facts]:
+    """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
+
+    With `call` the pattern is a private function that is called. Depends on its arguments alone. Raises ValueError
+    where `main` is not one block of at least two bindings, or has no value that a hole could take.
+    """
+    rng = random.Random(seed)
+    builder = relax.BlockBuilder(module)
+    place = module.get_global_var("main")
+    main = module[place]
+    if len(main.body.blocks) != 1 or len(main.body.blocks[0].bindings) < 2:
+        raise ValueError("main is not one block of bindings")
+    bindings = list(main.body.blocks[0].bindings)
+    flow = isinstance(main.body.blocks[0], relax.DataflowBlock)
+    point = chosen_point(module, bindings, rng)
+    fragment = adopted(builder, pattern)
+    inner = [one.var for one in bindings[:point] if sizes_of(one.var.ty)[1]]
+    outer = [one for one in main.params if sizes_of(one.ty)[1]]
+    filling, results, counts = filled(builder, fragment, inner, outer, call, rng)
+    later, more, outs = connected(builder, module, bindings[point:], results, main.body.body, rng)
+    apart = flow and rng.random() < APART_SHARE
+    if apart:
+        parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
+    else:
+        parts = [(flow, [*bindings[:point], *filling, *more, *later])]
+    builder.update_func(place, assembled(main, parts))
+    spliced = relax.transform.Normalize()(builder.finalize())
+    relax.analysis.well_formed(spliced)
+    return spliced, Facts(counts[0], outs[0], *counts[1:], *outs[1:], apart)
+
+
+def chosen_point(module: Any, bindings: list[Any], rng: random.Random) -> int:
+    """Return a point between two bindings, with a bound value before it and a replaceable operand after it if possible.
+
+    There is at least one binding on either side.
+    """
+    points = range(1, len(bindings))
+    first = next((place for place, one in enumerate(bindings, 1) if sizes_of(one.var.ty)[1]), len(bindings))
+    last = max((use.index for use in uses(module, bindings) if computes(bindings[use.index])), default=0)
+    good = [point for point in points if first <= point <= last]
+    return rng.choice(good or list(points))
+
+
+def adopted(builder: Any, pattern: Any) -> Any:
+    """Put the functions that the pattern calls into the builder's module, under names of their own.
+
+    Returns the function `pattern`, with variables of its own, that calls them.
+    """
+    table: dict[Any, Any] = {}
+
+    def moved(function: Any) -> Any:
+        for place in relax.analysis.all_global_vars(function):
+            if place not in table:
+                callee = pattern[place]
+                callee = callee if isinstance(callee, tirx.PrimFunc) else moved(callee)
+                if callee.attrs is not None and "global_symbol" in callee.attrs:
+                    callee = callee.without_attr("global_symbol")
+                table[place] = builder.add_func(callee, place.name_hint)
+        function = relax.utils.copy_with_new_vars(function)
+        blocks = []
+        for block in function.body.blocks:
+            bound = [relax.VarBinding(one.var, replaced(one.value, table)) for one in block.bindings]
+            blocks.append(type(block)(bound))
+        body = relax.SeqExpr(blocks, function.body.body)
+        return relax.Function(function.params, body, function.ret_ty, True, function.attrs)
+
+    return moved(pattern["pattern"])
+
+
+def filled(
+    builder: Any, fragment: Any, inner: list[Any], outer: list[Any], call: bool, rng: random.Random
+) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
+    """Return bindings that compute the pattern, its results, and how many holes got bound values, were filled by a
+    value of the same type, of another size, and through a bridge."""
+    kinds = [param.ty for param in fragment.params]
+    given = [picked(kind, inner, outer, rng) for kind in kinds]
+    loosened: list[Any] = []
+    if any(one is None for one in given) and not call and not relax.analysis.all_global_vars(fragment):
+        loosened = relaxed(builder, fragment, given, inner, outer, rng)
+    before: list[Any] = []
+    sources = []
+    for place, kind in enumerate(kinds):
+        var = loosened[place] if loosened else given[place]
+        sources.append(var)
+        if var is None:
+            pool = inner if inner and (not outer or rng.random() < INNER_SHARE) else outer
+            if not pool:
+                raise ValueError("no value that a hole could take")
+            sources[-1] = source = rng.choice(pool)
+            more, var = bridge(builder, source, kind, rng)
+            before += more
+        given[place] = var if given[place] is None else given[place]
+    counts = (
+        sum(any(one.same_as(var) for var in inner) for one in sources),
+        sum(one.same_as(source) and not (loosened and one.ty != kind) for one, source, kind in zip(given, sources, kinds)),
+        sum(one.ty != kind for one, kind in zip(given, kinds)),
+        sum(not one.same_as(source) for one, source in zip(given, sources)),
+    )
+    if call:
+        target = builder.add_func(fragment.without_attr("global_symbol"), "spliced")
+        result = relax.DataflowVar("spliced", fragment.ret_ty)
+        fields = [relax.DataflowVar(f"spliced_{place}", kind) for place, kind in enumerate(fragment.ret_ty.fields)]
+        items = [relax.VarBinding(var, relax.TupleGetItem(result, place)) for place, var in enumerate(fields)]
+        value = Call(target, given, ret_ty=fragment.ret_ty)
+        return [*before, relax.VarBinding(result, value), *items], fields, counts
+    inside, fields = placed(builder, fragment, given)
+    return before + inside, fields, counts
+
+
+def picked(kind: Any, inner: list[Any], outer: list[Any], rng: random.Random) -> Any:
+    """Return a value of type `kind`, a bound one by preference; None if there is none."""
+    one, other = ([var for var in pool if var.ty == kind] for pool in (inner, outer))
+    if one and (not other or rng.random() < INNER_SHARE):
+        return rng.choice(one)
+    return rng.choice(other) if other else None
+
+
+def relaxed(
+    builder: Any, fragment: Any, given: list[Any], inner: list[Any], outer: list[Any], rng: random.Random
+) -> list[Any]:
+    """Return values for all holes, of other sizes where `given` has none, with which the pattern types; [] for none.
+
+    Holes of one type get values of one type.
+    """
+    pools: dict[Any, list[Any]] = {}
+    for param, var in zip(fragment.params, given, strict=True):
+        if var is None and str(param.ty) not in pools:
+            alike = [one for one in inner if like(one.ty, param.ty)] or [one for one in outer if like(one.ty, param.ty)]
+            if not alike:
+                return []
+            pools[str(param.ty)] = alike
+    for _ in range(DRAWS):
+        kinds = {key: rng.choice(pool).ty for key, pool in pools.items()}
+        drawn = []
+        for param, var in zip(fragment.params, given, strict=True):
+            alike = [one for one in pools.get(str(param.ty), []) if one.ty == kinds[str(param.ty)]]
+            drawn.append(rng.choice(alike) if var is None else var)
+        try:
+            placed(builder, fragment, drawn)
+        except (ValueError, RuntimeError, TypeError):
+            continue  # TVM's own rules for types refuse these sizes
+        return drawn
+    return []
+
+
+def like(kind: Any, other: Any) -> bool:
+    """Tell whether two tensors have the same element type and rank."""
+    return bool(kind.dtype == other.dtype and kind.ndim == other.ndim)
+
+
+def placed(builder: Any, fragment: Any, given: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the bindings of `fragment` on the values `given`, with new variables, and its results.
+
+    Where a value has another type than its hole all types are found anew. Raises ValueError where a result then has a
+    size that is unknown or not positive, and what TVM raises where an operation does not type.
+    """
+    table = dict(zip(fragment.params, given, strict=True))
+    anew = any(var.ty != param.ty for param, var in table.items())
+    made: list[Any] = []
+    fields: list[Any] = []
+    for block in fragment.body.blocks:
+        for binding in block.bindings:
+            value = replaced(binding.value, table, anew)
+            if binding.var.same_as(fragment.body.body):
+                fields = list(value.fields)
+                continue
+            value = builder.normalize(value) if anew else value
+            kind = value.ty if anew else binding.var.ty
+            if anew and not all(size and size > 0 for one in tensors(kind) for size in sizes_of(one)[0]):
+                raise ValueError("an empty or unknown size")
+            table[binding.var] = relax.DataflowVar(binding.var.name, kind)
+            made.append(relax.VarBinding(table[binding.var], value))
+    return made, fields
+
+
+def connected(
+    builder: Any, module: Any, later: list[Any], results: list[Any], returned: Any, rng: random.Random
+) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
+    """Put each of `results` in the place of an operand of a binding in `later`.
+
+    Returns those bindings, bindings that have to stand before them, and how many results are used by a binding that
+    computes something, took the place of an operand as they are, through a bridge, and of none.
+    """
+    free = uses(module, later)
+    more: list[Any] = []
+    inner = direct = indirect = loose = 0
+    for result in results:
+        computing = [use for use in free if computes(later[use.index])] or free
+        fitting = [use for use in computing if use.var.ty == result.ty]
+        if not computing or not sizes_of(result.ty)[1]:
+            loose += 1
+            continue
+        use = rng.choice(fitting or computing)
+        free.remove(use)
+        steps, value = bridge(builder, result, use.var.ty, rng, bounded=True)
+        alone = sum(use.var.same_as(var) for one in later for var in operands(one.value)) == 1
+        if alone and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE:
+            blend = builder.normalize(relax.op.add(use.var, value))
+            value = relax.DataflowVar("blend", blend.ty)
+            steps = [*steps, relax.VarBinding(value, blend)]
+        more += steps
+        old = later[use.index]
+        later = [*later[: use.index], rebound(old, use.place, value), *later[use.index + 1 :]]
+        inner += computes(old)
+        direct += not steps
+        indirect += bool(steps)
+    return later, more, (inner, direct, indirect, loose)
+
+
+def uses(module: Any, later: list[Any]) -> list[Use]:
+    """Return the operands of the bindings `later` that may have any value: nothing undefined comes of them.
+
+    Only those count that were defined before `later`, or in it, as tensors of known sizes.
+    """
+    risky: set[Any] = set()
+    found: list[Use] = []
+    for index in reversed(range(len(later))):
+        one = later[index]
+        plain = isinstance(one, relax.VarBinding)
+        used = operands(one.value)
+        if not plain or one.var in risky or hazard(one.value, module):
+            risky.update(used)
+        else:
+            found += [Use(index, place, var) for place, var in enumerate(used) if sizes_of(var.ty)[1]]
+    return found
+
+
+def computes(binding: Any) -> bool:
+    """Tell whether a binding is an operation, not a tuple or another name."""
+    return isinstance(binding.value, Call)
+
+
+def bridge(builder: Any, source: Any, kind: Any, rng: random.Random, bounded: bool = False) -> tuple[list[Any], Any]:
+    """Return bindings that make a value of type `kind` of `source`, and that value.
+
+    First the number of elements, then the shape, then the element type. What becomes an integer says where a float is
+    positive, so that no conversion is undefined. `bounded` keeps wide integers small, which must not overflow.
+    """
+    made: list[Any] = []
+
+    def then(value: Any) -> Any:
+        value = builder.normalize(value)
+        made.append(relax.VarBinding(relax.DataflowVar("bridge", value.ty), value))
+        return made[-1].var
+
+    var, have, want = source, sizes_of(source.ty)[0], sizes_of(kind)[0]
+    if prod(have) != prod(want):
+        var = then(relax.op.reshape(var, (prod(have),))) if len(have) != 1 else var
+        over = prod(have) - prod(want)
+        if over > 0:
+            start = rng.randint(0, over)
+            var = then(relax.op.strided_slice(var, [0], [start], [start + prod(want)]))
+        elif is_float(kind.dtype) and is_float(source.ty.dtype) and rng.random() < 0.5:
+            var = then(relax.op.nn.pad(var, [0, -over]))
+        else:
+            zeros = then(relax.op.zeros((-over,), str(source.ty.dtype)))
+            var = then(relax.op.concat([var, zeros]))
+    if sizes_of(var.ty)[0] != want:
+        var = then(relax.op.reshape(var, want))
+    old, new = str(source.ty.dtype), str(kind.dtype)
+    if old != new:
+        if is_float(old) and not is_float(new):
+            var = then(relax.op.greater(var, relax.const(0, old)))
+        var = then(relax.op.astype(var, new)) if str(var.ty.dtype) != new else var
+    if bounded and new in ("int32", "int64") and is_float(old) is False and old != "bool":
+        var = then(relax.op.clip(var, -4, 4))
+    return made, var
+
+
+def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:
+    """Return `main` with blocks of bindings `parts`, each a dataflow block or not, in place of its own.
+
+    Every bound value gets a new variable, which is one of its block's own if nobody else uses it.
+    """
+    table: dict[Any, Any] = {}
+    blocks = []
+    for number, (flow, part) in enumerate(parts):
+        others = [one for other, (_, list_) in enumerate(parts) if other != number for one in list_]
+        outside = {var for one in others for var in operands(one.value)} | set(operands(main.body.body))
+        bound = []
+        for one in part:
+            value = replaced(one.value, table)
+            kind = relax.Var if not flow or one.var in outside else relax.DataflowVar
+            table[one.var] = kind(one.var.name, one.var.ty)
+            bound.append(relax.VarBinding(table[one.var], value))
+        blocks.append(relax.DataflowBlock(bound) if flow else relax.BindingBlock(bound))
+    body = relax.SeqExpr(blocks, replaced(main.body.body, table))
+    return relax.Function(main.params, body, main.ret_ty, True, main.attrs)
+
+
+def rebound(binding: Any, place: int, new: Any) -> Any:
+    """Return a binding with its operand number `place` replaced."""
+    seen = [-1]
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Call):
+            op, *args = (walk(part) for part in [value.op, *value.args])
+            return Call(op, args, value.attrs, value.ty_args, value.span, value.ty)
+        if isinstance(value, relax.Tuple):
+            return relax.Tuple([walk(part) for part in value.fields])
+        if isinstance(value, relax.TupleGetItem):
+            return relax.TupleGetItem(walk(value.tuple_value), value.index)
+        if isinstance(value, relax.Var):
+            seen[0] += 1
+            return new if seen[0] == place else value
+        return value
+
+    return relax.VarBinding(binding.var, walk(binding.value))
+
+
+def replaced(value: Any, table: dict[Any, Any], anew: bool = False) -> Any:
+    """Return a value in normal form with other variables and functions in it, without its types if they come anew."""
+    if isinstance(value, Call):
+        op, *args = (replaced(part, table, anew) for part in [value.op, *value.args])
+        if anew:
+            return Call(op, args, value.attrs, value.ty_args, value.span)
+        return Call(op, args, value.attrs, value.ty_args, value.span, value.ty)
+    if isinstance(value, relax.Tuple):
+        return relax.Tuple([replaced(part, table, anew) for part in value.fields])
+    if isinstance(value, relax.TupleGetItem):
+        return relax.TupleGetItem(replaced(value.tuple_value, table, anew), value.index)
+    return table.get(value, value) if isinstance(value, (relax.Var, GlobalVar)) else value
+
+
+def tensors(kind: Any) -> list[Any]:
+    """Return the types of the tensors in a type."""
+    if isinstance(kind, relax.TupleType):
+        return [one for field in kind.fields for one in tensors(field)]
+    return [kind]
+
+
+def sizes_of(kind: Any) -> tuple[tuple[int, ...], bool]:
+    """Return the sizes of a tensor's type, and whether it is one of a known type with elements, fit for an edge."""
+    if not isinstance(kind, relax.TensorType) or kind.dtype is None or not isinstance(kind.shape, relax.ShapeExpr):
+        return (0,), False
+    if not all(isinstance(size, tirx.IntImm) for size in kind.shape.values):
+        return (0,), False
+    sizes = tuple(map(int, kind.shape.values))
+    return sizes, all(size > 0 for size in sizes)
