@@ -87,12 +87,13 @@ def chain(folder: Path) -> Path:
 def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: Suite, tmp_path: Path) -> None:
     wanted = files(tmp_path, "test_good.py", "test_crash.py", "test_broken.py")
     gathered = run_suite(suite, wanted, tmp_path / "out", 300.0, say)
-    assert gathered.sources == {"ran": 2, "died": 1}
+    assert gathered.sources == {"ran": 1, "died": 1, "empty": 1}
     assert gathered.tests == {"passed": 1, "failed": 1, "skipped": 1}
     assert sorted(pair.model.read_bytes() for pair in gathered.pairs) == [b"one", b"three", b"two"]
     assert {pair.test for pair in gathered.pairs} >= {"test_good.py::Some::test_one", "test_crash.py::test_it"}
     assert not gathered.stopped
-    assert [note.split()[:2] for note in gathered.notes] == [["test_crash.py", "died:"]]
+    assert [note.split()[:2] for note in gathered.notes] == [["test_crash.py", "died:"], ["test_broken.py", "ran"]]
+    assert "nothing_of_that_name" in gathered.notes[1]
 
 
 def test_a_hang_ends_with_the_time_of_the_file(suite: Suite, tmp_path: Path) -> None:
@@ -172,6 +173,7 @@ def test_the_verb_writes_a_library_and_says_what_it_did(tmp_path: Path) -> None:
         (["models", "absent", "--out", "a"], "there is no folder absent"),
         (["onnxruntime", "absent", "--out", "a"], "there is no absent"),
         (["models", "here", "--out", "here"], "here is a folder"),
+        (["models", ".", "--out", "a", "--keep", "."], "is not empty"),
         (["models", "here", "--out", "none/a"], "cannot be written"),
         (["models", "here", "--out", "a", "--on", "nothing"], "nothing"),
         (["tvm", "here", "--out", "b"], "tests/python/relax"),

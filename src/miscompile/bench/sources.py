@@ -65,9 +65,11 @@ def entire(whole: Whole) -> Seed | None:
     return operators.cut(places, whole.name) if places and all(operators.fit) else None
 
 
-def made(target: str, runner: Runner, support: Support, opsets: tuple[int, ...], count: int, seed: int) -> Iterator[Seed]:
+def made(
+    target: str, runner: Runner, support: Support, opsets: tuple[int, ...], count: int, seed: int
+) -> Iterator[Seed]:
     """Yield `count` generated programs, then the node cases of onnx: those that `target` builds and runs."""
-    strict = Strict(Knobs(opsets=opsets, control=0.0, containers=0.0, variants=1), support)
+    strict = Strict(Knobs(opsets=opsets, control=0.0, containers=0.0, spread=0.0, variants=1), support)
     for cases in batches(islice(_generated(strict, seed), count), _BATCH):
         yield from _ran(cases, target, runner)
     node = (item.case for item in node_cases() if item.case is not None and not item.random)

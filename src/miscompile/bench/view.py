@@ -58,7 +58,8 @@ def _tables(results: Results) -> Iterator[Table | Text]:
     yield Text(f"seed {options.seed}, {results.seconds:.0f} s")
 
 
-def _plain(title: str, *columns: str) -> Table:
+def plain_table(title: str, *columns: str) -> Table:
+    """Return an empty table without rules; all columns but the first hold numbers."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(columns):
         table.add_column(name, justify="right" if number else "left")
@@ -66,7 +67,7 @@ def _plain(title: str, *columns: str) -> Table:
 
 
 def _diversity(found: Diversity) -> Table:
-    table = _plain(
+    table = plain_table(
         "Diversity score", "generation", "score", "ratio", "dtypes", "shapes", "edges", "first", "last", "seconds",
     )  # fmt: skip
     measured = {mode.mode for mode in found.modes}
@@ -85,7 +86,7 @@ def _ratio(found: Spread) -> str:
 
 
 def _broken(found: tuple[BrokenSeries, ...]) -> Table:
-    table = _plain("Broken programs", "target", "programs", *ENDINGS, "findings", "seconds")
+    table = plain_table("Broken programs", "target", "programs", *ENDINGS, "findings", "seconds")
     for series in found:
         endings = [str(series.endings.get(ending, 0)) for ending in ENDINGS]
         findings = str(series.unique.by_signature)
@@ -94,7 +95,7 @@ def _broken(found: tuple[BrokenSeries, ...]) -> Table:
 
 
 def _failures(found: tuple[FailureSeries, ...]) -> Table:
-    table = _plain(
+    table = plain_table(
         "Failing tests", "target", "guidance", "tests", "failing", "texts", "traces", "bugs", "left out", "undecided",
         "seconds",
     )  # fmt: skip

@@ -18,9 +18,14 @@ _SINGLE = "miscompile.campaign.single"
 
 
 def validate(plan: Plan) -> None:
-    """Raise UsageError when a plan cannot be meant: an unknown check, form or producer, or an option that it lacks."""
+    """Raise UsageError when a plan cannot be meant: an unknown check, form or producer, or an option that it lacks.
+
+    Raises StoreError when its file of patterns is damaged.
+    """
     _ = plan.chosen_checks, plan.chosen_forms
-    plan.producer_specs()
+    for name, knobs in plan.producer_specs():
+        if name == "oatest":
+            load_attribute("miscompile.synthesis.sources:patterns_for")(knobs)
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:

@@ -1,5 +1,6 @@
 """From a small program that was run to the concrete form of a pattern."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,10 +12,12 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor
 from miscompile.corpus.binding import normalised
+from miscompile.generation.finish import ir_version_of
 from miscompile.graph.bodies import is_static, typing_of
-from miscompile.graph.model import Graph, Node, TensorType, ValueInfo
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
 from miscompile.ops.seed import Seed
-from miscompile.ops.values import Range
+from miscompile.ops.values import Range, Style, choose_range, draw
 from miscompile.triage.reduce.draft import Draft, take_apart
 from miscompile.triage.reduce.leaves import structural
 
@@ -95,3 +98,17 @@ def _plain(node: Node) -> bool:
     if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
         return False  # it may be in training mode
     return all(_plain(inner) for body in node.subgraphs() for inner in body.nodes)
+
+
+def case_of(seed: Seed, rng: random.Random) -> Case:
+    """Return `seed` as a program of its own, fed with elements drawn from its ranges, to see again what it wakes."""
+    feed = tuple(seed.pinned.get(info.name) or _drawn(seed, info, rng) for info in seed.graph.inputs)
+    model = Model(seed.graph, {"": seed.opset}, (), ir_version_of(seed.opset))
+    return Case(to_program(model), (feed,), {"source": seed.source})
+
+
+def _drawn(seed: Seed, info: ValueInfo, rng: random.Random) -> Tensor:
+    assert isinstance(info.type, TensorType)
+    shape = tuple(size for size in info.type.shape or () if isinstance(size, int))
+    span = seed.ranges.get(info.name) or choose_range(info.type.dtype, Style())
+    return Tensor(info.type.dtype, draw(rng, info.type.dtype, shape, span))

@@ -46,7 +46,7 @@ class Extraction:
 
     each: int = 20
     limits: Limits = field(default_factory=Limits)
-    seconds: float = 20.0
+    seconds: float = 8.0
     seed: int = 0
 
 
@@ -75,9 +75,9 @@ class Extracted:
 
 
 class Chosen(NamedTuple):
-    """A piece, or a part of it, that stands for a pass; `number` is the piece's in the quarry."""
+    """A piece, or a part of it, that was seen to wake a pass; `number` is the piece's in the quarry."""
 
-    called: str
+    wake: Wake
     number: int
     seed: Seed
     granularity: Granularity
@@ -97,37 +97,57 @@ def extract(
     found by then comes back. Raises UsageError for a target that is not here.
     """
     versions = {target: version_of(target) for target in targets}
-    found, chosen = Extracted(), dict[str, Chosen]()
+    found, chosen, wakes = Extracted(), list[Chosen](), list[list[Wake]]()
     models = distinct(pairs, found.left)
     quarry = Quarry(models, extraction.limits, extraction.seconds, extraction.seed)
     found.models = len(models)
-    wakes: list[list[Wake]] = []
     try:
         quarry.cut(say)
-        for target in targets:
-            with pool(target) as runner:
-                for one in _Search(target, runner, quarry, extraction, found, say).run():
-                    chosen.setdefault(kind_of(one.seed), one)
-        wakes = [[] for _ in chosen]
-        for target in targets:
-            with pool(target) as runner:
-                _note_wakes(list(chosen.values()), target, versions[target], runner, wakes)
-        seeds = quarry.ranged([(one.number, one.seed) for one in chosen.values()], say)
     except KeyboardInterrupt:
         found.stopped = True
-        seeds = [one.seed for one in chosen.values()]
+        say("stopped; going on with the pieces that were cut until now, Ctrl-C ends that too")
+    try:
+        for target in targets:
+            with pool(target) as runner:
+                _search(_Search(target, versions[target], runner, quarry, extraction, found, say), chosen, wakes)
+        for target in targets:
+            with pool(target) as runner:
+                _note_wakes(chosen, target, versions[target], runner, wakes)
+        seeds = quarry.ranged([(one.number, one.seed) for one in chosen], say)
+    except KeyboardInterrupt:
+        found.stopped = True
+        seeds = [one.seed for one in chosen]
     found.pieces = len(quarry.seeds)
     found.left += quarry.left
-    found.patterns = tuple(_patterns(list(chosen.values()), seeds, wakes, quarry, name))
+    found.patterns = tuple(_patterns(chosen, seeds, wakes, quarry, name))
     return found
+
+
+def _search(search: "_Search", chosen: list[Chosen], wakes: list[list[Wake]]) -> None:
+    """Add what a search finds, each piece once, with the first pass that it was seen to wake."""
+    known = {kind_of(one.seed) for one in chosen}
+    for one in search.run():
+        kind = kind_of(one.seed)
+        if kind not in known:
+            known.add(kind)
+            chosen.append(one)
+            wakes.append([one.wake])
 
 
 class _Search:
     """The search for patterns of the passes of one target."""
 
     def __init__(
-        self, target: str, runner: Runner, quarry: Quarry, extraction: Extraction, found: Extracted, say: Say
+        self,
+        target: str,
+        version: str,
+        runner: Runner,
+        quarry: Quarry,
+        extraction: Extraction,
+        found: Extracted,
+        say: Say,
     ) -> None:
+        self.version = version
         self.target, self.runner, self.quarry, self.each, self.say = target, runner, quarry, extraction.each, say
         self.found = found
         self.about = parse_target(target).about
@@ -174,12 +194,13 @@ class _Search:
     def _chosen(self, called: str, number: int) -> Chosen:
         """Return what of a piece is the pattern: all of it, or the smallest block."""
         seed, label = self.quarry.seeds[number], self.labels.get(called)
+        wake = Wake(self.about.name, self.version, called)
         if label == "subgraph":
-            return Chosen(called, number, seed, label)
+            return Chosen(wake, number, seed, label)
         fires, rng = Fires(self.target, called), self.quarry.rng(self.quarry.sources[number])
         small = smallest(seed, fires, self.runner, rng)
         label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
-        return Chosen(called, number, small if label == "block" else seed, label)
+        return Chosen(wake, number, small if label == "block" else seed, label)
 
 
 def _note_wakes(chosen: Sequence[Chosen], target: str, version: str, runner: Runner, wakes: list[list[Wake]]) -> None:
@@ -194,15 +215,18 @@ def _patterns(
     chosen: Sequence[Chosen], seeds: Sequence[Seed], wakes: Sequence[Sequence[Wake]], quarry: Quarry, name: str
 ) -> Iterator[Pattern]:
     counts: Counter[str] = Counter()
-    for one, seed, woken in zip(chosen, seeds, wakes, strict=False):
-        counts[one.called] += 1
-        title = re.sub(r"\W+", "_", f"{name}_{one.called}_{counts[one.called]}")
+    for one, seed, woken in zip(chosen, seeds, wakes, strict=True):
+        called = one.wake.name
+        counts[called] += 1
+        title = re.sub(r"\W+", "_", f"{name}_{called}_{counts[called]}")
         source = quarry.sources[one.number]
         seed = replace(
             seed, graph=replace(seed.graph, nodes=tuple(replace(node, name="") for node in seed.graph.nodes))
         )
         named = f" ({', '.join(sorted(source.named))})" if source.named else ""
-        yield Pattern(title, seed, lift(seed, title), one.granularity, tuple(woken), f"{source.origin}{named}")
+        yield Pattern(
+            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(woken)), f"{source.origin}{named}"
+        )
 
 
 def form_of(seed: Seed) -> str:

@@ -51,9 +51,9 @@ class Record:
 class Gathered:
     """What a source gave in all.
 
-    `sources` counts its files by what became of them: `ran` to their end, `died` on the way, ran out of `time`. What
-    they gave before they died is here too. `notes` says for each that did not end what happened. `stopped` says that
-    the user interrupted it: files are missing.
+    `sources` counts its files by what became of them: `ran` to their end, had no test that could be run (`empty`),
+    `died` on the way, ran out of `time`, were `stopped`. What they gave before they died is here too. `notes` says
+    for each that did not run what happened. `stopped` says that the user interrupted it: files are missing.
     """
 
     pairs: list[Pair] = field(default_factory=list)

@@ -55,7 +55,9 @@ class Quarry:
             rng = self.rng(source)
             try:
                 whole = inferred(source.model, source.origin)
-                whole = whole or watched(source.model, source.origin, rng, self._seconds)
+                if whole is None:
+                    say(f"running model {number} of {len(self.models)}: {source.origin}")
+                    whole = watched(source.model, source.origin, rng, self._seconds)
                 for seed in pieces(whole, self._limits, rng, self.left):
                     self._add(source, seed)
             except (MiscompileError, ValueError) as error:  # protobuf's own limits are bare ValueErrors

@@ -8,20 +8,26 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from miscompile.base.errors import ModelError
-from miscompile.core.case import Case
+from miscompile.base.errors import MiscompileError
+from miscompile.core.case import Case, Feed, Program
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
 from miscompile.corpus.binding import normalised
+from miscompile.graph.bodies import CONTROL
+from miscompile.graph.model import Model
+from miscompile.graph.program import to_program
+from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.mining.firing import observed
+from miscompile.ops.analysis import analyse, require_well_formed
+from miscompile.ops.registry import specs
 from miscompile.targets.registry import parse_target
 from miscompile.triage.reduce.attributes import FewerAttributes
 from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn
 from miscompile.triage.reduce.capture import ReferenceCapture
 from miscompile.triage.reduce.cuts import BackCut, FrontCut
-from miscompile.triage.reduce.draft import Draft, inexact, put_together, take_apart
+from miscompile.triage.reduce.draft import Draft, put_together, take_apart
 from miscompile.triage.reduce.dtypes import PlainerTypes
 from miscompile.triage.reduce.engine import Budget, reduce_case
 from miscompile.triage.reduce.inlining import OneBranch
@@ -30,7 +36,7 @@ from miscompile.triage.reduce.names import ShortNames
 from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, Shortcut
 from miscompile.triage.reduce.outputs import FewerOutputs
 from miscompile.triage.reduce.reduction import Reduction
-from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
+from miscompile.triage.reduce.shapes import SmallerSizes
 
 TRIES = 400
 """Programs that are built for one pattern, at most."""
@@ -72,7 +78,7 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
     """Return the smallest program found that the pass still changes, with one feed; None where there is none.
 
     There is none when the pass does not change `case`, or its model cannot be read or meets undefined behaviour.
-    Constants stay constants and sizes above one stay above one, because a pattern is to fit other programs. Operands
+    Constants stay constants, ranks stay, and sizes above one stay above one, because a pattern is to fit other programs. Operands
     that decide shapes are constants if that leaves the pass awake. Deterministic for a given `rng`.
     """
     seed = rng.getrandbits(64)
@@ -82,31 +88,53 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
             fires,
             runner,
             random.Random(seed),
+            reprogram=lawful,
             budget=budget or Budget(TRIES),
             reductions=_reductions(fires, runner),
-            admits=_has_hole,
+            admits=_serves,
         )
         if found is not None:
-            return found.case if found.defined and _has_hole(found.case) else None
+            return found.case if found.defined and _serves(found.case) else None
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class NotTooPlain:
-    """Smaller sizes or ranks, but no new size of 1 and no new scalar: these broadcast, which a pattern may not mean."""
+class LargeEnough:
+    """Smaller sizes, but no new size of 1: it broadcasts, which a pattern may not mean. Ranks stay as they are.
 
-    reduction: Reduction
+    Nothing is proposed for graphs with operators whose rules about sizes are not known here: what breaks one is no
+    valid program, and inference lets much pass.
+    """
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
-        """Yield the reduction's drafts that are no more special than `draft`."""
-        special = _special(draft)
-        return (smaller for smaller in self.reduction.edits(draft) if _special(smaller) <= special)
+        """Yield drafts with smaller leaves, as `SmallerSizes` makes them."""
+        if not _is_known(draft):
+            return iter(())
+        ones = _ones(draft)
+        return (smaller for smaller in SmallerSizes().edits(draft) if _ones(smaller) <= ones)
 
 
-def _special(draft: Draft) -> int:
-    """Count sizes of 1, and leaves without rank."""
-    shapes = [leaf.value.shape for leaf in leaves(draft)]
-    return sum(shape.count(1) for shape in shapes) + sum(not shape for shape in shapes)
+def _ones(draft: Draft) -> int:
+    return sum(leaf.value.shape.count(1) for leaf in leaves(draft))
+
+
+def _is_known(draft: Draft) -> bool:
+    return all(node.op in specs() or node.op in CONTROL for node in draft.graph.nodes)
+
+
+def lawful(model: Model, feed: Feed) -> Program:
+    """Return `model` as a program: the way back from a draft. Raises RejectedDraft when a node breaks a rule.
+
+    The rules are those of the operators' pages that inference does not enforce; what breaks one may crash a compiler,
+    and is no pattern.
+    """
+    program = to_program(model)
+    names = [port.name for port in program.inputs]
+    given = dict(zip(names, feed, strict=True))
+    shapes = {name: value.shape for name, value in given.items()}
+    concrete = folded(specialised(model, shapes)) if is_symbolic(program.inputs) else model
+    require_well_formed(concrete, analyse(concrete, given))
+    return program
 
 
 def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction, ...]:
@@ -125,8 +153,7 @@ def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction, ...]:
         BypassInBodies(),
         BypassDeeper(),
         FewerAttributes(),
-        NotTooPlain(LowerRanks()),
-        NotTooPlain(SmallerSizes()),
+        LargeEnough(),
         PlainerTypes(),
         ShortNames(),
     )
@@ -138,11 +165,11 @@ def _prepared(case: Case) -> Iterator[Case]:
         draft = take_apart(replace(case, feeds=case.feeds[:1]))
         flat = Draft(normalised(draft.model), draft.feeds)
         fixed = _fixed(flat)
-        yield put_together(fixed, inexact, case.recipe)
+        yield put_together(fixed, lawful, case.recipe)
         if fixed is not flat:
-            yield put_together(flat, inexact, case.recipe)
-    except ModelError:
-        return
+            yield put_together(flat, lawful, case.recipe)
+    except MiscompileError:
+        return  # not readable, or not lawful: nothing to mine
 
 
 def _fixed(draft: Draft) -> Draft:
@@ -157,5 +184,6 @@ def _fixed(draft: Draft) -> Draft:
     return replace(frozen, feeds=({name: value for name, value in feed.items() if name not in names},))
 
 
-def _has_hole(case: Case) -> bool:
-    return bool(case.program.inputs)
+def _serves(case: Case) -> bool:
+    """Tell whether a program has a hole, and outputs of sizes that do not depend on what is fed."""
+    return bool(case.program.inputs) and not is_symbolic(case.program.outputs)

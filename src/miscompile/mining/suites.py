@@ -22,6 +22,7 @@ Say = Callable[[str], None]
 
 _ROOT_MARKS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".git")
 _LOG = "output.txt"
+_WHY = {"died": "died", "empty": "ran no test"}
 
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for a network
@@ -100,10 +101,13 @@ def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float,
         gathered.add(record)
         if ending == "ended" and not record.ended:
             ending = "died"
-        gathered.sources["ran" if ending == "ended" else ending] += 1
-        if ending in ("died", "time"):
-            why = f"ran out of {seconds:g} s" if ending == "time" else f"died: {_last_line(out / _LOG)}"
-            gathered.notes.append(f"{path.name} {why}")
+        elif ending == "ended":
+            ending = "ran" if record.tests else "empty"
+        gathered.sources[ending] += 1
+        if ending == "time":
+            gathered.notes.append(f"{path.name} ran out of {seconds:g} s")
+        elif ending in ("died", "empty"):
+            gathered.notes.append(f"{path.name} {_WHY[ending]}: {_last_line(out / _LOG)}")
         say(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
         if gathered.stopped:
             break
@@ -148,5 +152,7 @@ def _home(path: Path) -> Path:
 
 
 def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1].strip()[:200] if lines else "it said nothing"
+    """Return the last line that speaks of an error, or else the last one."""
+    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    told = [line for line in lines if "Error" in line] or lines
+    return told[-1][:200] if told else "it said nothing"

@@ -231,7 +231,7 @@ class Operators:
         constants = {name: self.graph.initializers[name] for name in outer if name in self.graph.initializers}
         inputs = [name for name in outer if name not in constants]
         pinned = {name: whole.fixed[name] for name in inputs if name in whole.fixed}
-        outputs = [name for node in nodes for name in node.outputs if name and self._leaves(name, members)]
+        outputs = [name for node in nodes for name in node.outputs if name and self._breaks(name, members)]
         reason = self._unfit(inputs, outputs, constants, made) if len(pinned) < len(inputs) else "pieces without holes"
         if reason:
             self.left[reason] += 1
@@ -288,8 +288,13 @@ class Operators:
         groups = [self._users[name] for name in names]
         return [place for group in groups if len(group) <= _MOST_SHARING for place in group]
 
-    def _leaves(self, name: str, members: frozenset[int]) -> bool:
-        """Tell whether a value made in a piece is read outside it; what nothing reads at all is no output."""
+    def _breaks(self, name: str, members: frozenset[int]) -> bool:
+        """Tell whether a value made in a piece is read outside it; what nothing reads at all is no output.
+
+        Nor is what depends on constants alone: whoever else reads it gets it with their own piece.
+        """
+        if self.fixed[self._made[name]]:
+            return False
         return name in self._outer or any(place not in members for place in self._users.get(name, ()))
 
     def _fits(self, node: Node) -> bool:

@@ -92,8 +92,12 @@ class Fragment:
 
     def with_sure(self, known: Mapping[str, Known]) -> "Fragment":
         """Return the fragment that remembers which nodes are sure, given what is known of all values."""
-        calls = [_call(node, node.attributes, known) for node in self.nodes]
-        return replace(self, sure=frozenset(place for place, call in enumerate(calls) if _keeps_rules(call, sure=True)))
+        return replace(self, sure=frozenset(place for place in range(len(self.nodes)) if self.is_sure(place, known)))
+
+    def is_sure(self, place: int, known: Mapping[str, Known]) -> bool:
+        """Tell whether a node is defined on all elements as far as can be told."""
+        node = self.nodes[place]
+        return _keeps_rules(_call(node, node.attributes, known), sure=True)
 
     def _types(
         self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, Known]

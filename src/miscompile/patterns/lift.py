@@ -82,7 +82,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
     if base is None:
         return None
     fragment = fragment.with_sure(base)
-    filled = {hole: span for hole in fragment.holes if (span := _to_be_known(seed, fragment, base, hole))}
+    filled = _to_be_known(seed, fragment, base)
     if len(filled) == len(fragment.holes):
         return None
     return _Writer(seed, fragment, setting, base, {**weights, **filled}).motif(re.sub(r"[^\w-]+", "-", name) or "m")
@@ -134,21 +134,35 @@ def _decides(fragment: Fragment, base: Mapping[str, Known], name: str) -> bool:
     return found is None or any(one.type != base[value].type for value, one in found.items())
 
 
-def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known], hole: str) -> tuple[float, float] | None:
-    """Return the range of a hole that operators take only as a constant, such as indices and scales.
+def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known]) -> dict[str, tuple[float, float]]:
+    """Return the holes that operators take only as constants, such as indices and scales, with their ranges.
 
-    None of any other hole. What is known of it are elements spread over the range that was seen.
+    They are found by trying: as few operands as can be, beside the first, whose elements make a node sure.
     """
-    kind, span = base[hole].type, seed.ranges.get(hole)
+    found: dict[str, tuple[float, float]] = {}
+    for place, node in enumerate(fragment.nodes):
+        wanted: dict[str, Known] = {}
+        for name in node.inputs[1:] if place not in fragment.sure else ():
+            if name in fragment.holes and name != node.inputs[0] and (known := _spread(seed, base, name)) is not None:
+                wanted[name] = known
+        if not wanted or not fragment.is_sure(place, {**base, **wanted}):
+            continue
+        for name in tuple(wanted):
+            rest = {other: known for other, known in wanted.items() if other != name}
+            if fragment.is_sure(place, {**base, **rest}):
+                wanted = rest
+        found.update((name, (seed.ranges[name].lo, seed.ranges[name].hi)) for name in wanted)
+    return found
+
+
+def _spread(seed: Seed, base: Mapping[str, Known], hole: str) -> Known | None:
+    """Return a hole as a constant with elements spread over the range that was seen; None when there is none."""
+    kind, span, count = base[hole].type, seed.ranges.get(hole), math.prod(base[hole].shape)
     if span is None or kind.dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
         return None
-    count = math.prod(base[hole].shape)
     spread = np.linspace(span.lo, span.hi, count) if count > 1 else np.full(count, span.hi)
     spread = spread if is_float(kind.dtype) else np.floor(spread).astype(np.int64)
-    known = {**base, hole: kept(tensor(spread.reshape(base[hole].shape), kind.dtype))}
-    readers = frozenset(place for place, node in enumerate(fragment.nodes) if hole in node.inputs)
-    now = fragment.with_sure(known).sure & readers
-    return (span.lo, span.hi) if now > fragment.sure & readers else None
+    return kept(tensor(spread.reshape(base[hole].shape), kind.dtype))
 
 
 @dataclass(slots=True)

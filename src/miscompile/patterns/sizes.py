@@ -8,7 +8,7 @@ constants (the shape for a Reshape), attributes (the groups of a Conv). What can
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,13 @@ from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, kept
 
 _PRIMES = (31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139)
 _SMALL = (5, 4, 3, 6, 2)
-"""Sizes that are drawn for names; one of them must serve, or a name promises too much."""
+"""Sizes that are drawn for names."""
+
+_SERVING = 3
+"""How many of them must serve, or a name promises too much."""
 
 _MOST_PAIRED = 12
-"""Places up to which pairs and triples of them are tried, where neither one alone nor all together can change."""
+"""Places up to which pairs and triples of them are tried; what hangs together mostly comes in pairs."""
 
 _DRAWS = 24
 """Small sizes for all names at once that are tried before a name is given up."""
@@ -91,22 +94,25 @@ class Sizes:
 
     @staticmethod
     def _candidates(first: Place, axes: Sequence[Place], others: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
+        rest = (*axes, *others)
+        few = len(rest) <= _MOST_PAIRED
         yield (first,)
-        if axes:
+        if few:
+            yield from ((first, other) for other in rest)
+        if len(axes) > 1:
             yield (first, *axes)
         if others:
-            yield (first, *axes, *others)
-        rest = (*axes, *others)
-        if len(rest) <= _MOST_PAIRED:
-            for count in (1, 2):
-                yield from ((first, *chosen) for chosen in combinations(rest, count))
+            yield (first, *rest)
+        if few:
+            yield from ((first, *chosen) for chosen in combinations(rest, 2))
 
     def _free(self, places: Iterable[Place], size: int) -> bool:
-        """Tell whether these places can hold a number that occurs nowhere else, and one of those that are drawn."""
+        """Tell whether these places can hold a number that occurs nowhere else, and most of those that are drawn."""
         chosen = tuple(places)
         if not self._primes or not self.holds(dict.fromkeys(chosen, self._primes[0])):
             return False
-        return any(self.holds(dict.fromkeys(chosen, small)) for small in _SMALL if small != size)
+        serving = (small for small in _SMALL if small == size or self.holds(dict.fromkeys(chosen, small)))
+        return len(tuple(islice(serving, _SERVING))) == _SERVING
 
     def _together(self, groups: list[tuple[Place, ...]]) -> list[tuple[Place, ...]]:
         """Return the groups that can change at the same time, to different numbers and to small ones."""

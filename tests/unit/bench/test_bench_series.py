@@ -2,61 +2,20 @@
 
 import random
 from collections.abc import Callable, Sequence
-from itertools import count
-from types import TracebackType
-from typing import Self
+
+from played_pools import laboratory
 
 from miscompile.base.rng import stream
 from miscompile.bench.broken import ENDINGS, measure_proven
-from miscompile.bench.series import AHEAD, Laboratory, run_series
-from miscompile.campaign.plan import Plan
+from miscompile.bench.series import AHEAD, run_series
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict
-from miscompile.execution.crew import Counters
 from miscompile.generation.disruptive_checker import refusal_of
 from miscompile.ops.support import Support
 
 RIGHT = Values(())
-
-
-class PlayedPool:
-    """Answers every run with what `play` says, the newest batch first."""
-
-    def __init__(self, play: Callable[[Run], Outcome]) -> None:
-        self.play = play
-        self.numbers = count()
-        self.waiting: dict[int, list[Outcome]] = {}
-        self.most = 0
-        self.made_fresh = 0
-        self.counters = Counters()
-        self.compiler_cpu_seconds = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        return None
-
-    def run(self, runs: Sequence[Run]) -> list[Outcome]:
-        return [self.play(run) for run in runs]
-
-    def submit(self, runs: Sequence[Run]) -> int:
-        number = next(self.numbers)
-        self.waiting[number] = self.run(runs)
-        self.most = max(self.most, len(self.waiting))
-        return number
-
-    def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
-        del timeout
-        return [self.waiting.popitem()]
-
-    def fresh(self) -> None:
-        self.made_fresh += 1
-
-    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
-        return self.run([run] * times)
 
 
 class Numbers:
@@ -86,14 +45,6 @@ class Asking:
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         assert len(runs) == len(outcomes)
         return Needs((runs[0],)) if len(runs) <= self.rounds else Holds(f"{len(runs)} runs")
-
-
-def laboratory(
-    play: Callable[[Run], Outcome], again: Callable[[Run], Outcome] | None = None
-) -> tuple[Laboratory, PlayedPool, PlayedPool]:
-    """Workers that do as `play` says, and others that do as `again` says when they are asked to confirm."""
-    pool, second = PlayedPool(play), PlayedPool(again or play)
-    return Laboratory(Plan("toy"), pool, second), pool, second
 
 
 def test_tests_come_in_order_with_their_own_streams_and_a_fixed_number_ahead() -> None:

@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -16,9 +16,6 @@ from miscompile.cli import values
 from miscompile.cli.campaigns import cpus, terminated_as_interrupt
 from miscompile.cli.environments import ready
 from miscompile.cli.options import new_seed
-
-if TYPE_CHECKING:
-    from miscompile.bench.hirfuzz import Options, Results
 
 _REDRAW, _LINE_EVERY = 0.2, 5.0
 """Seconds between two pictures on a terminal, and between two lines of one series elsewhere."""
@@ -32,8 +29,20 @@ def command() -> None:
     Examples:
       miscompile bench hirfuzz --part diversity
       miscompile bench hirfuzz --targets onnxruntime,toy --tests 200 --json figures.json
+      miscompile bench oatest --part splicing --syntheses 500
     """
 
+
+_COMMON = (
+    click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+                 metavar="SECONDS", help="A single run that takes longer is a hang."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
+                 help="Seed of every random choice. [default: a new one, which is printed]"),
+    click.option("--workers", type=click.IntRange(1, 1024), metavar="N",
+                 help="Workers at a time. [default: one for each CPU]"),
+    click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="Write all figures into FILE, anew as they come; - is stdout."),
+)  # fmt: skip
 
 _HIRFUZZ = (
     click.option("--targets", callback=values.names, default="onnxruntime", show_default=True, metavar="NAMES",
@@ -54,14 +63,32 @@ _HIRFUZZ = (
                  help="Operators of a test (failures)."),
     click.option("--patience", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
                  help="Triage of the failures of one series ends after this."),
-    click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-                 metavar="SECONDS", help="A single run that takes longer is a hang."),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N",
-                 help="Seed of every random choice. [default: a new one, which is printed]"),
-    click.option("--workers", type=click.IntRange(1, 1024), metavar="N",
-                 help="Workers at a time. [default: one for each CPU]"),
-    click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="Write all figures into FILE, anew as they come; - is stdout."),
+    *_COMMON,
+)  # fmt: skip
+
+
+_OATEST = (
+    click.option("--targets", callback=values.names, default="onnxruntime", show_default=True, metavar="NAMES",
+                 help="Compilers to measure with, as in onnxruntime,tvm."),
+    click.option("--part", type=click.Choice(["splicing", "ablation", "all"]), default="all", show_default=True,
+                 help="What to measure."),
+    click.option("--syntheses", type=click.IntRange(1), default=5000, show_default=True, metavar="N",
+                 help="Programs for each target (splicing)."),
+    click.option("--watched", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+                 help="Programs of a series on which the trigger rate is measured."),
+    click.option("--tests", type=click.IntRange(1), default=1000, show_default=True, metavar="N",
+                 help="Tests for each target and setting (ablation)."),
+    click.option("--programs", type=click.IntRange(0), default=300, show_default=True, metavar="N",
+                 help="Generated programs to cut patterns from, besides onnx's node cases (ablation)."),
+    click.option("--each", type=click.IntRange(1), default=3, show_default=True, metavar="N",
+                 help="Patterns for each pass that fires (ablation)."),
+    click.option("--pairs", type=click.Path(exists=True), metavar="PATH",
+                 help="Cut patterns from what `miscompile harvest --keep PATH` left there instead (ablation)."),
+    click.option("--mutations", type=click.FloatRange(0, 1), default=0.3, show_default=True, metavar="SHARE",
+                 help="Share of patterns that are planted in an uncommon setting."),
+    click.option("--patience", type=click.FloatRange(0), default=300.0, show_default=True, metavar="SECONDS",
+                 help="Triage of the failures of one series ends after this (ablation)."),
+    *_COMMON,
 )  # fmt: skip
 
 
@@ -93,9 +120,55 @@ def hirfuzz(**given: Any) -> int:  # noqa: ANN401 - click passes options by name
     Figures are printed and, with --json, written as they come; Ctrl-C keeps those measured so far. A bench exits with
     0 whatever it finds; `miscompile fuzz --preset hirfuzz` keeps findings.
     """
-    from miscompile.bench.hirfuzz import Options
+    from miscompile.bench.hirfuzz import Options, run
     from miscompile.bench.view import hirfuzz_view
 
+    return _bench("hirfuzz", given, lambda chosen, watch: run(Options(**chosen), watch), hirfuzz_view)
+
+
+@command.command("oatest", short_help="OATest: splicing, trigger rate, ablations.")
+@_with(_OATEST)
+def oatest(**given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Measure the experiments of OATest again: synthesis of patterns into seeds, and what its parts are good for.
+
+    \b
+    splicing  validity, patterns that are really inside their seeds, how often their passes fire, time of generation
+    ablation  bugs and combinations of passes with patterns that are cut otherwise, or random; with other seeds, or none
+
+    \b
+    Examples:
+      miscompile bench oatest --part splicing --syntheses 500
+      miscompile bench oatest --targets onnxruntime,tvm --seed 1 --json figures.json
+      miscompile bench oatest --part ablation --tests 200 --pairs kept-by-harvest
+
+    Figures are printed and, with --json, written as they come; Ctrl-C keeps those measured so far. A bench exits with
+    0 whatever it finds; `miscompile fuzz --preset oatest` keeps findings.
+    """
+    from miscompile.bench.oatest import Options, run
+    from miscompile.bench.oatest_view import oatest_view
+
+    return _bench("oatest", given, lambda chosen, watch: run(Options(**chosen), watch), oatest_view)
+
+
+class _Figures(Protocol):
+    """The results of a bench."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as a JSON object."""
+        ...
+
+
+_Results = TypeVar("_Results", bound=_Figures)
+_Watch = Callable[[str, int, int], None]
+
+
+def _bench(
+    name: str,
+    given: dict[str, Any],
+    run: Callable[[dict[str, Any], _Watch], Iterator[_Results]],
+    view: Callable[[_Results], RenderableType],
+) -> int:
+    """Measure with the options in `given`, and print what comes of it."""
     out: Path | None = given.pop("out")
     to_stdout = out is not None and str(out) == "-"
     file = None if to_stdout else out
@@ -106,25 +179,25 @@ def hirfuzz(**given: Any) -> int:  # noqa: ANN401 - click passes options by name
     if file is not None:
         _writable(file)
     errors = Console(stderr=True)
-    errors.print(f"bench hirfuzz, seed {given['seed']}", highlight=False)
-    results, stopped = _measure(Options(**given), file, errors)
+    errors.print(f"bench {name}, seed {given['seed']}", highlight=False)
+    results, stopped = _measure(lambda watch: run(given, watch), file, errors)
     if to_stdout:
         click.echo(json.dumps(None if results is None else results.as_json(), indent=1))
     elif results is not None:
-        Console().print(hirfuzz_view(results))
+        Console().print(view(results))
     if stopped:
         errors.print("stopped; these are the figures so far", highlight=False)
     return 0
 
 
-def _measure(options: "Options", file: Path | None, errors: Console) -> "tuple[Results | None, bool]":
+def _measure(
+    run: Callable[[_Watch], Iterator[_Results]], file: Path | None, errors: Console
+) -> tuple[_Results | None, bool]:
     """Measure until done or interrupted, writing the figures so far as they come; tell whether it was stopped."""
-    from miscompile.bench.hirfuzz import run
-
-    results: Results | None = None
+    results: _Results | None = None
     with _Teller(errors) as teller, terminated_as_interrupt():
         try:
-            for results in run(options, teller.on):
+            for results in run(teller.on):
                 if file is not None:
                     file.write_text(json.dumps(results.as_json(), indent=1), "utf-8")
         except KeyboardInterrupt:

@@ -57,6 +57,7 @@ def command(source: str, path: Path, out: Path, as_json: bool, **given: Any) -> 
     if source == _TVM:
         return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
     _check_out(out)
+    _check_keep(given["keep"])
     targets = tuple(dict.fromkeys(given["targets"])) or ("onnxruntime",)
     for target in targets:
         if "onnx" not in parse_target(target).about.kinds:
@@ -116,6 +117,19 @@ def _check_out(out: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror or error}; choose another --out") from None
+
+
+def _check_keep(folder: Path | None) -> None:
+    """Raise UsageError unless models can be kept in `folder`: it is new, or empty."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        full = any(folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror or error}; choose another --keep") from None
+    if full:
+        raise UsageError(f"{folder} is not empty; choose another --keep")
 
 
 def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: float, *, as_json: bool) -> int:

@@ -19,7 +19,7 @@ from miscompile.mining.pairs import LINES
 MOST_BYTES = 8 << 20
 """Largest model that is kept: behind larger ones are whole networks, not tests of a pattern."""
 
-_PYTEST_OPTIONS = ("-q", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-W", "ignore", "-o", "addopts=")
+_PYTEST_OPTIONS = ("-q", "-p", "no:cacheprovider", "--tb=line", "--no-header", "-W", "ignore", "-o", "addopts=")
 """Quiet, without traces in the suite's folders, and without options of its own that need plugins."""
 
 

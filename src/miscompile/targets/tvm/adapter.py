@@ -6,6 +6,7 @@ two seconds and 150 MB, so here it is made to look absent.
 
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +22,7 @@ from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.forms import relax_form
 from miscompile.targets.tvm.pipelines import CPU_ONLY, FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 from miscompile.targets.tvm.sequences import PASSES, completed
+from miscompile.targets.tvm.splice_form import Splice, chosen, entry, splice_form
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -33,6 +35,9 @@ from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 
 from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.functions import wrap  # noqa: E402
+from miscompile.targets.tvm.noise import Noise, weave  # noqa: E402
+from miscompile.targets.tvm.splice import NoPlace, splice  # noqa: E402
+from miscompile.targets.tvm.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
 _FOREIGN = {
@@ -73,7 +78,8 @@ class Tvm:
     def build(self, program: Program, build: Build) -> "TvmSession":
         """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
 
-        A form `relax{...}` moves parts of the imported module into functions. Passes of `build.sequence` run before
+        A form `relax{...}` moves parts of the imported module into functions, a form `splice{...}` puts a pattern into
+        it; a program that has no place for one stays as it is. Passes of `build.sequence` run before
         those of the level, with what they presuppose. Raises SpecError for a form of other options, NoDeviceError for a
         device that is not here.
         """
@@ -83,9 +89,17 @@ class Tvm:
         form = relax_form(build.form)
         if form:
             module = wrap(module, form.seed, form.count, form.depth, form.rewrite)
+        spliced = splice_form(build.form)
+        noises: tuple[Noise, ...] = ()
+        if spliced:
+            module = _spliced(module, spliced)
+            module, noises = weave(module) if spliced.noise else (module, ())
         executable = self.compiled(module, build)
         device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
-        return TvmSession(relax.VirtualMachine(executable, device), program, device)
+        machine = relax.VirtualMachine(executable, device)
+        if spliced and spliced.noise:
+            return NoisySession(machine, program, device, noises)
+        return TvmSession(machine, program, device)
 
     def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
         """Return the executable of a Relax module, built as `build` says; its form is not looked at."""
@@ -118,6 +132,22 @@ class Tvm:
     def fired(self, log: str) -> tuple[str, ...]:
         """Switchable passes that changed the module in the last observed build, inside others or on their own."""
         return self._changed
+
+
+def _spliced(module: Any, form: Splice) -> Any:  # noqa: ANN401 - TVM's objects
+    """Return `module` with the form's pattern in it, as it is where there is no place for one."""
+    found = chosen(form)
+    try:
+        return splice(module, _pattern(form.library, found["name"]), form.seed, form.call)[0]
+    except NoPlace:
+        return module
+
+
+@lru_cache(256)
+def _pattern(library: str, name: str) -> Any:  # noqa: ANN401 - TVM's objects
+    """Return the module of a pattern; remembered, because reading one takes longer than all the rest."""
+    found = entry(library, name)
+    return parse(found["script"], found["constants"])
 
 
 def _empty(ports: tuple[Port, ...]) -> list[Port]:
@@ -154,8 +184,28 @@ class TvmSession:
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results come back to the CPU."""
-        result = self._main(*(tvm.runtime.tensor(_native(tensor), self._device) for tensor in feed))
+        return self.called(map(_native, feed))
+
+    def called(self, given: Iterable[Array]) -> tuple[Tensor | None, ...]:
+        """Run on arrays."""
+        result = self._main(*(tvm.runtime.tensor(one, self._device) for one in given))
         return tuple(map(_wrap, (result,) if self._single else result))
+
+
+class NoisySession(TvmSession):
+    """The same with a program that takes noise: the last tensor of a feed is a number that tells which."""
+
+    def __init__(self, machine: Any, program: Program, device: Any, noises: tuple[Noise, ...]) -> None:  # noqa: ANN401
+        super().__init__(machine, program, device)
+        self._noises = noises
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed but its last tensor, with the noise that this one names."""
+        *own, number = feed
+        which = int(number.array)
+        rng = np.random.default_rng(which)
+        given = [_native(tensor) for tensor in own] + [noise.drawn(which, rng) for noise in self._noises]
+        return self.called(given)
 
 
 def _native(tensor: Tensor) -> Array:

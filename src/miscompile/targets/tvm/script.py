@@ -17,6 +17,7 @@ from miscompile.targets.tvm.pipelines import (
     UNCHECKED,
 )
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
+from miscompile.targets.tvm.splice_form import SPLICE
 
 
 def _source(value: object) -> str:
@@ -33,12 +34,42 @@ def _graph_passes() -> str:
     return "[\n" + "".join(f"        {_call(name, given)},\n" for name, given in GRAPH_PASSES) + "    ]"
 
 
+def _splicing() -> str:
+    """Return the source of the functions that splice a pattern into a module, with the imports that no script has."""
+    here = Path(__file__).parent
+    functions = (here / "functions.py").read_text("utf-8")
+    start = functions.index("def operands(")
+    parts = [functions[start : functions.index("def substituted(")].strip()]
+    for name in ("hazards", "splice"):
+        text = (here / f"{name}.py").read_text("utf-8")
+        parts.append(_body(text))
+    return _SPLICE_IMPORTS + "\n\n\n" + "\n\n\n".join(parts)
+
+
+def _body(text: str) -> str:
+    """Return what follows the imports of a module whose first definition is a plain assignment."""
+    lines = text.split("\n")
+    last = max(place for place, line in enumerate(lines) if line.startswith(("import ", "from ")))
+    return "\n".join(lines[last + 1 :]).strip()
+
+
 def _wrapping() -> str:
     """Return the source of the functions that wrap parts of a module, with the imports that no script has."""
     text = Path(__file__).with_name("functions.py").read_text("utf-8")
     head, _, rest = text[text.index("import random") :].partition("\n\n\n")
     return "\n".join(line for line in head.split("\n") if line != "from tvm import relax") + "\n\n\n" + rest
 
+
+_SPLICE_IMPORTS = """\
+import base64
+import random
+from math import prod
+from typing import Any, NamedTuple
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Constant, GlobalVar
+from tvm.script.parser.core import entry as script_parser"""
 
 _NAMES = "\n".join(textwrap.wrap(" ".join(ABOUT.passes), 104, break_on_hyphens=False))
 
@@ -55,6 +86,7 @@ OPTIONAL = """
 
 
 {{% endif %}}
+{{% set spliced = faulty.form.partition("{{")[0] == "{SPLICE}" %}}
 {{% if wrapped or faulty.sequence or told %}}
 def run(level, off=None):
     """Build at `level` without the passes `off`; return the outputs for each feed.
@@ -105,6 +137,12 @@ def run(level, off=()):
     empty = {{name: list(value.shape) for name, value in feeds[0].items() if not value.size}}  # else taken for unknown
     config = {{"{UNCHECKED}": level == "off"}}
     module = from_onnx(model, shape_dict=empty)
+{{% if spliced %}}
+    module, _ = splice(module, pattern(), **SPLICE)
+    if not SHOWN:
+        SHOWN.append(module.script(show_meta=False))
+        print(SHOWN[0])
+{{% endif %}}
 {{% if wrapped %}}
     if changed:
         module = wrap(module{{% for item in faulty.form[{len(FORM) + 1}:-1].split(",") if item %}}, {{{{
@@ -234,6 +272,15 @@ from tvm.s_tir import dlight
 {{% if faulty.form.partition("{{")[0] == "{FORM}" %}}
 {{% raw %}}
 {_wrapping()}
+{{%- endraw %}}
+{{% endif %}}
+{{% if faulty.form.partition("{{")[0] == "{SPLICE}" %}}
+{{{{ faulty.form | through("miscompile.targets.tvm.splice_form:spelled") }}}}
+SHOWN = []  # the spliced module, once
+
+
+{{% raw %}}
+{_splicing()}
 {{%- endraw %}}
 {{% endif %}}
 """

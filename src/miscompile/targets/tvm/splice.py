@@ -16,7 +16,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from tvm import relax, tirx
-from tvm.ir import Call, GlobalVar, IRModule
+from tvm.ir import Call, Constant, GlobalVar
 
 from miscompile.targets.tvm.functions import operands
 from miscompile.targets.tvm.hazards import hazard, is_float
@@ -27,6 +27,10 @@ rather than replacing it, and the pattern stands in a block of its own between t
 
 DRAWS = 6
 """Tries to find values of other sizes with which a pattern still types."""
+
+
+class NoPlace(ValueError):
+    """A program into which nothing can be spliced."""
 
 
 class Facts(NamedTuple):
@@ -55,7 +59,7 @@ class Use(NamedTuple):
 def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tuple[Any, Facts]:
     """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
 
-    With `call` the pattern is a private function that is called. Depends on its arguments alone. Raises ValueError
+    With `call` the pattern is a private function that is called. Depends on its arguments alone. Raises NoPlace
     where `main` is not one block of at least two bindings, or has no value that a hole could take.
     """
     rng = random.Random(seed)
@@ -63,7 +67,7 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tupl
     place = module.get_global_var("main")
     main = module[place]
     if len(main.body.blocks) != 1 or len(main.body.blocks[0].bindings) < 2:
-        raise ValueError("main is not one block of bindings")
+        raise NoPlace("main is not one block of bindings")
     bindings = list(main.body.blocks[0].bindings)
     flow = isinstance(main.body.blocks[0], relax.DataflowBlock)
     point = chosen_point(module, bindings, rng)
@@ -72,7 +76,7 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tupl
     outer = [one for one in main.params if sizes_of(one.ty)[1]]
     filling, results, counts = filled(builder, fragment, inner, outer, call, rng)
     later, more, outs = connected(builder, module, bindings[point:], results, main.body.body, rng)
-    apart = flow and rng.random() < APART_SHARE
+    apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE
     if apart:
         parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
     else:
@@ -137,9 +141,10 @@ def filled(
         var = loosened[place] if loosened else given[place]
         sources.append(var)
         if var is None:
-            pool = inner if inner and (not outer or rng.random() < INNER_SHARE) else outer
+            joined = any(one.same_as(var) for one in sources[:-1] for var in inner)
+            pool = inner if inner and (not joined or not outer or rng.random() < INNER_SHARE) else outer
             if not pool:
-                raise ValueError("no value that a hole could take")
+                raise NoPlace("no value that a hole could take")
             sources[-1] = source = rng.choice(pool)
             more, var = bridge(builder, source, kind, rng)
             before += more
@@ -235,7 +240,7 @@ def connected(
     Returns those bindings, bindings that have to stand before them, and how many results are used by a binding that
     computes something, took the place of an operand as they are, through a bridge, and of none.
     """
-    free = uses(module, later)
+    free, bound = uses(module, later), {one.var for one in later}
     more: list[Any] = []
     inner = direct = indirect = loose = 0
     for result in results:
@@ -248,7 +253,7 @@ def connected(
         free.remove(use)
         steps, value = bridge(builder, result, use.var.ty, rng, bounded=True)
         alone = sum(use.var.same_as(var) for one in later for var in operands(one.value)) == 1
-        if alone and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE:
+        if alone and use.var not in bound and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE:
             blend = builder.normalize(relax.op.add(use.var, value))
             value = relax.DataflowVar("blend", blend.ty)
             steps = [*steps, relax.VarBinding(value, blend)]
@@ -270,8 +275,8 @@ def uses(module: Any, later: list[Any]) -> list[Use]:
     found: list[Use] = []
     for index in reversed(range(len(later))):
         one = later[index]
-        plain = isinstance(one, relax.VarBinding)
-        used = operands(one.value)
+        plain = is_plain(one)
+        used = operands(one.value) if plain else relax.analysis.free_vars(one.value)
         if not plain or one.var in risky or hazard(one.value, module):
             risky.update(used)
         else:
@@ -324,22 +329,32 @@ def bridge(builder: Any, source: Any, kind: Any, rng: random.Random, bounded: bo
 def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:
     """Return `main` with blocks of bindings `parts`, each a dataflow block or not, in place of its own.
 
-    Every bound value gets a new variable, which is one of its block's own if nobody else uses it.
+    A variable of a dataflow block that is bound or used outside of one becomes a variable of the function.
     """
     table: dict[Any, Any] = {}
     blocks = []
     for number, (flow, part) in enumerate(parts):
         others = [one for other, (_, list_) in enumerate(parts) if other != number for one in list_]
-        outside = {var for one in others for var in operands(one.value)} | set(operands(main.body.body))
+        outside = {var for one in others for var in operands(one.value)}
         bound = []
         for one in part:
-            value = replaced(one.value, table)
-            kind = relax.Var if not flow or one.var in outside else relax.DataflowVar
-            table[one.var] = kind(one.var.name, one.var.ty)
-            bound.append(relax.VarBinding(table[one.var], value))
+            if not is_plain(one):
+                bound.append(one)
+                continue
+            value = replaced(one.value, table) if table else one.value
+            if isinstance(one.var, relax.DataflowVar) and (not flow or one.var in outside):
+                table[one.var] = relax.Var(one.var.name, one.var.ty)
+            bound.append(relax.VarBinding(table.get(one.var, one.var), value))
         blocks.append(relax.DataflowBlock(bound) if flow else relax.BindingBlock(bound))
-    body = relax.SeqExpr(blocks, replaced(main.body.body, table))
+    body = relax.SeqExpr(blocks, main.body.body)
     return relax.Function(main.params, body, main.ret_ty, True, main.attrs)
+
+
+def is_plain(binding: Any) -> bool:
+    """Tell whether a binding can be written anew with other operands: no cast of sizes, no If, no local function."""
+    if not isinstance(binding, relax.VarBinding):
+        return False
+    return isinstance(binding.value, (Call, relax.Tuple, relax.TupleGetItem, relax.Var, relax.ShapeExpr, Constant))
 
 
 def rebound(binding: Any, place: int, new: Any) -> Any:

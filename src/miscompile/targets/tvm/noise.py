@@ -1,0 +1,118 @@
+"""Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
+
+What the woven ONNX program is for other cases (`oracles/weave.py`, whose steps these are), this is for a program that
+the adapter has changed: how far correct results may lie apart is a property of the program that ran.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from tvm import relax
+from tvm.ir import Call, Op
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.targets.tvm.functions import operands
+from miscompile.targets.tvm.hazards import is_float
+from miscompile.targets.tvm.splice import assembled, is_plain, rebound, sizes_of
+
+ULPS = 8
+
+_APPROXIMATED = frozenset({
+    "sigmoid", "tanh", "erf", "nn.softmax", "nn.log_softmax", "sin", "cos", "tan", "nn.gelu", "nn.gelu_tanh", "nn.silu",
+    "nn.softplus", "nn.selu", "nn.leakyrelu", "exp", "sinh", "cosh", "atan", "asin", "acos", "log",
+})  # fmt: skip
+"""Functions that are approximated to an absolute error: near zero their results have no correct digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A noise input of a shape and element type: its elements lie at `centre` plus or minus `step`."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    centre: float
+    step: float
+
+    def drawn(self, number: int, rng: np.random.Generator) -> Any:
+        """Return the noise of one run: none for 0, all up for 1, all down for 2, random for any other number."""
+        signs = {0: 0.0, 1: 1.0, 2: -1.0}.get(number)
+        moved = rng.uniform(-1, 1, self.shape) if signs is None else np.full(self.shape, signs)
+        kind = ml_dtypes.bfloat16 if self.dtype == "bfloat16" else np.dtype(self.dtype)
+        return (self.centre + self.step * moved).astype(kind)
+
+
+def weave(module: Any) -> tuple[Any, tuple[Noise, ...]]:
+    """Return `module` with noise, which `main` takes as further inputs, and these.
+
+    Functions are inlined first, so that noise gets into them; loop programs have it at their operands and results.
+    Raises NotImplementedError for a program some of whose bindings cannot be written anew.
+    """
+    module = relax.transform.InlinePrivateFunctions()(module)
+    place = module.get_global_var("main")
+    main = module[place]
+    weaver = Weaver(relax.BlockBuilder(module))
+    parts = []
+    for block in main.body.blocks:
+        part: list[Any] = []
+        for binding in block.bindings:
+            if not is_plain(binding):
+                raise NotImplementedError("noise in a program with branches or casts of sizes")
+            part += weaver.woven(binding)
+        parts.append((isinstance(block, relax.DataflowBlock), part))
+    body = main.body.body
+    if not isinstance(body.ty, relax.TupleType):
+        last: list[Any] = []
+        body = weaver.moved(body, last)
+        parts.append((False, last))
+    params = [*main.params, *weaver.params]
+    woven = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
+    if "num_input" in (main.attrs or {}):
+        woven = woven.with_attr("num_input", len(params))
+    module = module.clone()
+    module.update_func(place, assembled(woven, parts))
+    return relax.transform.Normalize()(module), tuple(weaver.noises)
+
+
+class Weaver:
+    """Makes noisy bindings; `params` are the further inputs of the function, `noises` what they are fed."""
+
+    def __init__(self, builder: Any) -> None:
+        self.params: list[Any] = []
+        self.noises: list[Noise] = []
+        self._builder = builder
+
+    def woven(self, binding: Any) -> list[Any]:
+        """Return `binding` on noisy operands, with what makes them so before it, and a noisy result if it is rough."""
+        made: list[Any] = []
+        for place, var in enumerate(operands(binding.value)):
+            noisy = self.moved(var, made)
+            binding = binding if noisy is var else rebound(binding, place, noisy)
+        name = binding.value.op.name if isinstance(binding.value, Call) and isinstance(binding.value.op, Op) else ""
+        if name.removeprefix("relax.") not in _APPROXIMATED or not self._takes(binding.var):
+            return [*made, binding]
+        rough = relax.DataflowVar("rough", binding.var.ty)
+        noise = self._noise(binding.var, 0.0)
+        value = self._builder.normalize(relax.op.add(rough, noise))
+        return [*made, relax.VarBinding(rough, binding.value), relax.VarBinding(binding.var, value)]
+
+    def moved(self, var: Any, made: list[Any]) -> Any:
+        """Return `var` times noise, whose binding is added to `made`; `var` itself where it is no float."""
+        if not self._takes(var):
+            return var
+        value = self._builder.normalize(relax.op.multiply(var, self._noise(var, 1.0)))
+        made.append(relax.VarBinding(relax.DataflowVar("noisy", value.ty), value))
+        return made[-1].var
+
+    def _takes(self, var: Any) -> bool:
+        return sizes_of(var.ty)[1] and str(var.ty.dtype) in ("float16", "float32", "float64", "bfloat16")
+
+    def _noise(self, var: Any, centre: float) -> Any:
+        assert is_float(var.ty.dtype)
+        dtype = str(var.ty.dtype)
+        self.noises.append(Noise(sizes_of(var.ty)[0], dtype, centre, ULPS * DTYPES[dtype].eps))
+        self.params.append(relax.Var(f"noise{len(self.params)}", var.ty))
+        return self.params[-1]

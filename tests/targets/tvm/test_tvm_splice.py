@@ -1,0 +1,279 @@
+"""Patterns out of Relax modules and into others: extraction, hazards, splicing, noise, the form, and its script."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from miscompile.base.errors import SpecError
+from miscompile.core.case import Case, Port, Program
+from miscompile.core.outcome import Values
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import tensor
+from miscompile.execution.pool import LocalPool
+from miscompile.targets.tvm.splice_form import ENDING, Splice, chosen, names, spelled, splice_form
+
+pytestmark = [
+    pytest.mark.compiler,
+    pytest.mark.process,
+    pytest.mark.skipif(importlib.util.find_spec("tvm") is None, reason="apache-tvm is not installed"),
+]
+
+PATTERN = """
+@I.ir_module
+class Module:
+    @R.function
+    def pattern(hole0: R.Tensor((2, 3), "float32"), hole1: R.Tensor((3, 4), "float32")) -> R.Tuple(R.Tensor((2, 4), "float32")):
+        with R.dataflow():
+            lv = R.matmul(hole0, hole1)
+            lv1 = R.nn.relu(lv)
+            result = (lv1,)
+            R.output(result)
+        return result
+"""
+
+ENTRY = {
+    "name": "FuseOps-00000000", "digest": "0", "granularity": "subgraph", "passes": ["FuseOps"], "wakes": [],
+    "origin": "test_fuse.py::test_relu", "operators": ["matmul", "nn.relu"], "holes": ["float32[2x3]", "float32[3x4]"],
+    "outputs": ["float32[2x4]"], "script": PATTERN, "constants": [],
+}  # fmt: skip
+
+GRAPH = """
+g (float[2,3] a, float[4,4] b) => (float[2,3] y, float[4,4] z) {
+    p = Exp(a)  q = Neg(b)  r = Mul(p, a)  s = Abs(q)  y = Tanh(r)  z = Relu(s)
+}
+"""
+
+CHILD = """
+import json, sys
+sys.modules.setdefault("torch", None)
+import tvm, tvm_ffi
+from tvm import relax
+from miscompile.targets.tvm import fragments as cut, hazards, splice as sewing, text
+
+def parse(script):
+    return relax.transform.Normalize()(text.parse(script, []))
+pattern, seed = map(parse, json.loads(sys.stdin.read()))
+"""
+"""What the scripts below begin with: TVM is imported in processes of their own, never in that of the tests."""
+
+SEED = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2, 3), "float32"), b: R.Tensor((4, 4), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((4, 4), "float32")):
+        with R.dataflow():
+            p = R.exp(a)
+            q = R.negative(b)
+            r = R.multiply(p, a)
+            s = R.abs(q)
+            y = R.tanh(r)
+            z = R.nn.relu(s)
+            out = (y, z)
+            R.output(out)
+        return out
+"""
+
+
+def told(script: str, pattern: str = PATTERN, seed: str = SEED) -> Any:
+    """Run `script` behind CHILD on two modules; return the JSON that it prints."""
+    command = [sys.executable, "-c", CHILD + script]
+    done = subprocess.run(command, input=json.dumps([pattern, seed]), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    (tmp_path / f"{ENTRY['name']}{ENDING}").write_text(json.dumps(ENTRY), "utf-8")
+    return tmp_path
+
+
+def case() -> Case:
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {GRAPH}')
+    inputs = (Port("a", "float32", (2, 3)), Port("b", "float32", (4, 4)))
+    outputs = (Port("y", "float32", (2, 3)), Port("z", "float32", (4, 4)))
+    feed = tuple(tensor(np.linspace(-1, 1, np.prod(port.shape or ())).reshape(port.shape or ()), "float32") for port in inputs)
+    return Case(Program("onnx", model.SerializeToString(), inputs, outputs), (feed,))
+
+
+def test_splices_are_well_formed_and_joined_to_the_inside_of_the_seed() -> None:
+    facts = told("""
+found = []
+for number in range(40):
+    module, facts = sewing.splice(seed, pattern, number, call=number % 4 == 0)
+    relax.analysis.well_formed(module)
+    text_ = module.script()
+    found.append([facts.inner_in, facts.inner_out, facts.exact, facts.bridged, facts.bridged_out, "R.matmul" in text_])
+print(json.dumps(found))
+""")
+    assert all(inner_in and inner_out and there for inner_in, inner_out, _, _, _, there in facts)
+    assert any(exact for _, _, exact, *_ in facts), "a hole of [2, 3] finds such a value"
+    assert all(bridged for *_, bridged, _, _ in facts), "no value is [3, 4], so that hole needs a bridge"
+
+
+def test_splicing_depends_on_its_arguments_alone() -> None:
+    same, other = told("""
+one, two, three = (tvm_ffi.structural_hash(sewing.splice(seed, pattern, number)[0]) for number in (5, 5, 6))
+print(json.dumps([one == two, one == three]))
+""")
+    assert same
+    assert not other
+
+
+def test_of_what_types_in_another_size_the_abstract_form_is_used() -> None:
+    relu = PATTERN.replace('hole1: R.Tensor((3, 4), "float32")', 'hole1: R.Tensor((7, 7), "float32")')
+    relu = relu.replace("lv = R.matmul(hole0, hole1)", "lv = R.sin(hole1)").replace("(2, 4)", "(7, 7)")
+    relaxed, bridged = told(
+        """
+facts = [sewing.splice(seed, pattern, number)[1] for number in range(10)]
+print(json.dumps([sum(one.relaxed for one in facts), sum(one.bridged for one in facts)]))
+""",
+        relu,
+    )
+    assert relaxed == 10
+    assert not bridged
+
+
+def test_what_feeds_an_undefined_operation_is_never_rewired() -> None:
+    guarded = SEED.replace("s = R.abs(q)", 's = R.take(q, R.argmax(q, axis=1), axis=0)')
+    kept = told(
+        """
+kept = []
+for number in range(30):
+    module, _ = sewing.splice(seed, pattern, number)
+    names = {}
+    for block in module["main"].body.blocks:
+        for one in block.bindings:
+            names[one.var] = one.value
+    (taken,) = [one for one in names.values() if getattr(getattr(one, "op", None), "name", "") == "relax.take"]
+    source = names[taken.args[0]]
+    kept.append(source.op.name == "relax.negative" and names[taken.args[1]].args[0].same_as(taken.args[0]))
+print(json.dumps(kept))
+""",
+        seed=guarded,
+    )
+    assert all(kept)
+
+
+def test_fragments_have_holes_and_broken_outputs() -> None:
+    found = told("""
+found = []
+for granularity in ("block", "subgraph"):
+    for one in cut.fragments(seed, granularity):
+        function = one.module["pattern"]
+        found.append([one.granularity, len(function.params), len(function.ret_ty.fields), list(one.operators)])
+print(json.dumps(found))
+""")
+    assert ["block", 2, 2, ["exp", "negative", "multiply", "abs", "tanh", "nn.relu"]] in found
+    assert [one for one in found if one[0] == "subgraph"] == [
+        ["subgraph", 2, 2, ["exp", "negative", "multiply", "abs", "tanh", "nn.relu"]]
+    ], "the tuple of results joins the two"
+
+
+@pytest.mark.parametrize(
+    ("binding", "why"),
+    [
+        ('lv = R.astype(hole0, "int32")', "a float made an integer"),
+        ('lv = R.floor_divide(R.ones((2, 3), "int32"), R.ones((2, 3), "int32"))', "floor_divide of integers"),
+        ("lv = R.take(hole0, R.argmax(hole0, axis=0), axis=0)", "take of any values"),
+        ("lv = R.nn.dropout(hole0)", "nn.dropout has effects"),
+        ("lv = R.exp(hole0)", ""),
+    ],
+)
+def test_hazards(binding: str, why: str) -> None:
+    script = PATTERN.replace("lv = R.matmul(hole0, hole1)", binding).replace("lv1 = R.nn.relu(lv)", "lv1 = R.matmul(hole0, hole1)")
+    found = told(
+        """
+block = pattern["pattern"].body.blocks[0]
+print(json.dumps([hazards.hazard(one.value, pattern) for one in block.bindings]))
+""",
+        script,
+    )
+    assert next(filter(None, found), "") == why
+
+
+def test_text_keeps_constants() -> None:
+    assert told("""
+import numpy as np
+builder = relax.BlockBuilder()
+x = relax.Var("x", relax.TensorType([2, 2], "float32"))
+with builder.function("main", [x]):
+    one, two = (relax.const(np.full((2, 2), number, "float32")) for number in (1, 2))
+    y = builder.emit(relax.op.add(relax.op.multiply(x, two), one))
+    builder.emit_func_output(builder.emit(relax.op.add(y, two)))
+module = builder.finalize()
+said = json.loads(json.dumps(text.say(module)))
+print(json.dumps([len(said["constants"]), text.digest(text.parse(**said)) == text.digest(module)]))
+""") == [2, True]
+
+
+def test_form_parses(library: Path) -> None:
+    assert splice_form("relax{seed=3}") is None
+    assert splice_form(f"splice{{library={library}, seed=3, call=yes}}") == Splice(str(library), seed=3, call=True)
+    assert names(str(library)) == (ENTRY["name"],)
+    assert chosen(Splice(str(library), seed=7))["origin"] == ENTRY["origin"]
+    with pytest.raises(SpecError, match="needs library"):
+        splice_form("splice")
+    with pytest.raises(SpecError, match="holds no patterns"):
+        names(str(library / "none"))
+    with pytest.raises(SpecError, match="no pattern 'x'"):
+        chosen(Splice(str(library), "x"))
+
+
+def test_both_builds_of_a_form_agree_and_noise_moves_them(library: Path) -> None:
+    form = f"splice{{library={library}, seed=4}}"
+    given = case()
+    number = Port("number", "int64", ())
+    feeds = tuple((*given.feeds[0], tensor(np.asarray(value), "int64")) for value in (0, 1, 7))
+    noisy = replace(given, program=replace(given.program, inputs=(*given.program.inputs, number)), feeds=feeds)
+    runs = [
+        Run(given, "tvm", Build("off", form=form)),
+        Run(given, "tvm", Build("full", form=form)),
+        Run(given, "tvm", Build("off")),
+        Run(noisy, "tvm", Build("off", form=f"{form[:-1]}, noise=yes}}")),
+    ]
+    with LocalPool("tvm") as pool:
+        off, full, plain, noise = pool.run(runs)
+    assert isinstance(off, Values)
+    assert isinstance(full, Values)
+    assert isinstance(plain, Values)
+    assert isinstance(noise, Values)
+    for one, other in zip(off.results[0], full.results[0], strict=True):
+        assert one is not None
+        assert other is not None
+        np.testing.assert_allclose(one.array, other.array, rtol=1e-5)
+    assert any(not same(one, other) for one, other in zip(off.results[0], plain.results[0], strict=True))
+    assert all(same(one, other) for one, other in zip(off.results[0], noise.results[0], strict=True)), "no noise yet"
+    for place in (1, 2):
+        pairs = list(zip(off.results[0], noise.results[place], strict=True))
+        assert any(not same(one, other) for one, other in pairs)
+        for one, other in pairs:
+            assert one is not None
+            assert other is not None
+            np.testing.assert_allclose(one.array, other.array, rtol=1e-3, atol=1e-4)
+
+
+def same(one: Any, other: Any) -> bool:
+    return bool(one.array.tobytes() == other.array.tobytes())
+
+
+def test_the_source_of_a_reproducer_splices(library: Path) -> None:
+    from miscompile.targets.tvm.script import _splicing
+
+    form = f"splice{{library={library}, seed=4}}"
+    lines = ["import numpy as np", "import tvm", "from tvm import relax", spelled(form), _splicing()]
+    script = "\n".join([*lines, "import json", "print(json.dumps(splice(script_parser.parse(SEED, known()), pattern(), **SPLICE)[0].script()))"])
+    script = f"import sys\nsys.modules.setdefault('torch', None)\nSEED = '''{SEED}'''\n" + script.replace("known()", "None")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "R.matmul" in json.loads(done.stdout.splitlines()[-1])
+    assert "miscompile" not in script
