@@ -125,7 +125,7 @@ def test_tests_run_without_pytest_too(suite: Suite, tmp_path: Path) -> None:
 
 def test_a_pattern_is_the_smallest_block_that_wakes_the_pass(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), ["MatMulAddFusion"]).pairs
-    found = extract(pairs, ["toy"], "mine", Extraction(), say)
+    found = extract(pairs, ["toy"], "mine", Extraction(seconds=300.0), say)
     (pattern,) = [one for one in found.patterns if "MatMulAddFusion" in one.wakes_on("toy")]
     assert pattern.operators == ("MatMul", "Add")
     assert pattern.granularity == "block"

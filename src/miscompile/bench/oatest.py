@@ -12,7 +12,7 @@ from miscompile.bench.ablations import ArmSeries, compared
 from miscompile.bench.hirfuzz import laboratory
 from miscompile.bench.libraries import Libraries
 from miscompile.bench.measures import Watch, unwatched
-from miscompile.bench.sources import harvested, made, pairs_in, plain_graphs
+from miscompile.bench.sources import harvested, made, node_programs, pairs_in, plain_graphs
 from miscompile.bench.splicing import Splicing
 from miscompile.bench.tracing import Traced
 from miscompile.campaign.lead import probe_support
@@ -52,7 +52,7 @@ class Options:
     workers: int = 1
     limit_seconds: float = 30.0
     patience: float = 300.0
-    probe_seconds: float = 120.0
+    probe_seconds: float = 600.0
 
     def wants(self, part: Part) -> bool:
         """Tell whether a part is asked for."""
@@ -141,14 +141,15 @@ def _libraries(options: Options, plan: Plan, support: Support, watch: Watch) -> 
     target = plan.target
     with laboratory(plan) as lab:
         if options.pairs is None:
-            total = 0
-            programs = made(target, lab.second, support, plan.opsets, options.programs, options.seed)
+            more = node_programs()
+            total = options.programs + len(more)
+            programs = made(target, lab.second, support, plan.opsets, options.programs, options.seed, more)
         else:
             pairs = pairs_in(Path(options.pairs))
             total, programs = len({pair.model for pair in pairs}), harvested(pairs, options.seed)
         found = libraries.build(
             programs, target, lab.pool, options.each, options.seed,
-            lambda done, count: watch(f"{target}, programs for {count} pairs", done, max(done, total)),
+            lambda done, _: watch(f"{target}, programs that passes may fire on", done, total),
         )  # fmt: skip
     if not found.cuts:
         raise UsageError(f"no pass of {target} is seen to fire on the programs, so there is no pattern to compare")

@@ -33,9 +33,10 @@ def _tables(results: Results) -> Iterator[Table | Text]:
         yield _splicing(results.splicing)
         yield Text(
             "valid: passes onnx's full check, and the target builds and runs it unoptimised; refused: a lawful no; in, "
-            "out, inside: an operator of the pattern reads an inner result of the seed, an output of the seed depends "
-            f"on the pattern, both, followed on the finished graph. The paper: {_percent(PAPERS_DIRECT)} valid without "
-            "repair; the splicing of its released code for ONNX Runtime reaches the inside of no seed.\n"
+            "out, inside: an operator of the pattern reads an inner result of the seed, an operator of the seed depends "
+            "on the pattern, both, followed on the finished graph; fixed: what it reads depends on no input, and is no "
+            f"edge; disputed: the recipe says otherwise. The paper: {_percent(PAPERS_DIRECT)} valid without repair; "
+            "the splicing of its released code for ONNX Runtime reaches the inside of no seed.\n"
         )
         yield _firing(results.splicing)
         yield Text(
@@ -66,12 +67,13 @@ def _tables(results: Results) -> Iterator[Table | Text]:
 
 def _splicing(found: Sequence[Splicing]) -> Table:
     table = plain_table(
-        "Splicing", "target", "syntheses", "valid", "checked", "refused", "failed", "in", "out", "inside", "disputed",
+        "Splicing", "target", "syntheses", "valid", "checked", "refused", "failed", "in", "out", "inside", "fixed",
+        "disputed",
         "strategies", "bridges", "patterns", "called",
     )  # fmt: skip
     for one in found:
         failed = one.syntheses - one.refused - one.endings.get("values", 0)
-        shares = [_percent(one.share(count)) for count in (one.into, one.out, one.inside)]
+        shares = [_percent(one.share(count)) for count in (one.into, one.out, one.inside, one.fixed)]
         strategies = ", ".join(f"{name} {_percent(one.share(count))}" for name, count in one.strategies.items())
         table.add_row(
             one.target, f"{one.syntheses:,}", _percent(one.share(one.valid)), _percent(one.share(one.checked)),

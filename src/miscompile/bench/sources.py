@@ -5,7 +5,7 @@ Each comes as a seed: a graph with fixed sizes, and what is known of its inputs.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
+from miscompile.corpus.binding import normalised
 from miscompile.corpus.node_cases import node_cases
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.strict import Strict
@@ -23,7 +24,7 @@ from miscompile.graph.read import load
 from miscompile.mining.firings import origin_of
 from miscompile.mining.fragment import seed_of
 from miscompile.mining.pairs import LINES, Pair, read_record
-from miscompile.mining.pieces import watched
+from miscompile.mining.pieces import inferred, watched
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.extract import Operators, Sizes, Whole
@@ -52,7 +53,8 @@ def harvested(pairs: Sequence[Pair], seed: int) -> Iterator[Seed]:
     """Yield the models of `pairs`, each file once; what cannot be observed as a whole is left out."""
     for path, origin in {pair.model: pair.test for pair in pairs}.items():
         with suppress(MiscompileError, ValueError):  # protobuf's own limits are bare ValueErrors
-            whole = watched(load(path), origin, stream(seed, "bench", "pair", origin), _SECONDS)
+            model = normalised(load(path))
+            whole = inferred(model, origin) or watched(model, origin, stream(seed, "bench", "pair", origin), _SECONDS)
             found = entire(whole)
             if found is not None:
                 yield found
@@ -66,15 +68,17 @@ def entire(whole: Whole) -> Seed | None:
 
 
 def made(
-    target: str, runner: Runner, support: Support, opsets: tuple[int, ...], count: int, seed: int
+    target: str, runner: Runner, support: Support, opsets: tuple[int, ...], count: int, seed: int, more: Sequence[Case]
 ) -> Iterator[Seed]:
-    """Yield `count` generated programs, then the node cases of onnx: those that `target` builds and runs."""
+    """Yield `count` generated programs, then those in `more`: as far as `target` builds and runs them."""
     strict = Strict(Knobs(opsets=opsets, control=0.0, containers=0.0, spread=0.0, variants=1), support)
-    for cases in batches(islice(_generated(strict, seed), count), _BATCH):
+    for cases in batches(chain(islice(_generated(strict, seed), count), more), _BATCH):
         yield from _ran(cases, target, runner)
-    node = (item.case for item in node_cases() if item.case is not None and not item.random)
-    for cases in batches(node, _BATCH):
-        yield from _ran(cases, target, runner)
+
+
+def node_programs() -> list[Case]:
+    """Return the node cases of onnx that a seed can hold."""
+    return [item.case for item in node_cases() if item.case is not None and not item.random]
 
 
 def _generated(strict: Strict, seed: int) -> Iterator[Case]:

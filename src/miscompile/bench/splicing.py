@@ -38,11 +38,12 @@ class Splicing:
     `checked` pass onnx's full check and what this tool asks beyond it; `unchecked` says of the others why not.
     `endings` says what became of the unoptimised build: values; refused, which is a lawful no; any other word is a
     failure. `valid` pass the check and run. `into`, `out` and `inside` count programs with an edge from the seed into
-    the pattern, from the pattern into the seed, and with both; in `disputed` the recipe says another thing than the
-    edges. `strategies` says how the patterns came in, `bridges` and `orders` how many bridges and patterns a program
-    has, `called` how many patterns stand as functions. `seconds` are of the wall clock, `generating` and `compiling`
-    CPU seconds: of making programs and of learning from outcomes, and inside the compiler, where each program is built
-    and run in at least two ways, a share of them under observation.
+    the pattern, from the pattern into the seed, and with both; in `fixed`, what the pattern reads of the seed depends
+    on no input, which is not counted as an edge; in `disputed` the recipe says another thing than the edges.
+    `strategies` says how the patterns came in, `bridges` and `orders` how many bridges and patterns a program has,
+    `called` how many patterns stand as functions. `seconds` are of the wall clock, `generating` and `compiling` CPU
+    seconds: of making programs and of learning from outcomes, and inside the compiler, where each program is built and
+    run in at least two ways, a share of them under observation.
     """
 
     target: str
@@ -54,6 +55,7 @@ class Splicing:
     into: int
     out: int
     inside: int
+    fixed: int
     disputed: int
     strategies: Mapping[str, int]
     bridges: Spread
@@ -81,8 +83,8 @@ class Splicing:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as a JSON object."""
-        counts = ("syntheses", "checked", "valid", "refused", "into", "out", "inside", "disputed", "called")
-        shares = ("checked", "valid", "refused", "into", "out", "inside")
+        counts = ("syntheses", "checked", "valid", "refused", "into", "out", "inside", "fixed", "disputed", "called")
+        shares = ("checked", "valid", "refused", "into", "out", "inside", "fixed")
         return {
             "target": self.target,
             **{name: getattr(self, name) for name in counts},
@@ -133,7 +135,8 @@ class _Tally:
         counts["into"] += found.into
         counts["out"] += found.out
         counts["inside"] += found.inside
-        counts["disputed"] += (found.into, found.out) != (recipe["inner in"], recipe["inner out"])
+        counts["fixed"] += found.fixed
+        counts["disputed"] += (found.into or found.fixed, found.out) != (recipe["inner in"], recipe["inner out"])
         counts["called"] += bool(recipe.get("called"))
         self.strategies[recipe["strategy"]] += 1
         self.bridges.append(recipe["bridges"])
@@ -152,6 +155,7 @@ class _Tally:
             into=counts["into"],
             out=counts["out"],
             inside=counts["inside"],
+            fixed=counts["fixed"],
             disputed=counts["disputed"],
             strategies=dict(self.strategies.most_common()),
             bridges=spread(self.bridges),

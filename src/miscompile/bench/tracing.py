@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.generation.scope import Scope
 from miscompile.graph.edges import reads
-from miscompile.graph.model import Model
+from miscompile.graph.model import Model, Node
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
@@ -31,12 +31,12 @@ class Trace:
     """Names of values in a synthesised program.
 
     `before`: results of the seed's operators in front of the pattern. `own`: results of the pattern's operators and of
-    the bridges into it. `ends`: what the seed gives out, made by its own operators all.
+    the bridges into it. `behind`: results of the seed's operators behind the pattern, without those of bridges.
     """
 
     before: frozenset[str]
     own: frozenset[str]
-    ends: frozenset[str]
+    behind: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,14 @@ class Joined:
     """How a pattern hangs in its seed.
 
     `into`: an operator of the pattern, or a bridge of it, reads a result of one of the seed's operators that depends on
-    an input. `out`: an output of the seed depends on a result of the pattern.
+    an input. `out`: a result of one of the seed's operators depends on a result of the pattern. `fixed`: the pattern
+    reads results of the seed's operators, but only such as depend on no input; a compiler that folds constants takes
+    the pattern along.
     """
 
     into: bool
     out: bool
+    fixed: bool = False
 
     @property
     def inside(self) -> bool:
@@ -63,17 +66,18 @@ def joined(model: Model, trace: Trace) -> Joined:
     """
     live = {info.name for info in model.graph.inputs}
     after: set[str] = set()
-    into = False
+    into = reading = False
     for node in model.graph.nodes:
         read, made = set(reads(node)), {name for name in node.outputs if name}
         if made & trace.own:
+            reading = reading or bool(read & trace.before)
             into = into or bool(read & live & trace.before)
             after |= made
         if read & after:
             after |= made
         if read & live:
             live |= made
-    return Joined(into, bool(after & trace.ends))
+    return Joined(into, bool(after & trace.behind), reading and not into)
 
 
 class Traced(Synthesised):
@@ -115,12 +119,18 @@ class Traced(Synthesised):
     def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
         super()._remember(number, scope, entry, pattern, spliced)
         self._traces[number] = Trace(
-            _made(scope, 0, spliced.first),
-            _made(scope, spliced.first, spliced.last),
-            frozenset(spliced.outputs[: len(entry.host.seed.graph.outputs)]),  # the seed's come first
+            _made(scope.nodes[: spliced.first]),
+            _made(scope.nodes[spliced.first : spliced.last]),
+            _made(_rest(scope.nodes[spliced.last :], entry.host.seed.graph.nodes[spliced.point :])),
         )
 
 
-def _made(scope: Scope, start: int, stop: int) -> frozenset[str]:
-    nodes = [node for node in scope.nodes[start:stop] if node.op != "Constant"]
-    return frozenset(name for node in nodes for name in node.outputs if name)
+def _rest(nodes: Sequence[Node], seeds: Sequence[Node]) -> Sequence[Node]:
+    """Return those of `nodes`, all that stands behind a pattern, that are the `seeds` own: the last ones, in order."""
+    found = nodes[len(nodes) - len(seeds) :]
+    assert [node.op for node in found] == [node.op for node in seeds], "bridges stand in front of the seed's operators"
+    return found
+
+
+def _made(nodes: Sequence[Node]) -> frozenset[str]:
+    return frozenset(name for node in nodes if node.op != "Constant" for name in node.outputs if name)

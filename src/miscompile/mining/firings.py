@@ -17,8 +17,9 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
-from miscompile.corpus.slices import kind_of
 from miscompile.environments.resolve import versions_of
+from miscompile.graph.fingerprint import fingerprint
+from miscompile.graph.model import Model
 from miscompile.mining.firing import fired
 from miscompile.mining.fragment import seed_of
 from miscompile.mining.setting import granularity_of
@@ -35,7 +36,7 @@ _BATCH = 16
 class Mining:
     """How much is mined.
 
-    `each` patterns for every pass, which differ in their operators or in how these are connected; a pass is given up
+    `each` patterns for every pass, which differ in their operators, attributes or edges; a pass is given up
     after `patience` programs that came to no new pattern. A pattern has at most `most` operators, and at most `tries`
     programs are built to find it. `level` is the build level at which passes are observed.
     """
@@ -54,7 +55,7 @@ class _Ledger:
     found: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Patterns that were found, by their operators and edges, with the passes that they wake."""
+    """What the patterns of each form wake; a form is a graph without sizes and elements."""
 
 
 def mine(
@@ -107,14 +108,14 @@ class _Search:
             ledger.failed[name] += 1
             return
         assert pattern.seed is not None
-        kind = kind_of(pattern.seed)
-        known = kind in ledger.kinds
-        if known and self.mining.each > 1:
+        kind = fingerprint(Model(pattern.seed.graph, {"": pattern.seed.opset}), values=False, shapes=False)
+        woken = ledger.kinds.get(kind, frozenset())
+        if name in woken and ledger.found[name]:
             ledger.failed[name] += 1
             return
         ledger.found[name] += 1
-        if not known:
-            ledger.kinds[kind] = pattern.wakes_on(parse_target(self.target).about.name)
+        if name not in woken:
+            ledger.kinds[kind] = woken | pattern.wakes_on(parse_target(self.target).about.name)
             yield pattern
 
     def _pattern(self, case: Case, name: str) -> Pattern | None:

@@ -46,7 +46,7 @@ class Extraction:
 
     each: int = 20
     limits: Limits = field(default_factory=Limits)
-    seconds: float = 8.0
+    seconds: float = 12.0
     seed: int = 0
 
 

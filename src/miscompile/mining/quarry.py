@@ -98,14 +98,17 @@ class Quarry:
 
 
 def distinct(pairs: Sequence[Pair], left: Counter[str]) -> list[Source]:
-    """Return the models of `pairs`, each once, with all passes that are named for it; `left` counts what is none."""
+    """Return the models of `pairs`, each once, with the passes named for it, but for those that left it as it was.
+
+    `left` counts, by reason, what holds no model.
+    """
     by_file: dict[Path, Source | None] = {}
     by_kind: dict[str, Source] = {}
     for pair in pairs:
         if pair.model not in by_file:
             by_file[pair.model] = _source(pair, by_kind, left)
         source = by_file[pair.model]
-        if source is not None and pair.named:
+        if source is not None and pair.named and pair.changed is not False:
             source.named.add(pair.named)
     return list(by_kind.values())
 

@@ -43,6 +43,13 @@ TRIES = 400
 
 _RULE = "fires"
 
+_INDEXED = frozenset({
+    "GatherND", "ScatterND", "TensorScatter", "RotaryEmbedding", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+    "MaxUnpool", "ReverseSequence", "OneHot", "AffineGrid",
+})  # fmt: skip
+"""Operators with operands that count places of another one, beside those that `triage.reduce.defined` knows: where that
+one shrinks, they point beyond it, and what a compiler then does is no matter of optimisation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fires:
@@ -78,8 +85,8 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
     """Return the smallest program found that the pass still changes, with one feed; None where there is none.
 
     There is none when the pass does not change `case`, or its model cannot be read or meets undefined behaviour.
-    Constants stay constants, ranks stay, and sizes above one stay above one, because a pattern is to fit other programs. Operands
-    that decide shapes are constants if that leaves the pass awake. Deterministic for a given `rng`.
+    Constants stay constants, ranks stay, and sizes above one stay above one, because a pattern is to fit other
+    programs. Operands that decide shapes are constants if that leaves the pass awake. Deterministic for a given `rng`.
     """
     seed = rng.getrandbits(64)
     for candidate in _prepared(case):
@@ -119,7 +126,8 @@ def _ones(draft: Draft) -> int:
 
 
 def _is_known(draft: Draft) -> bool:
-    return all(node.op in specs() or node.op in CONTROL for node in draft.graph.nodes)
+    nodes = draft.graph.nodes
+    return all((node.op in specs() or node.op in CONTROL) and node.op not in _INDEXED for node in nodes)
 
 
 def lawful(model: Model, feed: Feed) -> Program:

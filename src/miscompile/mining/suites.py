@@ -154,5 +154,5 @@ def _home(path: Path) -> Path:
 def _last_line(log: Path) -> str:
     """Return the last line that speaks of an error, or else the last one."""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line] or lines
+    told = [line for line in lines if "Error" in line or "Fatal" in line] or lines
     return told[-1][:200] if told else "it said nothing"

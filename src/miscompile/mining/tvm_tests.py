@@ -1,9 +1,11 @@
 """Harvest of the pairs (pass, module) that TVM's own tests make, one child process for each file of tests.
 
-OATest takes its patterns from documented tests by running them under a hook (sections 3.1 and A1 to A3 of our list of
-what it does); `hooks/tvm.py` is the hook. A file that crashes, hangs or fails keeps what it gave until then.
+OATest takes its patterns from documented tests by running them under a hook (section 3.1); `hooks/tvm.py` is the hook,
+`hooks/tvm_fragments.py` takes the patterns out of what it wrote. A file that crashes, hangs or fails keeps what it gave
+until then.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from miscompile.base.errors import SpecError
+from miscompile.targets.tvm.splice_form import ENDING
 
 End = Literal["passed", "failed", "crashed", "timed out"]
 
@@ -44,6 +47,20 @@ class Harvest:
     left: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What the pairs of a harvest gave: patterns in the library, by granularity and by pass and granularity.
+
+    `left` says why pieces of modules are no patterns, or patterns not to be trusted, and how often; `files` counts the
+    files of pairs by how their extraction ended.
+    """
+
+    files: Mapping[str, int]
+    patterns: Mapping[str, int]
+    by_pass: Mapping[tuple[str, str], int]
+    left: Mapping[str, int]
+
+
 def harvest_tvm(
     path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
 ) -> Harvest:
@@ -53,7 +70,7 @@ def harvest_tvm(
     ended: files that have one are not run again, so that a harvest that was stopped goes on. `python` is an
     interpreter with this package, TVM and pytest. Raises SpecError where there are no such tests.
     """
-    files = test_files(path)
+    files = files_of_tests(path)
     if not files:
         raise SpecError(f"{path} has no tests/python/relax/test_*.py: it is no checkout of TVM")
     pairs, ended = out / "pairs", out / "ended.jsonl"
@@ -71,10 +88,67 @@ def harvest_tvm(
     return gathered(out)
 
 
-def test_files(path: Path) -> list[Path]:
+def extract_tvm(
+    harvest: Path,
+    library: Path,
+    say: Callable[[str], None] = print,
+    seconds: float = 900.0,
+    python: str = sys.executable,
+) -> Yield:
+    """Put the patterns of a harvest into the folder `library`; return what there is.
+
+    Each file of pairs has a child of its own, which is started again when a pattern kills it, at most `seconds` in all.
+    Files that are done are not looked at again. Raises SpecError where `harvest` has no pairs.
+    """
+    files = sorted((harvest / "pairs").glob("*.jsonl"))
+    if not files:
+        raise SpecError(f"{harvest} is no harvest: it has no pairs/*.jsonl")
+    library.mkdir(parents=True, exist_ok=True)
+    log = library / "vetted.jsonl"
+    done = {line["done"] for line in _lines(log) if "done" in line}
+    ends: Counter[str] = Counter()
+    for place, file in enumerate(files, 1):
+        if file.stem in done:
+            continue
+        begun = time.monotonic()
+        end = "crashed"
+        while end == "crashed" and time.monotonic() - begun < seconds:
+            known = sum(1 for _ in _lines(log))
+            command = ["miscompile.mining.hooks.tvm_fragments", str(file.absolute()), str(library.absolute())]
+            end = _child([python, "-m", *command], library, seconds - (time.monotonic() - begun))
+            if end == "crashed" and sum(1 for _ in _lines(log)) == known:
+                break  # not a pattern's doing: it would only happen again
+        ends[end] += 1
+        say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
+    return _yielded(library, ends)
+
+
+def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
+    """Count what a library holds, and why other pieces are not in it."""
+    patterns: Counter[str] = Counter()
+    by_pass: Counter[tuple[str, str]] = Counter()
+    for file in sorted(library.glob(f"*{ENDING}")):
+        entry = json.loads(file.read_text("utf-8"))
+        patterns[entry["granularity"]] += 1
+        by_pass.update((name, entry["granularity"]) for name in entry["passes"])
+    left: Counter[str] = Counter()
+    begun: set[str] = set()
+    for line in _lines(library / "vetted.jsonl"):
+        begun ^= {line[key] for key in ("begun", "ended") if key in line}
+        why = line.get("refused") or line.get("why")
+        if why:
+            left[why.split(":")[0]] += 1
+    if begun:
+        left["kills the compiler"] = len(begun)
+    return Yield(dict(ends), dict(patterns), dict(by_pass), dict(left))
+
+
+def files_of_tests(path: Path) -> list[Path]:
     """Return the files of tests of Relax in a checkout of TVM, those of its passes first."""
     found = sorted((path / "tests" / "python" / "relax").glob("test_*.py"))
-    return sorted(found, key=lambda file: next((i for i, word in enumerate(FIRST) if file.name.startswith(word)), len(FIRST)))
+    return sorted(
+        found, key=lambda file: next((i for i, word in enumerate(FIRST) if file.name.startswith(word)), len(FIRST))
+    )
 
 
 def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable) -> End:
@@ -82,22 +156,28 @@ def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable
 
     The child and all that it has started are killed when the time is up.
     """
-    command = [python, "-m", "miscompile.mining.hooks.tvm", str(file), str(out)]
-    environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
-        cwd=out.parent, start_new_session=True,
-    )  # fmt: skip
-    try:
-        child.wait(seconds)
-    except subprocess.TimeoutExpired:
+    command = [python, "-m", "miscompile.mining.hooks.tvm", str(file.absolute()), str(out.absolute())]
+    if _child(command, out.parent, seconds) == "timed out":
         return "timed out"
-    finally:
-        _end(child)
     codes = [line["exit"] for line in _lines(out) if "exit" in line]
     if not codes:
         return "crashed"
     return "passed" if codes[-1] in (_PASSED, _NO_TESTS) else "failed"
+
+
+def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended", "crashed", "timed out"]:
+    """Run a child in `folder`, at most `seconds`; kill all that it has started."""
+    environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    quiet = subprocess.DEVNULL
+    child = subprocess.Popen(
+        command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, cwd=folder, start_new_session=True
+    )
+    try:
+        return "crashed" if child.wait(max(seconds, 1.0)) else "ended"
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        _end(child)
 
 
 def gathered(out: Path) -> Harvest:
@@ -134,10 +214,8 @@ def harvested(out: Path) -> Iterator[dict[str, Any]]:
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """Kill what is left of the child's session; nothing may be left of it."""
-    try:
+    with contextlib.suppress(ProcessLookupError):  # all of it may have ended
         os.killpg(child.pid, 9)
-    except ProcessLookupError:
-        pass  # all of it has ended
     child.wait()
 
 

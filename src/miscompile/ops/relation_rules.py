@@ -36,14 +36,16 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def _recurrent(call: Call) -> bool:
-    """Weights, biases, lengths and states fit the series, whose axes are time, batch and features (layout 0)."""
+    """Weights, biases, lengths and states fit the series, whose axes are time, batch (layout 1: these swapped), features."""
     x, weights, inner, gates = call.operand(0).shape, shape_of(call, 1), shape_of(call, 2), _GATES[call.op]
     hidden = call.integer("hidden_size", inner[-1] if inner else 0)
     ways = 2 if call.text("direction") == "bidirectional" else 1
-    if len(x) != 3 or call.integer("layout"):
-        return len(x) == 3
-    state: Shape = (ways, x[1], hidden)
-    wanted: tuple[Shape, ...] = ((ways, 2 * gates * hidden), (x[1],), state, state, (ways, 3 * hidden))
+    if len(x) != 3:
+        return False
+    first = bool(call.integer("layout"))
+    batch = x[0] if first else x[1]
+    state: Shape = (batch, ways, hidden) if first else (ways, batch, hidden)
+    wanted: tuple[Shape, ...] = ((ways, 2 * gates * hidden), (batch,), state, state, (ways, 3 * hidden))
     if weights != (ways, gates * hidden, x[2]) or inner != (ways, gates * hidden, hidden):
         return False
     return all(shape_of(call, place) in (None, shape) for place, shape in enumerate(wanted, 3))
@@ -62,8 +64,10 @@ def _attention(call: Call) -> bool:
     if past is not None and (past != (*k[:2], past[2], k[3]) or shape_of(call, 5) != (*v[:2], past[2], v[3])):
         return False
     mask = shape_of(call, 3)
+    if mask is not None and len(mask) > 4:
+        return False
     scores = (q[0], q[1], q[2], keys)
-    tail = scores[4 - len(mask) :] if mask is not None and len(mask) <= 4 else ()
+    tail = scores[4 - len(mask) :] if mask is not None else ()
     return mask is None or all(have == want or have == 1 for have, want in zip(mask, tail, strict=True))
 
 

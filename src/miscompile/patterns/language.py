@@ -33,6 +33,9 @@ Size: TypeAlias = int | str
 TYPING = frozenset({"to", "dtype", "output_dtype"})
 """Attributes that hold the number of a dtype in ONNX, and its name (or `T`) here."""
 
+FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
+"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
+
 _CONSTANTS = {"inf": math.inf, "nan": math.nan}
 """Numbers that Python writes as words; they are one object each, so that motifs with them are equal."""
 

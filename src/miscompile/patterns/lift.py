@@ -23,6 +23,7 @@ from miscompile.ops.values import Range, Style, choose_range
 from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept
 from miscompile.patterns.kinds import Kinds, kinds
 from miscompile.patterns.language import (
+    FLOAT_SETTINGS,
     TYPING,
     Apply,
     Argument,
@@ -42,9 +43,6 @@ from miscompile.patterns.language import (
 from miscompile.patterns.language import Setting as Said
 from miscompile.patterns.ranks import Rank, ranks
 from miscompile.patterns.sizes import Place, Sizes
-
-FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
-"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
 
 _TINY = 4
 """Constants up to this many elements keep them, where they look as if someone chose them."""

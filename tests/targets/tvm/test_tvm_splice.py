@@ -31,7 +31,9 @@ PATTERN = """
 @I.ir_module
 class Module:
     @R.function
-    def pattern(hole0: R.Tensor((2, 3), "float32"), hole1: R.Tensor((3, 4), "float32")) -> R.Tuple(R.Tensor((2, 4), "float32")):
+    def pattern(
+        hole0: R.Tensor((2, 3), "float32"), hole1: R.Tensor((3, 4), "float32")
+    ) -> R.Tuple(R.Tensor((2, 4), "float32")):
         with R.dataflow():
             lv = R.matmul(hole0, hole1)
             lv1 = R.nn.relu(lv)
@@ -69,7 +71,9 @@ SEED = """
 @I.ir_module
 class Module:
     @R.function
-    def main(a: R.Tensor((2, 3), "float32"), b: R.Tensor((4, 4), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((4, 4), "float32")):
+    def main(
+        a: R.Tensor((2, 3), "float32"), b: R.Tensor((4, 4), "float32")
+    ) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((4, 4), "float32")):
         with R.dataflow():
             p = R.exp(a)
             q = R.negative(b)
@@ -101,7 +105,9 @@ def case() -> Case:
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {GRAPH}')
     inputs = (Port("a", "float32", (2, 3)), Port("b", "float32", (4, 4)))
     outputs = (Port("y", "float32", (2, 3)), Port("z", "float32", (4, 4)))
-    feed = tuple(tensor(np.linspace(-1, 1, np.prod(port.shape or ())).reshape(port.shape or ()), "float32") for port in inputs)
+    feed = tuple(
+        tensor(np.linspace(-1, 1, np.prod(port.shape or ())).reshape(port.shape or ()), "float32") for port in inputs
+    )
     return Case(Program("onnx", model.SerializeToString(), inputs, outputs), (feed,))
 
 
@@ -144,7 +150,7 @@ print(json.dumps([sum(one.relaxed for one in facts), sum(one.bridged for one in 
 
 
 def test_what_feeds_an_undefined_operation_is_never_rewired() -> None:
-    guarded = SEED.replace("s = R.abs(q)", 's = R.take(q, R.argmax(q, axis=1), axis=0)')
+    guarded = SEED.replace("s = R.abs(q)", "s = R.take(q, R.argmax(q, axis=1), axis=0)")
     kept = told(
         """
 kept = []
@@ -190,7 +196,9 @@ print(json.dumps(found))
     ],
 )
 def test_hazards(binding: str, why: str) -> None:
-    script = PATTERN.replace("lv = R.matmul(hole0, hole1)", binding).replace("lv1 = R.nn.relu(lv)", "lv1 = R.matmul(hole0, hole1)")
+    script = PATTERN.replace("lv = R.matmul(hole0, hole1)", binding).replace(
+        "lv1 = R.nn.relu(lv)", "lv1 = R.matmul(hole0, hole1)"
+    )
     found = told(
         """
 block = pattern["pattern"].body.blocks[0]
@@ -270,9 +278,10 @@ def test_the_source_of_a_reproducer_splices(library: Path) -> None:
     from miscompile.targets.tvm.script import _splicing
 
     form = f"splice{{library={library}, seed=4}}"
-    lines = ["import numpy as np", "import tvm", "from tvm import relax", spelled(form), _splicing()]
-    script = "\n".join([*lines, "import json", "print(json.dumps(splice(script_parser.parse(SEED, known()), pattern(), **SPLICE)[0].script()))"])
-    script = f"import sys\nsys.modules.setdefault('torch', None)\nSEED = '''{SEED}'''\n" + script.replace("known()", "None")
+    lines = ["import json, sys", 'sys.modules.setdefault("torch", None)', "import numpy as np", "import tvm"]
+    lines += ["from tvm import relax", f"SEED = {SEED!r}", spelled(form), _splicing()]
+    lines += ["print(json.dumps(splice(script_parser.parse(SEED), pattern(), **SPLICE)[0].script()))"]
+    script = "\n".join(lines)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "R.matmul" in json.loads(done.stdout.splitlines()[-1])

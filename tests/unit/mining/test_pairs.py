@@ -136,6 +136,7 @@ def test_equal_models_are_one_source_with_the_passes_of_both(tmp_path: Path) -> 
     for name, data in (("a", model()), ("b", renamed), ("c", model("Add")), ("d", b"no model")):
         (tmp_path / name).write_bytes(data)
     pairs = [Pair(tmp_path / name, name.upper(), True, f"test_{name}") for name in "abcd"]
+    pairs.append(Pair(tmp_path / "a", "LooksOnly", False, "test_a"))
     left = Counter[str]()
     found = distinct(pairs, left)
     assert [(one.origin, sorted(one.named)) for one in found] == [("test_a", ["A", "B"]), ("test_c", ["C"])]

@@ -183,13 +183,23 @@ def test_dtypes_that_do_not_hang_together_stay() -> None:
     lines = lifted(text, i=Range(0, 2, integral=True)).splitlines()
     assert lines[:6] == [
         "x1 = value(N1, N2)",
-        'x2 = value(..., N3, N2, dtype="bool")',
-        'w1 = weight(N3, dtype="int64", lo=0, hi=2)',
-        "v1 = Gather(x1, w1)",
-        "v2 = Where(x2, v1, v1)",
+        'x2 = value(..., N3, dtype="int64", lo=0, hi=2)',
+        'x3 = value(N3, N2, dtype="bool")',
+        "v1 = Gather(x1, x2)",
+        "v2 = Where(x3, v1, v1)",
         "v3 = Cast(v2, to=int8)",
     ]
     assert "int64" in lines[6]
+
+
+def test_what_an_operator_takes_as_a_constant_only_becomes_one() -> None:
+    text = """graph g(%x: float32[5], %s: float32[]) -> (%b: uint8[5]) {
+      %a = Relu(%x)
+      %b = QuantizeLinear(%a, %s)
+    }"""
+    lines = lifted(text, s=Range(0.5, 0.5, integral=False)).splitlines()
+    assert lines[0] == "x1 = value(N1)"
+    assert lines[2:4] == ['w1 = weight(dtype="float32", lo=0.5, hi=0.5)', "v2 = QuantizeLinear(v1, w1)"]
 
 
 def test_results_and_operands_that_are_left_out_stay_out() -> None:

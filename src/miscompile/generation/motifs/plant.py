@@ -22,6 +22,7 @@ from miscompile.ops.shapes import draw_shape
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
 from miscompile.patterns.language import (
+    FLOAT_SETTINGS,
     Apply,
     Argument,
     Full,
@@ -38,9 +39,6 @@ from miscompile.patterns.language import (
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
 """Operators whose first two operands play alike parts, so that one value can stand for both."""
-
-_FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
-"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
 
 _ATTEMPTS = 3
 _PICKS = 8
@@ -320,7 +318,7 @@ class _Gardener:
 
     def _literal_dtype(self, statement: Apply) -> str:
         """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
-        if statement.op in _FLOAT_SETTINGS:
+        if statement.op in FLOAT_SETTINGS:
             return "float32"
         for argument in statement.arguments:
             if isinstance(argument, Ref) and self.bound[argument.name].dtype != "bool":

@@ -30,6 +30,7 @@ _FRAMES = frozenset({"sequential"})
 _LOOPS = ("tirx.", "s_tir.", "tir.", "arith.")
 """Beginnings of the names of passes that look at loop programs alone."""
 
+
 class Book:
     """What is written to OUT, each module once."""
 
@@ -92,7 +93,7 @@ def observer(book: Book) -> Any:
             self._open: list[tuple[str, int, str | None]] = []
 
         def run_before_pass(self, module: Any, info: Any) -> None:
-            seen = (0, None)
+            seen: tuple[int, str | None] = (0, None)
             if is_relax(module, info.name):
                 seen = (tvm_ffi.structural_hash(module), book.module(module, info.name))
             self._open.append((info.name, *seen))

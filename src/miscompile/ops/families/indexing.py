@@ -57,8 +57,11 @@ def _gather(site: Site) -> Call:
 
 
 def _gather_holds(call: Call) -> bool:
-    x = call.operand(0)
-    return in_range(call.operand(1).value, x.shape[axis_of(call, x.rank)])
+    x, chosen = call.operand(0), call.operand(1)
+    size = x.shape[axis_of(call, x.rank)]
+    if chosen.value is None:
+        return chosen.facts.inside(-size, size - 1)
+    return in_range(chosen.value, size)
 
 
 def _index_shape(site: Site, x: Operand, axis: int, most: int) -> Shape:

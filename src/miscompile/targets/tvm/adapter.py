@@ -36,7 +36,7 @@ from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.functions import wrap  # noqa: E402
 from miscompile.targets.tvm.noise import Noise, weave  # noqa: E402
-from miscompile.targets.tvm.splice import NoPlace, splice  # noqa: E402
+from miscompile.targets.tvm.splice import NoPlaceError, splice  # noqa: E402
 from miscompile.targets.tvm.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
@@ -139,7 +139,7 @@ def _spliced(module: Any, form: Splice) -> Any:  # noqa: ANN401 - TVM's objects
     found = chosen(form)
     try:
         return splice(module, _pattern(form.library, found["name"]), form.seed, form.call)[0]
-    except NoPlace:
+    except NoPlaceError:
         return module
 
 

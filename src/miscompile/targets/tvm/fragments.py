@@ -17,6 +17,7 @@ from tvm import relax
 
 from miscompile.targets.tvm.functions import finished, operands, substituted
 from miscompile.targets.tvm.hazards import hazard
+from miscompile.targets.tvm.seams import replaced
 from miscompile.targets.tvm.text import UNSAYABLE
 
 PATTERN = "pattern"
@@ -27,6 +28,9 @@ LONGEST_BLOCK, MOST_BINDINGS = 12, 30
 
 MOST_ELEMENTS = 1 << 18
 """Elements of the largest tensor: larger ones make runs slow, and say nothing new."""
+
+SMALL_SIZE, _DIVISORS = 16, (128, 64, 32, 16, 8, 4, 2)
+"""Sizes above which a size is large, and by what large sizes may be divided, the largest first."""
 
 _SIZES = (4, 3, 6, 2, 8, 5)
 """What symbolic sizes become, in the order of their names."""
@@ -62,6 +66,7 @@ def fragments(module: Any, granularity: Literal["block", "subgraph"]) -> Iterato
         if sized is None:
             yield Refused("sizes that nothing tells")
             continue
+        sized = handy(sized)
         for flow, run in (blocks if granularity == "block" else subgraphs)(sized):
             yield taken(module, sized, run, flow, granularity)
 
@@ -76,6 +81,56 @@ def concrete(function: Any) -> Any:
     module = relax.transform.BindSymbolicVars(table, PATTERN)(tvm.IRModule({PATTERN: function}))
     module = relax.transform.Normalize()(module)
     return module[PATTERN]
+
+
+def handy(function: Any) -> Any:
+    """Return `function` with element types where parameters have none, and smaller sizes where they are large.
+
+    All large sizes are divided alike, so that sums and products of them stay such. What TVM's type inference does not
+    take so is returned as it was.
+    """
+    kinds = [kind for param in function.params for kind in tensors(param.ty)]
+    sizes = [size for kind in kinds if kind is not None for size in known_sizes(kind)]
+    large = [size for size in sizes if size > SMALL_SIZE]
+    divisor = next((one for one in _DIVISORS if all(size % one == 0 for size in large)), 1)
+    if math.prod(sizes) <= MOST_ELEMENTS:  # an upper bound of what any product of them can be
+        divisor = 1
+    kinds = [changed(param.ty, divisor) for param in function.params]
+    if all(kind == param.ty for kind, param in zip(kinds, function.params, strict=True)):
+        return function
+    params = [relax.Var(param.name, kind) for param, kind in zip(function.params, kinds, strict=True)]
+    table = dict(zip(function.params, params, strict=True))
+    builder = relax.BlockBuilder()
+    made = []
+    try:
+        for block in function.body.blocks:
+            bound = []
+            for one in block.bindings:
+                value = builder.normalize(replaced(one.value, table, anew=True))
+                table[one.var] = type(one.var)(one.var.name, value.ty)
+                bound.append(relax.VarBinding(table[one.var], value))
+            made.append(type(block)(bound))
+    except UNSAYABLE:
+        return function
+    result = replaced(function.body.body, table)
+    return relax.Function(params, relax.SeqExpr(made, result), result.ty, True, function.attrs)
+
+
+def changed(kind: Any, divisor: int) -> Any:
+    """Return a tensor's type with an element type, and its large sizes divided; other types as they are."""
+    if not isinstance(kind, relax.TensorType) or not known_sizes(kind):
+        return kind
+    sizes = [size // divisor if size > SMALL_SIZE else size for size in known_sizes(kind)]
+    return relax.TensorType(sizes, "float32" if kind.dtype is None else str(kind.dtype))
+
+
+def known_sizes(kind: Any) -> tuple[int, ...]:
+    """Return the sizes of a tensor's type, whatever its element type; none where they are not known."""
+    if not isinstance(kind, relax.TensorType) or not isinstance(kind.shape, relax.ShapeExpr):
+        return ()
+    if not all(isinstance(size, tvm.tirx.IntImm) for size in kind.shape.values):
+        return ()
+    return tuple(map(int, kind.shape.values))
 
 
 def blocks(function: Any) -> Iterator[tuple[bool, list[Any]]]:
@@ -201,9 +256,8 @@ def sizes_of(kind: Any) -> tuple[int, ...] | None:
     """Return the sizes of a tensor's type; None where they, or the element type, are not known."""
     if not isinstance(kind, relax.TensorType) or kind.dtype is None or not isinstance(kind.shape, relax.ShapeExpr):
         return None
-    if not all(isinstance(size, tvm.tirx.IntImm) for size in kind.shape.values):
-        return None
-    return tuple(map(int, kind.shape.values))
+    sizes = known_sizes(kind)
+    return sizes if len(sizes) == len(kind.shape.values) else None
 
 
 def holes(run: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:

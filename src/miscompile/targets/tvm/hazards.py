@@ -20,7 +20,7 @@ OUTSIDE = (
     "relax.vision.", "relax.call_", "relax.invoke_", "relax.make_closure", "relax.null_value", "relax.print",
     "relax.assert_op", "relax.to_vdevice", "relax.hint_on_device", "relax.multinomial", "relax.nn.dropout",
 )  # fmt: skip
-"""Beginnings of the names of operators that have effects, leave TVM's own code or draw lots; `call_tir` is not meant."""
+"""Beginnings of the names of operators that have effects, leave TVM's own code or draw lots, but for `call_tir`."""
 
 INDEXED = frozenset({
     "take", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "index_put", "index_tensor",

@@ -17,7 +17,7 @@ from tvm.ir import Call, Op
 from miscompile.base.dtypes import DTYPES
 from miscompile.targets.tvm.functions import operands
 from miscompile.targets.tvm.hazards import is_float
-from miscompile.targets.tvm.splice import assembled, is_plain, rebound, sizes_of
+from miscompile.targets.tvm.seams import assembled, is_plain, rebound, sizes_of
 
 ULPS = 8
 

@@ -1,5 +1,6 @@
 """The lines that a reproducer for TVM consists of, beside what all scripts have in common."""
 
+import ast
 import textwrap
 from pathlib import Path
 
@@ -40,17 +41,16 @@ def _splicing() -> str:
     functions = (here / "functions.py").read_text("utf-8")
     start = functions.index("def operands(")
     parts = [functions[start : functions.index("def substituted(")].strip()]
-    for name in ("hazards", "splice"):
+    for name in ("hazards", "seams", "splice"):
         text = (here / f"{name}.py").read_text("utf-8")
         parts.append(_body(text))
     return _SPLICE_IMPORTS + "\n\n\n" + "\n\n\n".join(parts)
 
 
 def _body(text: str) -> str:
-    """Return what follows the imports of a module whose first definition is a plain assignment."""
-    lines = text.split("\n")
-    last = max(place for place, line in enumerate(lines) if line.startswith(("import ", "from ")))
-    return "\n".join(lines[last + 1 :]).strip()
+    """Return what follows the imports of a module."""
+    imports = [one for one in ast.parse(text).body if isinstance(one, ast.Import | ast.ImportFrom)]
+    return "\n".join(text.split("\n")[max(one.end_lineno or 0 for one in imports) :]).strip()
 
 
 def _wrapping() -> str:

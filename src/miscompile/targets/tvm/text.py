@@ -1,8 +1,9 @@
 """Relax modules as text and back: TVMScript, with its constants beside it.
 
-TVM's own JSON would be the obvious way, but `tvm.ir.save_json` of 0.27.0.post1 dies of a null pointer on every object of
-TVM's, and so does the printer where it is to write constants down (`show_meta=True`). TVMScript without them refers to
-its constants by number, so that they can be kept apart and handed to the parser.
+TVM's own JSON would be the obvious way, but `tvm.ir.save_json` of 0.27.0.post1 with `apache-tvm-ffi` 0.1.15.post2 dies
+of a segmentation fault on every object of TVM's, and so does the printer where it is to write constants down
+(`show_meta=True`). TVMScript without them refers to its constants by number, so that they can be kept apart and handed
+to the parser.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -45,9 +46,9 @@ def constants_of(module: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(value: Any) -> None:
-        if isinstance(value, tvm.ir.GenericConst) and not any(value.same_as(one) for one in found):
-            if len(getattr(value.value, "shape", ())):
-                found.append(value)
+        large = isinstance(value, tvm.ir.GenericConst) and len(getattr(value.value, "shape", ()))
+        if large and not any(value.same_as(one) for one in found):
+            found.append(value)
 
     for place in sorted(module.functions, key=lambda place: str(place.name_hint)):
         if isinstance(module[place], relax.Function):

@@ -150,7 +150,7 @@ def filled(kind: Any, fill: int) -> Any:
     """Return a tensor all of whose bytes are `fill`; one of truth values only ever holds 0 and 1."""
     sizes, dtype = sizes_of(kind), np.dtype(str(kind.dtype))
     assert sizes is not None
-    fill = min(fill, 1) if dtype == bool else fill
+    fill = min(fill, 1) if dtype.kind == "b" else fill
     count = int(np.prod(sizes, dtype=int))
     return tvm.runtime.tensor(np.full(count * dtype.itemsize, fill, np.uint8).view(dtype).reshape(sizes))
 
