@@ -36,7 +36,7 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def _recurrent(call: Call) -> bool:
-    """Weights, biases, lengths and states fit the series, whose axes are time, batch (layout 1: these swapped), features."""
+    """Weights, biases, lengths and states fit the series: time, batch, features (layout 1: the batch first)."""
     x, weights, inner, gates = call.operand(0).shape, shape_of(call, 1), shape_of(call, 2), _GATES[call.op]
     hidden = call.integer("hidden_size", inner[-1] if inner else 0)
     ways = 2 if call.text("direction") == "bidirectional" else 1
