@@ -21,7 +21,17 @@ from tvm.script.parser.core import entry as script_parser
 _KEY = "ir.GenericConst"
 """What TVMScript calls the list of a module's constants."""
 
-UNSAYABLE = (RuntimeError, ValueError, TypeError, AttributeError, KeyError, IndexError, NameError, SyntaxError)
+UNSAYABLE = (
+    RuntimeError,
+    AssertionError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    IndexError,
+    NameError,
+    SyntaxError,
+)
 """What TVM's printer and parser raise of a module that they cannot say; their diagnostics are RuntimeErrors."""
 
 
