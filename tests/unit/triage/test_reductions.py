@@ -394,6 +394,10 @@ UNDEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
     ("Gather", {}, floats(3), ints(3)),
     ("Gather", {}, floats(3), ints(-4)),
     ("GatherElements", {}, floats(3), ints(5)),
+    ("GatherND", {}, floats(3, 2), tensor(np.array([[2, 2]]))),
+    ("GatherND", {"batch_dims": 1}, floats(2, 3), tensor(np.array([[0], [3]]))),
+    ("NegativeLogLikelihoodLoss", {}, floats(1, 3), ints(3)),
+    ("SoftmaxCrossEntropyLoss", {"ignore_index": 1}, floats(1, 3), ints(-1)),
 ]
 DEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
     ("Div", {}, ints(4), ints(-1)),
@@ -402,6 +406,10 @@ DEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
     ("BitShift", {"direction": "LEFT"}, tensor(np.array([1], np.uint8)), tensor(np.array([7], np.uint8))),
     ("Gather", {}, floats(3), ints(-3)),
     ("GatherElements", {}, floats(3), ints(2)),
+    ("GatherND", {}, floats(3, 2), tensor(np.array([[-3, 1]]))),
+    ("GatherND", {"batch_dims": 1}, floats(2, 3), tensor(np.array([[0], [2]]))),
+    ("NegativeLogLikelihoodLoss", {}, floats(1, 3), ints(2)),
+    ("SoftmaxCrossEntropyLoss", {"ignore_index": -1}, floats(1, 3), ints(-1)),
 ]
 
 
@@ -435,6 +443,28 @@ def test_scattering_twice_to_one_place_is_undefined_unless_it_reduces() -> None:
         graph = Graph("g", (info("x", 3),), (info("y", 3),), (node,), {"i": ints(*indices), "u": floats(2)})
         draft = Draft(Model(graph, {"": 18}), ({"x": floats(3)},))
         assert Guard(lambda draft: ({**draft.graph.initializers, **draft.feeds[0]},))(draft) is verdict
+
+
+@pytest.mark.parametrize(
+    ("rows", "how", "verdict"), [(((0,), (1,)), None, True), (((1,), (-2,)), None, False), (((1,), (1,)), "add", True)]
+)
+def test_tuples_that_scatter_to_one_place_twice_are_undefined(
+    rows: tuple[tuple[int]], how: str | None, verdict: bool
+) -> None:
+    node = Node("ScatterND", ("x", "i", "u"), ("y",), attributes({"reduction": how}))
+    indices = tensor(np.array(rows, np.int64))
+    graph = Graph("g", (info("x", 3),), (info("y", 3),), (node,), {"i": indices, "u": floats(2)})
+    draft = Draft(Model(graph, {"": 18}), ({"x": floats(3)},))
+    assert Guard(lambda draft: ({**draft.graph.initializers, **draft.feeds[0]},))(draft) is verdict
+
+
+@pytest.mark.parametrize(("position", "verdict"), [(0, True), (3, True), (4, False), (-1, False)])
+def test_positions_outside_the_cache_are_undefined(position: int, verdict: bool) -> None:
+    node = Node("RotaryEmbedding", ("x", "c", "s", "p"), ("y",))
+    constants = {"c": floats(4, 1), "s": floats(4, 1), "p": tensor(np.array([[position]], np.int64))}
+    graph = Graph("g", (info("x", 1, 1, 1, 2),), (info("y", 1, 1, 1, 2),), (node,), constants)
+    draft = Draft(Model(graph, {"": 23}), ({"x": floats(1, 1, 1, 2)},))
+    assert Guard(lambda draft: ({**draft.graph.initializers, **draft.feeds[0]},))(draft) is verdict
 
 
 def test_every_reduction_is_pure_and_deterministic() -> None:

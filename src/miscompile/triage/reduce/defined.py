@@ -88,6 +88,39 @@ def _distinct(indices: Tensor, axis: int, size: int) -> bool:
     return all(np.unique(line).size == line.size for line in lines)
 
 
+def _tuples(node: Node, known: Known) -> bool:
+    """Each tuple of GatherND and ScatterND names a place; none is written twice."""
+    data, indices = _value(node, known, 0), _value(node, known, 1)
+    if data is None or indices is None or not indices.array.size or not indices.shape:
+        return True
+    batch = node.attributes.get("batch_dims")
+    sizes = np.asarray(data.shape[0 if batch is None else int(batch.value) :][: indices.shape[-1]], np.int64)
+    if len(sizes) != indices.shape[-1]:
+        return False
+    if not ((indices.array >= -sizes) & (indices.array < sizes)).all():
+        return False
+    rows = (indices.array % np.maximum(sizes, 1)).reshape(-1, len(sizes))
+    return node.op != "ScatterND" or _reduces(node) or len(np.unique(rows, axis=0)) == len(rows)
+
+
+def _positions(node: Node, known: Known) -> bool:
+    """Positions lie in the cache that they are looked up in."""
+    cache, positions = _value(node, known, 1), _value(node, known, 3)
+    if cache is None or positions is None or not cache.shape:
+        return True
+    return bool(((positions.array >= 0) & (positions.array < cache.shape[0])).all())
+
+
+def _classes(node: Node, known: Known) -> bool:
+    """Labels are classes, or the number that stands for none."""
+    scores, labels = _value(node, known, 0), _value(node, known, 1)
+    if scores is None or labels is None or len(scores.shape) < 2:
+        return True
+    ignored = node.attributes.get("ignore_index")
+    counted = labels.array if ignored is None else labels.array[labels.array != int(ignored.value)]
+    return bool(((counted >= 0) & (counted < scores.shape[1])).all())
+
+
 def _cast(node: Node, known: Known) -> bool:
     """A float outside the integer type's range has no defined conversion."""
     value, to = _value(node, known, 0), node.attributes.get("to")
@@ -107,5 +140,10 @@ _RULES: Mapping[str, Callable[[Node, Known], bool]] = {
     "Gather": _index,
     "GatherElements": _index,
     "ScatterElements": _index,
+    "GatherND": _tuples,
+    "ScatterND": _tuples,
+    "RotaryEmbedding": _positions,
+    "NegativeLogLikelihoodLoss": _classes,
+    "SoftmaxCrossEntropyLoss": _classes,
     "Cast": _cast,
 }
