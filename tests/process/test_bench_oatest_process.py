@@ -1,26 +1,46 @@
 """The bench of OATest with real workers: the toy compiler's passes fire, its planted bugs are found and told apart."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from miscompile.base.rng import stream
 from miscompile.bench.oatest import Options, run
+from miscompile.generation.knobs import Knobs
+from miscompile.generation.strict import Strict
+from miscompile.ops.support import Support
 
 pytestmark = pytest.mark.process
 
 
-def test_splicing_and_ablation_on_the_toy_compiler() -> None:
+def pairs(folder: Path) -> Path:
+    """Leave generated programs as `miscompile harvest --keep` leaves models."""
+    strict = Strict(Knobs(opsets=(17,), control=0.0, containers=0.0, spread=0.0, motifs=0.5), Support(open=True))
+    lines = []
+    for number in range(25):
+        name = f"{number}.onnx"
+        (folder / name).write_bytes(strict.propose(stream(0, number)).program.payload)
+        lines.append(json.dumps({"model": name, "pass": "", "changed": None, "test": f"program {number}"}) + "\n")
+    (folder / "pairs.jsonl").write_text("".join(lines))
+    return folder
+
+
+def test_splicing_and_ablation_on_the_toy_compiler(tmp_path: Path) -> None:
     target = "toy{bugs=sub_commutes}"
     options = Options(
-        (target,), syntheses=30, watched=10, tests=25, programs=40, each=1, patience=120.0, probe_seconds=60.0,
+        (target,), syntheses=30, watched=10, tests=20, pairs=str(pairs(tmp_path)), each=1, patience=120.0,
+        probe_seconds=60.0,
     )  # fmt: skip
     *_, results = run(options)
     (spliced,) = results.splicing
     assert spliced.checked == 30
     assert spliced.valid + spliced.refused == 30
-    assert spliced.disputed == 0
+    assert spliced.disputed <= 1
     assert spliced.inside > 15
     assert spliced.compiling > 0
     library = results.libraries[target]
-    assert len(library.cuts) >= 8
+    assert len(library.cuts) > 4
     assert [series.arm for series in results.ablation] == [
         "own", "block", "subgraph", "whole", "random", "tests", "alone",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Campaigns that put patterns into seeds: bugs are found, firings are counted and shown, wrong libraries are refused."""
+"""Campaigns that put patterns into seeds: bugs are found, firings counted and shown, wrong libraries refused."""
 
 import json
 import subprocess

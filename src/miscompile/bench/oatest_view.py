@@ -1,26 +1,31 @@
 """The tables of the bench of OATest, for people."""
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from miscompile.bench.ablations import PAPERS, ArmSeries, compared
+from miscompile.bench.libraries import Libraries
 from miscompile.bench.oatest import Results
 from miscompile.bench.splicing import PAPERS_DIRECT, PAPERS_GENERATION, PAPERS_TRIGGER, Splicing
-from miscompile.bench.triggers import Trigger
 from miscompile.bench.view import plain_table
+from miscompile.synthesis.places import Strategy
 
 _ARMS = {
-    "own": "as the pass works",
-    "block": "always a block",
-    "subgraph": "always a subgraph",
-    "whole": "the whole program",
+    "own": "own granularity",
+    "block": "always blocks",
+    "subgraph": "always subgraphs",
+    "whole": "whole programs",
     "random": "random fragments",
-    "tests": "seeds: whole programs",
-    "alone": "seeds: none",
+    "tests": "programs as seeds",
+    "alone": "no seeds",
 }
+
+
+_STRATEGIES = get_args(Strategy)
 
 
 def oatest_view(results: Results) -> Group:
@@ -30,13 +35,17 @@ def oatest_view(results: Results) -> Group:
 
 def _tables(results: Results) -> Iterator[Table | Text]:
     if results.splicing:
-        yield _splicing(results.splicing)
+        yield _validity(results.splicing)
         yield Text(
-            "valid: passes onnx's full check, and the target builds and runs it unoptimised; refused: a lawful no; in, "
-            "out, inside: an operator of the pattern reads an inner result of the seed, an operator of the seed depends "
-            "on the pattern, both, followed on the finished graph; fixed: what it reads depends on no input, and is no "
-            f"edge; disputed: the recipe says otherwise. The paper: {_percent(PAPERS_DIRECT)} valid without repair; "
-            "the splicing of its released code for ONNX Runtime reaches the inside of no seed.\n"
+            "valid: passes onnx's full check, and the target builds and runs it unoptimised; refused: a lawful no. The "
+            f"paper: {_percent(PAPERS_DIRECT)} valid when edges are not repaired.\n"
+        )
+        yield _joints(results.splicing)
+        yield Text(
+            "in, out, inside: an operator of the pattern reads an inner result of the seed, an operator of the seed "
+            "depends on the pattern, both, followed on the finished graph; fixed: what it reads depends on no input, "
+            "and is no edge; disputed: the recipe says otherwise; bridges, patterns: in a program; called: patterns as "
+            "functions. The splicing of the paper's released code for ONNX Runtime reaches the inside of no seed.\n"
         )
         yield _firing(results.splicing)
         yield Text(
@@ -47,15 +56,10 @@ def _tables(results: Results) -> Iterator[Table | Text]:
             f"{_percent(PAPERS_GENERATION)} of the time.\n"
         )
     for target, library in results.libraries.items():
-        data = library.as_json()
-        sizes = ", ".join(f"{way} {size:.1f}" for way, size in data["operators"].items())
-        kinds = ", ".join(f"{count} {kind}s" for kind, count in data["granularity"].items())
-        yield Text(
-            f"Pairs for {target}: {data['pairs']} of {len(data['passes'])} passes ({kinds}), from {data['programs']} "
-            f"programs; operators: {sizes}\n"
-        )
+        yield _library(target, library)
     for target in dict.fromkeys(series.target for series in results.ablation):
-        yield _ablation(target, results.of(target))
+        yield _bugs(target, results.of(target))
+        yield _passes(target, results.of(target))
     if results.ablation:
         yield Text(
             "bugs: different signatures after triage; left out: unstable, unconfirmed or untriaged; passes, sets, "
@@ -65,63 +69,74 @@ def _tables(results: Results) -> Iterator[Table | Text]:
     yield Text(f"seed {results.options.seed}, {results.seconds:.0f} s")
 
 
-def _splicing(found: Sequence[Splicing]) -> Table:
-    table = plain_table(
-        "Splicing", "target", "syntheses", "valid", "checked", "refused", "failed", "in", "out", "inside", "fixed",
-        "disputed",
-        "strategies", "bridges", "patterns", "called",
-    )  # fmt: skip
+def _validity(found: Sequence[Splicing]) -> Table:
+    table = plain_table("Synthesised programs", "target", "syntheses", "valid", "checked", "refused", "failed")
     for one in found:
         failed = one.syntheses - one.refused - one.endings.get("values", 0)
-        shares = [_percent(one.share(count)) for count in (one.into, one.out, one.inside, one.fixed)]
-        strategies = ", ".join(f"{name} {_percent(one.share(count))}" for name, count in one.strategies.items())
-        table.add_row(
-            one.target, f"{one.syntheses:,}", _percent(one.share(one.valid)), _percent(one.share(one.checked)),
-            str(one.refused), str(failed), *shares, str(one.disputed), strategies, f"{one.bridges.mean:.2f}",
-            f"{one.orders.mean:.2f}", str(one.called),
-        )  # fmt: skip
+        shares = [_percent(one.share(count)) for count in (one.valid, one.checked)]
+        table.add_row(one.target, f"{one.syntheses:,}", *shares, str(one.refused), str(failed))
+    return table
+
+
+def _joints(found: Sequence[Splicing]) -> Table:
+    table = plain_table(
+        "Patterns in seeds", "target", "in", "out", "inside", "fixed", "disputed", *_STRATEGIES, "bridges", "patterns",
+        "called",
+    )  # fmt: skip
+    for one in found:
+        shares = [_whole_percent(one.share(count)) for count in (one.into, one.out, one.inside, one.fixed)]
+        ways = [_whole_percent(one.share(one.strategies.get(name, 0))) for name in _STRATEGIES]
+        means = (f"{one.bridges.mean:.1f}", f"{one.orders.mean:.1f}")
+        table.add_row(one.target, *shares, str(one.disputed), *ways, *means, str(one.called))
     return table
 
 
 def _firing(found: Sequence[Splicing]) -> Table:
     table = plain_table(
         "Trigger rate and time", "target", "watched", "fires", "chance", "mean of passes", "passes", "generation",
-        "ms each", "seconds",
+        "ms each",
     )  # fmt: skip
     for one in found:
-        trigger = one.trigger
-        cells = ["", "", "", "", ""]
+        trigger, cells = one.trigger, ["", "", "", "", ""]
         if trigger is not None:
             shares = [_percent(share) for share in (trigger.rate, trigger.by_chance, trigger.mean_of_passes)]
             cells = [str(trigger.built), *shares, str(len(trigger.passes))]
-        each = 1000 * one.generating / one.syntheses
-        table.add_row(one.target, *cells, _percent(one.generation), f"{each:.1f}", f"{one.seconds:.0f}")
+        table.add_row(one.target, *cells, _percent(one.generation), f"{1000 * one.generating / one.syntheses:.1f}")
     return table
 
 
-def _ablation(target: str, found: Sequence[ArmSeries]) -> Table:
-    table = plain_table(
-        f"Ablation on {target}", "patterns", "number", "operators", "tests", "valid", "bugs", "left out", "fires",
-        "passes", "sets", "pairs", "paper", "seconds",
-    )  # fmt: skip
+def _library(target: str, library: Libraries) -> Text:
+    data = library.as_json()
+    sizes = ", ".join(f"{way} {size:.1f}" for way, size in data["operators"].items())
+    kinds = ", ".join(f"{count} {kind}s" for kind, count in data["granularity"].items())
+    return Text(
+        f"Pairs for {target}: {data['pairs']} of {len(data['passes'])} passes ({kinds}), from {data['programs']} "
+        f"programs; operators: {sizes}\n"
+    )
+
+
+def _bugs(target: str, found: Sequence[ArmSeries]) -> Table:
+    table = plain_table(f"Bugs of {target}", "setting", "tests", "valid", "bugs", "left out", "paper", "seconds")
     ratios = compared(found)
     for one in found:
-        settled, over = one.settled, ratios.get(one.arm, {})
+        settled, paper = one.settled, PAPERS.get(one.arm)
         left_out = settled.unstable + len(settled.unconfirmed) + settled.untriaged
-        paper = PAPERS.get(one.arm)
-        table.add_row(
-            _ARMS.get(one.arm, one.arm), str(one.patterns), f"{one.operators:.1f}", f"{one.tests:,}",
-            _percent(one.valid), _over(one.unique.by_signature, over.get("signatures")), str(left_out),
-            _fires(one.trigger), _over(one.passes, over.get("passes")), _over(one.sets, over.get("sets")),
-            _over(one.pairs, over.get("pairs")),
-            "" if paper is None else f"{paper.tvm} + {paper.onnxruntime} ({paper.ratio:.2f})",
-            f"{sum(one.seconds):.0f}",
-        )  # fmt: skip
+        bugs = _over(one.unique.by_signature, ratios.get(one.arm, {}).get("signatures"))
+        papers = "" if paper is None else f"{paper.tvm} + {paper.onnxruntime} ({paper.ratio:.2f})"
+        cells = (f"{one.tests:,}", _percent(one.valid), bugs, str(left_out), papers, f"{sum(one.seconds):.0f}")
+        table.add_row(_ARMS[one.arm], *cells)
     return table
 
 
-def _fires(trigger: Trigger | None) -> str:
-    return "" if trigger is None else _percent(trigger.rate)
+def _passes(target: str, found: Sequence[ArmSeries]) -> Table:
+    table = plain_table(f"Passes of {target}", "setting", "operators", "fires", "chance", "passes", "sets", "pairs")
+    ratios = compared(found)
+    for one in found:
+        over, trigger = ratios.get(one.arm, {}), one.trigger
+        rates = ("", "") if trigger is None else (_percent(trigger.rate), _percent(trigger.by_chance))
+        counts = [_over(getattr(one, name), over.get(name)) for name in ("passes", "sets", "pairs")]
+        table.add_row(_ARMS[one.arm], f"{one.operators:.1f}", *rates, *counts)
+    return table
 
 
 def _over(count: int, ratio: float | None) -> str:
@@ -130,3 +145,7 @@ def _over(count: int, ratio: float | None) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _whole_percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -7,6 +7,7 @@ the device), or a kind of program that has an oracle of its own.
 from collections.abc import Mapping, Sequence
 
 from miscompile.base.errors import UsageError
+from miscompile.equivalence.forms import ALTERING
 from miscompile.targets.about import About
 
 CHECKS: Mapping[str, str] = {
@@ -114,7 +115,7 @@ def families(checks: Sequence[str], about: About) -> tuple[tuple[str, ...], ...]
 
 def relations_of(about: About) -> tuple[str, ...]:
     """Return the forms that keep every bit: those that all targets take, and those that an adapter makes itself."""
-    own = (name for name in about.forms if name not in _FUNCTIONAL)
+    own = (name for name in about.forms if name not in _FUNCTIONAL | ALTERING)
     return (*EXACT, *(spec for name in own for spec in about.variants.get(name, (name,))))
 
 

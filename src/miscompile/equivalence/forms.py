@@ -62,6 +62,9 @@ AGAIN = "again"
 What is fed is the same memory both times: a program that writes to its inputs, or that remembers, gives itself away.
 """
 
+ALTERING = frozenset({"splice"})
+"""Forms of adapters that compute something else than the case's own program: both builds must be of the same form."""
+
 SEEDLESS = frozenset({STATIC, AGAIN})
 """Forms without options."""
 
@@ -106,6 +109,17 @@ def present(case: Case, form: str) -> tuple[Share, ...]:
 def is_own(form: str) -> bool:
     """Tell whether `form` is one that adapters present themselves, in their compiler's own representation."""
     return bool(form) and form not in SEEDLESS and split_spec(form)[0] not in FORMS
+
+
+def alters(form: str) -> bool:
+    """Tell whether the program that `form` presents computes something else than the case's own."""
+    return form.partition("{")[0].strip() in ALTERING
+
+
+def with_noise(form: str) -> str:
+    """Return the spec of a form that `alters`, with which the adapter computes with noise (`montecarlo.numbered`)."""
+    name, options = split_spec(form)
+    return f"{name}{{{', '.join(f'{key}={value}' for key, value in {**options, 'noise': 'yes'}.items())}}}"
 
 
 def may_be_refused(form: str) -> bool:

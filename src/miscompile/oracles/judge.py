@@ -23,7 +23,7 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.equivalence.forms import exact_beside, is_own, keeps_bits, may_be_refused, present
+from miscompile.equivalence.forms import alters, exact_beside, is_own, keeps_bits, may_be_refused, present, with_noise
 from miscompile.graph.specialise import is_symbolic
 from miscompile.oracles.compare import (
     Mismatch,
@@ -34,7 +34,7 @@ from miscompile.oracles.compare import (
     symbols_of,
     within_ulps,
 )
-from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins
+from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins, numbered
 from miscompile.oracles.narrow import FITS, Fit, fit_of
 from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
@@ -107,14 +107,14 @@ def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
     """Return how the numbers of a program fit the narrower types, at worst of all that it is presented as."""
     if not narrowed:
         return "fits"
-    cases = [_presented(runs[1]) if form else runs[0].case for form in _rounding_forms(runs[1])]
+    cases = [_presented(runs[1]) if form and not alters(form) else runs[0].case for form in _rounding_forms(runs[1])]
     return max((fit_of(case, narrowed) for case in cases), key=FITS.index)
 
 
 def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
     """Tell whether an output must agree to the bit: in the program as it is and as the second build sees it."""
     port = runs[0].case.program.outputs[mismatch.output]
-    return port.exact and port.name in exact_beside(runs[0].case, runs[1].build.form)
+    return not alters(runs[1].build.form) and port.exact and port.name in exact_beside(runs[0].case, runs[1].build.form)
 
 
 def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
@@ -204,6 +204,12 @@ def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[str], narrowed: Mappin
     run, asked = runs[0], []
     try:
         for form in lacking:
+            if alters(form):
+                noisy = replace(run.build, form=with_noise(form))
+                twin = numbered(run.case, noise_seed(run.case))
+                twin = replace(twin, recipe={**twin.recipe, "of": form})
+                asked.append(replace(run, case=twin, build=noisy, purpose="judge"))
+                continue
             case = _presented(runs[1]) if form else run.case
             for twin in noise_twins(case, noise_seed(run.case), narrowed):
                 asked.append(replace(run, case=replace(twin, recipe={**twin.recipe, "of": form}), purpose="judge"))
@@ -215,6 +221,8 @@ def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[str], narrowed: Mappin
 def _rounding_forms(run: Run) -> tuple[str, ...]:
     """Return the forms whose noise counts: the program as it is, and the one of `run` where that rounds elsewhere."""
     form = run.build.form
+    if alters(form):
+        return (form,)  # the program as it is has nothing to do with it
     return ("",) if is_own(form) or keeps_bits(form) else ("", form)
 
 

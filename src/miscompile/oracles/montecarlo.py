@@ -7,13 +7,13 @@ because noise flips them.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from miscompile.core.case import Case, Feed, Program
+from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.outcome import Outcome, Values
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
@@ -50,6 +50,21 @@ def noisy(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> 
         feeds += [feed + drawn for drawn in _draw(noises, rng)]
     ports = case.program.inputs + tuple(noise.port for noise in noises)
     program = Program("onnx", emit(instrumented), ports, case.program.outputs)
+    return Case(program, tuple(feeds), {"noise": seed})
+
+
+def numbered(case: Case, seed: int) -> Case:
+    """Return `case` with a last input that tells an adapter which noise to compute with: 0 for none, 1 up, 2 down.
+
+    For programs that the adapter itself alters, into which it alone can weave noise. The order is that of `noisy`.
+    """
+    rng = random.Random(seed)
+    port = Port("miscompile_noise", "int64", ())
+    feeds: list[Feed] = [(*feed, tensor(np.asarray(0), "int64")) for feed in case.feeds]
+    for feed in case.feeds:
+        drawn = [1, 2, *(rng.randrange(3, 1 << 31) for _ in range(ROUNDS - 2))]
+        feeds += [(*feed, tensor(np.asarray(number), "int64")) for number in drawn]
+    program = replace(case.program, inputs=(*case.program.inputs, port))
     return Case(program, tuple(feeds), {"noise": seed})
 
 

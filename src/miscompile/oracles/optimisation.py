@@ -6,14 +6,14 @@ equivalent form.
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from miscompile.base.specs import split_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
-from miscompile.equivalence.forms import SEEDLESS
+from miscompile.equivalence.forms import SEEDLESS, alters
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 from miscompile.oracles.weave import NOT_NARROWED
 
@@ -72,6 +72,9 @@ class Optimisation:
         builds = [Build("off"), Build("full", self.disabled, device=self.device, observe=watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
+        altered = next((build.form for build in builds if alters(build.form)), "")
+        if altered:  # such a program is held against itself
+            builds = [replace(build, form=altered) for build in (builds[0], builds[1], self._lesser(rng))]
         return tuple(Run(case, self.target, build) for build in builds)
 
     def _further(self, rng: random.Random) -> list[Build]:

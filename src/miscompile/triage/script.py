@@ -113,10 +113,16 @@ def write_script(
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["literal"] = _literal
+    environment.filters["through"] = _through
     for name in ("prelude", "run"):
         values[name] = environment.from_string(getattr(lines, name)).render(values).strip("\n")
     values |= _imports(lines, values)
     return str(environment.from_string(TEMPLATE).render(values))
+
+
+def _through(value: object, path: str) -> str:
+    """Return what the function at the import path `path` makes of `value`, for what a template cannot spell."""
+    return str(load_attribute(path)(value))
 
 
 def _described(

@@ -10,6 +10,7 @@ so are the inner passes by which another pass does its work (`FuseTIRInner`, and
 from miscompile.targets.about import About
 from miscompile.targets.tvm.forms import FORM
 from miscompile.targets.tvm.sequences import PASSES
+from miscompile.targets.tvm.splice_form import SPLICE
 
 _GRAPH = (
     "ConvertToDataflow",
@@ -70,7 +71,7 @@ ABOUT = About(
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",
     prepare="miscompile.targets.tvm.environment:prepare",
-    forms=(FORM,),
+    forms=(FORM, SPLICE),
     sequences=tuple(PASSES),
     switches="observed by structural hashes before and after each pass, switched by PassContext(disabled_pass=...)",
 )
