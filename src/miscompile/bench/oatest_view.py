@@ -44,9 +44,11 @@ def _tables(results: Results) -> Iterator[Table | Text]:
         yield Text(
             "in, out, inside: an operator of the pattern reads an inner result of the seed, an operator of the seed "
             "depends on the pattern, both, followed on the finished graph; fixed: what it reads depends on no input, "
-            "and is no edge; disputed: the recipe says otherwise; bridges, patterns: in a program; called: patterns as "
-            "functions. The splicing of the paper's released code for ONNX Runtime reaches the inside of no seed.\n"
+            "and is no edge; disputed: the recipe says otherwise. The splicing of the paper's released code for ONNX "
+            "Runtime reaches the inside of no seed.\n"
         )
+        yield _ways(results.splicing)
+        yield Text("bridges, patterns: mean number in a program; called: patterns that stand as functions.\n")
         yield _firing(results.splicing)
         yield Text(
             "fires: an intended pass is seen to change the program, rules one by one; chance: the same for the passes "
@@ -79,15 +81,18 @@ def _validity(found: Sequence[Splicing]) -> Table:
 
 
 def _joints(found: Sequence[Splicing]) -> Table:
-    table = plain_table(
-        "Patterns in seeds", "target", "in", "out", "inside", "fixed", "disputed", *_STRATEGIES, "bridges", "patterns",
-        "called",
-    )  # fmt: skip
+    table = plain_table("Patterns in seeds", "target", "in", "out", "inside", "fixed", "disputed")
     for one in found:
-        shares = [_whole_percent(one.share(count)) for count in (one.into, one.out, one.inside, one.fixed)]
-        ways = [_whole_percent(one.share(one.strategies.get(name, 0))) for name in _STRATEGIES]
-        means = (f"{one.bridges.mean:.1f}", f"{one.orders.mean:.1f}")
-        table.add_row(one.target, *shares, str(one.disputed), *ways, *means, str(one.called))
+        shares = [_percent(one.share(count)) for count in (one.into, one.out, one.inside, one.fixed)]
+        table.add_row(one.target, *shares, str(one.disputed))
+    return table
+
+
+def _ways(found: Sequence[Splicing]) -> Table:
+    table = plain_table("How patterns came in", "target", *_STRATEGIES, "bridges", "patterns", "called")
+    for one in found:
+        ways = [_percent(one.share(one.strategies.get(name, 0))) for name in _STRATEGIES]
+        table.add_row(one.target, *ways, f"{one.bridges.mean:.2f}", f"{one.orders.mean:.2f}", str(one.called))
     return table
 
 
@@ -145,7 +150,3 @@ def _over(count: int, ratio: float | None) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _whole_percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

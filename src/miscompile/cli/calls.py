@@ -81,6 +81,11 @@ def rules(
     return [entry.as_json() for entry in entries], totals
 
 
+def plain_plan(target: str) -> Plan:
+    """Return the plan that has everything of `target` asked, as a campaign does."""
+    return Plan(target)
+
+
 def counted_passes(folder: Path) -> list[Any]:
     """Return the tables of passes of the campaign in `folder`."""
     targets, counts = load_attribute("miscompile.campaign.passes:counted")(folder)

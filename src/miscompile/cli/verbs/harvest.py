@@ -1,8 +1,8 @@
-"""`miscompile harvest`: patterns out of a compiler's own tests, or out of a folder of models."""
+"""`miscompile harvest`: patterns out of a compiler's own tests, of models, or of any program on which a pass fires."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,19 +13,23 @@ from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import values
+from miscompile.cli import calls, values
 from miscompile.cli.environments import ready
 from miscompile.targets.registry import load_attribute, parse_target
 
-_TVM = "tvm"
-_SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models")
+_TVM, _PROGRAMS = "tvm", "programs"
+_SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS)
+_MINED = 3
+"""Most patterns of a pass that are mined from programs: each takes seconds."""
+_LONG = 86_400.0
+"""Seconds that stand for no limit."""
 _SHOWN = 12
 """Reasons that the summary names."""
 
 
 @click.command("harvest", short_help="Patterns out of a compiler's tests.")
 @click.argument("source", type=click.Choice(_SOURCES))
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Write the patterns here.")
 @click.option(
     "--on", "targets", multiple=True, metavar="TARGET", help="See what fires on TARGET.  [default: onnxruntime]"
@@ -34,15 +38,20 @@ _SHOWN = 12
     "--file-time", "seconds", callback=values.duration, default="5m", show_default=True, help="Limit of a test file."
 )
 @click.option("--each", type=click.IntRange(min=1), default=20, show_default=True, help="Most patterns of a pass.")
+@click.option("--pass", "passes", multiple=True, metavar="NAME", help="Mine for this pass (programs); can be repeated.")
+@click.option(
+    "--time", "limit", callback=values.duration, default="5m", show_default=True, help="Mine so long (programs)."
+)
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the models that the tests made.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def command(source: str, path: Path, out: Path, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
+def command(source: str, path: Path | None, out: Path, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
     """Run the tests at PATH under a hook, and cut patterns for passes out of the models that they build.
 
     SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
     tvm. `models` takes a folder of models whose names name passes. Which passes a model wakes is observed on every
     TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
+    `programs` needs no PATH: it shrinks onnx's node cases and generated programs for as long as a pass fires.
 
     The tests run here, with all they do. Ctrl-C ends the tests and goes on with what they gave; once more ends that.
 
@@ -52,17 +61,23 @@ def command(source: str, path: Path, out: Path, as_json: bool, **given: Any) -> 
       miscompile harvest onnxruntime tests/test_fusions.py --out mine.patterns --on onnxruntime --on openvino
       miscompile harvest models my-models --out mine.patterns --json
       miscompile harvest tvm ~/tvm --out relax-patterns
+      miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
     """
     say: Callable[[str], None] = _say_nothing if as_json else _say
+    if (path is None) != (source == _PROGRAMS):
+        raise UsageError(f"harvest {source} {'takes no PATH' if path else 'needs the PATH of what is to be harvested'}")
     if source == _TVM:
+        assert path is not None
         return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
     _check_out(out)
     _check_keep(given["keep"])
     targets = tuple(dict.fromkeys(given["targets"])) or ("onnxruntime",)
+    _check_passes(targets, given["passes"])
     for target in targets:
         if "onnx" not in parse_target(target).about.kinds:
             raise UsageError(f"{target} takes no ONNX models; name another target with --on")
-    report = _harvest(source, path, out, [ready(target) for target in targets], say, given)
+    present = [ready(target) for target in targets]
+    report = _mine(present, out, say, given) if path is None else _harvest(source, path, out, present, say, given)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -107,6 +122,44 @@ def _harvest(
     }  # fmt: skip
 
 
+def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Mine programs for passes and write what comes of it; Ctrl-C keeps what was found."""
+    found: list[Any] = []
+    stopped = False
+    try:
+        for target in targets:
+            support = load_attribute("miscompile.campaign.lead:probe_support")(calls.plain_plan(target), target)
+            limit, each, seed = given["limit"] or _LONG, min(given["each"], _MINED), given["seed"]
+            found += load_attribute("miscompile.mining.programs:mined")(
+                target, support, limit, given["passes"], each, seed, say
+            )
+    except KeyboardInterrupt:
+        stopped = True
+    load_attribute("miscompile.patterns.library:write_library")(found, out)
+    counts = Counter((wake.target, wake.name, one.granularity) for one in found for wake in one.wakes)
+    return {
+        "source": _PROGRAMS,
+        "out": str(out),
+        "stopped": stopped,
+        "patterns": len(found),
+        "granularity": dict(Counter(pattern.granularity for pattern in found)),
+        "abstract": sum(pattern.motif is not None for pattern in found),
+        "passes": [
+            {"target": target, "pass": name, "block": counts[target, name, "block"],
+             "subgraph": counts[target, name, "subgraph"], "pieces": 0}
+            for target, name in dict.fromkeys((target, name) for target, name, _ in sorted(counts))
+        ],
+    }  # fmt: skip
+
+
+def _check_passes(targets: Sequence[str], passes: Sequence[str]) -> None:
+    """Raise UsageError for a pass that no target has."""
+    known = {name for target in targets for name in parse_target(target).about.passes}
+    unknown = [name for name in passes if name not in known]
+    if unknown:
+        raise UsageError(f"there is no pass {unknown[0]} on {', '.join(targets)}; `miscompile passes` lists them")
+
+
 def _check_out(out: Path) -> None:
     """Raise UsageError unless the file `out` can be written: hours of tests are not to end in an error."""
     if out.is_dir():
@@ -137,22 +190,28 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; harvest tvm writes a folder")
     found = load_attribute("miscompile.mining.tvm_tests:harvest_tvm")(path, out, say, seconds)
+    taken = load_attribute("miscompile.mining.tvm_tests:extract_tvm")(out, out / "library", say)
     report = {
         "source": _TVM, "path": str(path), "out": str(out), "files": dict(found.files), "modules": found.modules,
         "pairs": found.pairs, "changed": found.changed, "left": dict(found.left),
         "passes": [
-            {"pass": name, "pairs": pairs, "changed": changed} for name, (pairs, changed) in found.by_pass.items()
+            {"pass": name, "pairs": pairs, "changed": changed, "block": taken.by_pass.get((name, "block"), 0),
+             "subgraph": taken.by_pass.get((name, "subgraph"), 0)}
+            for name, (pairs, changed) in found.by_pass.items()
         ],
+        "library": str(out / "library"), "patterns": dict(taken.patterns), "refused": dict(taken.left),
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(report, indent=2))
         return 0
-    table = _table("pass", numbers=("pairs", "changed"))
+    columns = ("pairs", "changed", "block", "subgraph")
+    table = _table("pass", numbers=columns)
     for row in report["passes"]:
-        table.add_row(row["pass"], str(row["pairs"]), str(row["changed"]))
+        table.add_row(row["pass"], *(str(row[name]) for name in columns))
     Console().print(table)
     click.echo(f"files: {_counts(report['files'])}; {found.pairs} pairs of {found.modules} modules")
-    _print_left(report["left"])
+    _print_left({**report["left"], **report["refused"]})
+    click.echo(f"patterns: {_counts(report['patterns'])}, are in {report['library']}")
     return 0
 
 
@@ -161,6 +220,16 @@ def _print(report: Mapping[str, Any]) -> None:
     for row in report["passes"]:
         table.add_row(row["target"], row["pass"], *(str(row[key]) for key in ("block", "subgraph", "pieces")))
     Console().print(table)
+    if "files" in report:
+        _print_tests(report)
+    stopped = " (stopped before the end)" if report["stopped"] else ""
+    click.echo(
+        f"{report['patterns']} patterns ({_counts(report['granularity'])}), {report['abstract']} with an abstract form,"
+        f" are in {report['out']}{stopped}"
+    )
+
+
+def _print_tests(report: Mapping[str, Any]) -> None:
     click.echo(f"files: {_counts(report['files'])}; tests: {_counts(report['tests'])}")
     click.echo(
         f"{report['pairs']} pairs with {len(report['named'])} passes that the source names, {report['models']} models"
@@ -169,11 +238,6 @@ def _print(report: Mapping[str, Any]) -> None:
     _print_left(report["left"])
     for note in report["notes"]:
         click.echo(f"  {note}")
-    stopped = " (stopped before the end)" if report["stopped"] else ""
-    click.echo(
-        f"{report['patterns']} patterns ({_counts(report['granularity'])}), {report['abstract']} with an abstract form,"
-        f" are in {report['out']}{stopped}"
-    )
 
 
 def _print_left(left: Mapping[str, int]) -> None:
