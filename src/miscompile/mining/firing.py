@@ -1,6 +1,6 @@
 """Which passes change a program: by observation, and where rules hide in one pass, by leaving each of them alone on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
@@ -9,14 +9,24 @@ from miscompile.core.run import Build, Run
 from miscompile.targets.registry import parse_target
 
 
-def fired(cases: Sequence[Case], target: str, runner: Runner, level: str = "full") -> list[frozenset[str] | None]:
+def fired(
+    cases: Sequence[Case],
+    target: str,
+    runner: Runner,
+    level: str = "full",
+    wanted: Collection[str] | None = None,
+) -> list[frozenset[str] | None]:
     """Return for each case the names of the passes that changed it on `target`, None where it was not built.
 
-    Frames of rewrite rules (`About.rules`) give way to the rules in them.
+    Frames of rewrite rules (`About.rules`) give way to the rules in them; of these, only those in `wanted` are asked
+    about (None: all), since each costs a build.
     """
     runs = [_run(case, target, Build(level, observe=True)) for case in cases]
     seen = [observed(outcome) for outcome in runner.run(runs)]
-    rules = parse_target(target).about.rules
+    rules = {
+        frame: tuple(rule for rule in inner if wanted is None or rule in wanted)
+        for frame, inner in parse_target(target).about.rules.items()
+    }
     return [
         None if names is None else _with_rules(case, names, target, runner, level, rules)
         for case, names in zip(cases, seen, strict=True)
@@ -39,7 +49,7 @@ def _with_rules(
     frames = [frame for frame in rules if frame in names]
     if not frames:
         return names
-    everything = frozenset(rule for frame in rules.values() for rule in frame)
+    everything = frozenset(rule for inner in parse_target(target).about.rules.values() for rule in inner)
     asked = [(frame, rule) for frame in frames for rule in rules[frame]]
     runs = [_run(case, target, Build(level, everything - {rule}, observe=True)) for _, rule in asked]
     found = set(names.difference(rules))

@@ -7,7 +7,7 @@ what is left is the pattern. Programs may come from anywhere: the generator, onn
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -77,7 +77,7 @@ def mine(
     names = frozenset(parse_target(target).about.passes if wanted is None else wanted)
     source = iter(cases)
     while batch := list(islice(source, _BATCH)):
-        for case, seen in zip(batch, fired(batch, target, runner, search.mining.level), strict=True):
+        for case, seen in zip(batch, search.fired(batch, names), strict=True):
             for name in sorted(names & (seen or frozenset())):
                 if name in search.open(names):
                     yield from search.take(case, name)
@@ -92,6 +92,10 @@ class _Search:
         self.target, self.runner, self.mining, self._seed = target, runner, mining, rng.getrandbits(64)
         self._version = version_of(target)
         self._ledger = _Ledger()
+
+    def fired(self, batch: Sequence[Case], names: frozenset[str]) -> list[frozenset[str] | None]:
+        """Return which passes change each program, as far as patterns of them are wanted still."""
+        return fired(batch, self.target, self.runner, self.mining.level, self.open(names))
 
     def open(self, names: frozenset[str]) -> frozenset[str]:
         """Return those of `names` that still lack a pattern and are not given up."""

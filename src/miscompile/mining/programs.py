@@ -5,7 +5,6 @@ Whatever the programs are, a pattern is what is left of one when it is shrunk fo
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from itertools import chain
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -38,6 +37,13 @@ def documented(target: str) -> Iterator[Case]:
     return (one.case for one in node_cases(newest) if one.case is not None)
 
 
+def _mixed(finite: Iterator[Case], endless: Iterator[Case]) -> Iterator[Case]:
+    """Yield two endless cases after each finite one, and then those alone."""
+    for case in finite:
+        yield from (case, next(endless), next(endless))
+    yield from endless
+
+
 def mined(
     target: str,
     support: Support,
@@ -47,7 +53,7 @@ def mined(
     seed: int,
     say: Callable[[str], None],
 ) -> Iterator[Pattern]:
-    """Yield patterns for passes of `target` (`wanted`, or all), from node cases and then from generated programs.
+    """Yield patterns for passes of `target` (`wanted`, or all), from node cases and from generated programs.
 
     At most `each` for a pass, and none after `seconds`. Raises UsageError for a target that is not here.
     """
@@ -56,7 +62,7 @@ def mined(
 
     def programs() -> Iterator[Case]:
         nonlocal until
-        for number, case in enumerate(chain(documented(target), generated(target, support, seed))):
+        for number, case in enumerate(_mixed(documented(target), generated(target, support, seed))):
             until = min(until, time.monotonic() + seconds)  # to collect the node cases takes a while
             if time.monotonic() > until:
                 return
