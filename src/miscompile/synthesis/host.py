@@ -1,13 +1,13 @@
 """Hosts: seeds that patterns are put into, with what is known of every value in them."""
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from miscompile.core.tensor import Tensor
 from miscompile.generation.replay import Player
 from miscompile.generation.scope import Scope, tensor_type
+from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node, ValueInfo
 from miscompile.ops.registry import version_of
 from miscompile.ops.seed import Seed
@@ -52,11 +52,22 @@ def prepared(seed: Seed, opset: int, support: Support, limits: Limits, patterns:
     scope = new_scope(random.Random(0), opset, support, limits, Style(integral=False, full=False))
     player = Player(scope, seed, strict=strict)
     values = player.run()
-    return Host(seed, opset, values, strict, _points(seed.graph.nodes, values), tuple(patterns))
+    return Host(seed, opset, values, strict, _points(seed, values), tuple(patterns))
 
 
-def _points(nodes: Sequence[Node], values: Mapping[str, Operand]) -> tuple[int, ...]:
-    makers = [place for place, node in enumerate(nodes) if any(map(partial(_flows, values), node.outputs))]
+def live(nodes: Iterable[Node], inputs: Iterable[str]) -> set[str]:
+    """Return the values that depend on an input; what constants alone decide is folded away before all else."""
+    names = set(inputs)
+    for node in nodes:
+        if not names.isdisjoint(reads(node)):
+            names.update(node.outputs)
+    return names
+
+
+def _points(seed: Seed, values: Mapping[str, Operand]) -> tuple[int, ...]:
+    nodes = seed.graph.nodes
+    fed = live(nodes, [info.name for info in seed.graph.inputs])
+    makers = [place for place, node in enumerate(nodes) if any(_flows(values, name) for name in fed & {*node.outputs})]
     readers = [place for place, node in enumerate(nodes) if any(True for _ in open_places(node, values))]
     return tuple(range(makers[0] + 1, readers[-1] + 1)) if makers and readers else ()
 

@@ -6,7 +6,7 @@ no compatible operand gets a bridge from one (OATest, section 3.2).
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from miscompile.base.errors import RejectedDraft
@@ -20,7 +20,7 @@ from miscompile.ops.spec import Operand, Shape
 from miscompile.patterns.language import Motif, Value
 from miscompile.patterns.pattern import Pattern
 from miscompile.synthesis.bridge import bridge
-from miscompile.synthesis.host import same_meaning
+from miscompile.synthesis.host import live, same_meaning
 
 Strategy = Literal["concrete", "abstract", "bridged"]
 
@@ -42,30 +42,55 @@ class Placed:
     bridges: int
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What stands in a scope before a pattern comes in.
+
+    `values` are the operands that are no constants, `inner` the names of those that are results of operators and depend
+    on an input of the graph.
+    """
+
+    values: tuple[Operand, ...]
+    inner: frozenset[str]
+
+
+def context_of(scope: Scope) -> Context:
+    """Return the context that everything in `scope` makes."""
+    fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
+    values = tuple(operand for operand in scope.operands.values() if operand.value is None)
+    return Context(values, frozenset(one.name for one in values if scope.producer[one.name] and one.name in fed))
+
+
 @dataclass(slots=True)
 class _Filling:
     """Operands for the holes, by name; where they come from; how many needed a bridge."""
 
-    operands: dict[str, Operand]
-    read: list[Operand]
+    context: Context
+    operands: dict[str, Operand] = field(default_factory=dict)
+    read: list[Operand] = field(default_factory=list)
     bridges: int = 0
 
-    def inner(self, scope: Scope) -> bool:
+    def inner(self) -> bool:
         """Tell whether an operator's result has been chosen."""
-        return any(scope.producer[operand.name] not in ("", "Constant") for operand in self.read)
+        return any(operand.name in self.context.inner for operand in self.read)
 
 
-def place(scope: Scope, pattern: Pattern, mutations: Mutations = NONE, noops: Sequence[Motif] = ()) -> Placed:
-    """Place `pattern` after what stands in `scope`. Raises RejectedDraft when it cannot be; the scope is as it was."""
+def place(
+    scope: Scope, pattern: Pattern, context: Context, mutations: Mutations = NONE, noops: Sequence[Motif] = ()
+) -> Placed:
+    """Place `pattern` after what stands in `scope`, its `context`.
+
+    Raises RejectedDraft when it cannot be; the scope is as it was.
+    """
     seed = pattern.seed if pattern.seed is not None and same_meaning(pattern.seed, scope.opset) else None
     motif = pattern.motif
     ways: list[Callable[[], Placed]] = []
     if seed is not None:
-        ways.append(lambda: _concrete(scope, seed, bridged=False))
+        ways.append(lambda: _concrete(scope, seed, context, bridged=False))
     if motif is not None:
-        ways.append(lambda: _abstract(scope, motif, mutations, noops))
+        ways.append(lambda: _abstract(scope, motif, context, mutations, noops))
     if seed is not None:
-        ways.append(lambda: _concrete(scope, seed, bridged=True))
+        ways.append(lambda: _concrete(scope, seed, context, bridged=True))
     for way in ways:
         for _ in range(_BINDINGS):
             mark = scope.mark()
@@ -76,13 +101,13 @@ def place(scope: Scope, pattern: Pattern, mutations: Mutations = NONE, noops: Se
     raise RejectedDraft(f"pattern {pattern.name} cannot be placed")
 
 
-def _concrete(scope: Scope, seed: Seed, *, bridged: bool) -> Placed:
+def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> Placed:
     """Play the fragment as it is, on operands of exactly the types of its holes."""
-    filling = _Filling({}, [])
+    filling = _Filling(context)
     holes = [info for info in seed.graph.inputs if info.name not in seed.pinned]
     for info in holes:
         assert isinstance(info.type, TensorType)
-        pool = [one for one in scope.pool.get(info.type.dtype, ()) if one.shape == info.type.shape]
+        pool = [one for one in context.values if (one.dtype, one.shape) == (info.type.dtype, info.type.shape)]
         found = _chosen(scope, pool, filling, last=info is holes[-1])
         if found is None:
             if not bridged:
@@ -107,18 +132,15 @@ def _within(scope: Scope, operand: Operand, seed: Seed, name: str) -> Operand:
     return guard(scope, operand, (span.lo, span.hi))
 
 
-def _abstract(scope: Scope, motif: Motif, mutations: Mutations, noops: Sequence[Motif]) -> Placed:
+def _abstract(scope: Scope, motif: Motif, context: Context, mutations: Mutations, noops: Sequence[Motif]) -> Placed:
     """Plant the motif on operands that its sizes and dtypes allow, bridging where there is none."""
-    filling, sizes = _Filling({}, []), dict[str, int]()
+    filling, sizes = _Filling(context), dict[str, int]()
     dtype = ""
     for statement in motif.holes:
         own = statement.dtype
         wanted = (own,) if own else (dtype,) if dtype else tuple(motif.dtypes)
         pool = [
-            operand
-            for name in wanted
-            for operand in scope.pool.get(name, ())
-            if _bound(statement, operand.shape, sizes) is not None
+            one for one in context.values if one.dtype in wanted and _bound(statement, one.shape, sizes) is not None
         ]
         found = _chosen(scope, pool, filling, last=statement is motif.holes[-1])
         if found is None:
@@ -145,23 +167,22 @@ def _known_dtype(scope: Scope, wanted: Sequence[str]) -> str:
 
 
 def _chosen(scope: Scope, operands: Sequence[Operand], filling: _Filling, *, last: bool) -> Operand | None:
-    """Choose among operands that are no constants; an inner result rather than an input of the graph.
+    """Choose among operands; an inner result rather than an input of the graph.
 
     None where there is none, and mostly where none is an inner result and this is the `last` hole to get one.
     """
-    found = [operand for operand in operands if operand.value is None]
-    inner = [operand for operand in found if scope.producer[operand.name]]
+    inner = [operand for operand in operands if operand.name in filling.context.inner]
     if scope.rng.random() >= _INNER:
-        return scope.rng.choice(found) if found else None
-    if last and not inner and not filling.inner(scope):
+        return scope.rng.choice(operands) if operands else None
+    if last and not inner and not filling.inner():
         return None
-    return scope.rng.choice(inner or found) if found else None
+    return scope.rng.choice(inner or operands) if operands else None
 
 
 def _bridged(scope: Scope, dtype: str, shape: Shape, filling: _Filling) -> Operand:
     """Make an operand for a hole from any of the context."""
-    whole = [operand for operand in scope.operands.values() if operand.value is None and 0 not in operand.shape]
-    inner = [operand for operand in whole if scope.producer[operand.name]]
+    whole = [operand for operand in filling.context.values if 0 not in operand.shape]
+    inner = [operand for operand in whole if operand.name in filling.context.inner]
     if not whole:
         raise RejectedDraft("the context has no operand")
     source = scope.rng.choice(inner or whole)

@@ -15,12 +15,13 @@ from miscompile.generation.guards import guard
 from miscompile.generation.motifs.plant import NONE, Mutations
 from miscompile.generation.replay import Player
 from miscompile.generation.scope import Scope
+from miscompile.graph.edges import reads
 from miscompile.ops.spec import Operand
 from miscompile.patterns.language import Motif
 from miscompile.patterns.pattern import Pattern
 from miscompile.synthesis.bridge import bridge
 from miscompile.synthesis.host import Host, open_places
-from miscompile.synthesis.places import Placed, place
+from miscompile.synthesis.places import Placed, context_of, place
 
 _JOINS = 8
 """Choices of consumers before a pattern's outputs are left to be outputs of the graph."""
@@ -77,15 +78,25 @@ def splice(
     for node in nodes[:point]:
         player.play(node)
     first = len(scope.nodes)
-    placed = place(scope, pattern, mutations, noops)
+    context = context_of(scope)
+    placed = place(scope, pattern, context, mutations, noops)
     last = len(scope.nodes)
     joints = _joined(scope, host, player, placed, point)
     outputs = [player.known[info.name].name for info in host.seed.graph.outputs]
     outputs += [name for name, op in scope.producer.items() if op and op != "Constant" and not scope.uses[name]]
-    inner = any(scope.producer[operand.name] not in ("", "Constant") for operand in placed.read)
+    inner = not context.inner.isdisjoint(_read_by(scope, placed.outputs, first, last))
     joined = bool(joints.instead)
     bridges = placed.bridges + joints.bridges
     return Spliced(placed, point, first, last, inner, joined, bridges, tuple(dict.fromkeys(outputs)))
+
+
+def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) -> set[str]:
+    """Return what `outputs` are made from by the nodes from `first` to `last`, and of what those read."""
+    needed = {operand.name for operand in outputs}
+    for node in reversed(scope.nodes[first:last]):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(reads(node))
+    return needed
 
 
 def _joined(scope: Scope, host: Host, player: Player, placed: Placed, point: int) -> _Joints:
