@@ -25,7 +25,7 @@ CHECKS: Mapping[str, str] = {
 
 DEFAULT = ("levels",)
 
-GENERAL = ("strict", "sweep{share=0.15}")
+GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 """Producers of valid programs for every check that compares builds."""
 
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}

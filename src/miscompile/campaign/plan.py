@@ -142,10 +142,15 @@ class Plan:
         return self.forms
 
     def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
-        """Return (name, knobs) of every producer. Raises SpecError for an unknown one."""
+        """Return (name, knobs) of every producer. Raises SpecError for an unknown one.
+
+        Patterns bring operators and dtypes of their own: they are left out where these were chosen.
+        """
         texts = list(self.producers or producers_for(self.chosen_checks))
+        if not self.producers and (self.ops or self.dtypes):
+            texts = [text for text in texts if split_spec(text)[0] != "oatest"]
         names = {split_spec(text)[0] for text in texts}
-        if self.seed_models is not None and not names & {"seeded", "oatest"}:
+        if self.seed_models is not None and "seeded" not in names and (not self.producers or "oatest" not in names):
             texts.append("seeded")
         if self.patterns and "oatest" not in names:
             texts.append("oatest")

@@ -81,8 +81,9 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
         try:
             parts.append((_producer(plan, name, knobs, support, seeds, lowered), knobs.share))
         except UsageError:
-            if name != "seeded" or not plan.others:
-                raise  # of several targets, others may take the slices
+            usual = name == "oatest" and not plan.producers
+            if not usual and (name != "seeded" or not plan.others):
+                raise  # of several targets, others may take the slices; nobody has asked for patterns
     if not parts:
         raise UsageError("the targets take none of the slices alike")
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))

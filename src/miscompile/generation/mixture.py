@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Producer
@@ -13,7 +14,7 @@ from miscompile.core.verdict import Verdict
 
 @dataclass(slots=True)
 class Mixture:
-    """Draws a producer for every case, in proportion to the shares."""
+    """Draws a producer for every case, in proportion to the shares. One that has nothing to propose drops out."""
 
     parts: tuple[tuple[Producer, float], ...]
     _sums: list[float] = field(init=False)
@@ -22,10 +23,17 @@ class Mixture:
         self._sums = list(accumulate(share for _, share in self.parts))
 
     def propose(self, rng: random.Random) -> Case:
-        """Return the next case of a drawn producer."""
-        place = rng.random() * self._sums[-1]
-        chosen = next(number for number, limit in enumerate(self._sums) if place < limit)
-        return self.parts[chosen][0].propose(rng)
+        """Return the next case of a drawn producer. Raises UsageError when the last one has nothing to propose."""
+        while True:
+            place = rng.random() * self._sums[-1]
+            chosen = next(number for number, limit in enumerate(self._sums) if place < limit)
+            try:
+                return self.parts[chosen][0].propose(rng)
+            except UsageError:
+                if len(self.parts) == 1:
+                    raise
+            self.parts = (*self.parts[:chosen], *self.parts[chosen + 1 :])
+            self._sums = list(accumulate(share for _, share in self.parts))
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Tell every producer; each knows its own cases by their recipes."""

@@ -69,8 +69,9 @@ class Synthesised:
         *,
         functions: bool = True,
     ) -> None:
+        patterns = [one for one in patterns if _admitted(one, knobs)]
         if not patterns:
-            raise UsageError("there is no pattern to put into seeds")
+            raise UsageError("there is no pattern to put into seeds; allow more with --ops, --dtypes")
         self.knobs, self.support, self.functions = knobs, support, functions
         self.spec = print_spec("oatest", knobs)
         self.chooser = Chooser(list(patterns), targets, knobs.steer)
@@ -205,6 +206,13 @@ class Synthesised:
     def _host(self, scope: Scope, outputs: Sequence[str], recipe: Mapping[str, Any]) -> Host:
         seed = seed_of(scope, outputs, "generated")
         return prepared(seed, scope.opset, self.support, self._limits)
+
+
+def _admitted(pattern: Pattern, knobs: OatestKnobs) -> bool:
+    """Tell whether a pattern keeps to the operators and dtypes asked for, as far as it says."""
+    if knobs.ops and not set(pattern.operators) <= set(knobs.ops):
+        return False
+    return not knobs.dtypes or pattern.motif is None or bool(set(pattern.motif.dtypes) & set(knobs.dtypes))
 
 
 def _contexts(knobs: OatestKnobs, patterns: Sequence[Pattern]) -> list[Seed]:

@@ -59,11 +59,11 @@ def test_several_targets_are_compared_by_results_alone() -> None:
 
 
 def test_checks_bring_their_producers() -> None:
-    assert producers_for(("levels",)) == ("strict", "sweep{share=0.15}")
+    assert producers_for(("levels",)) == ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
     assert producers_for(("disruptive",)) == ("disruptive{share=0.15}",)
-    assert len(producers_for(("levels", "dynamic", "disruptive"))) == 4
+    assert len(producers_for(("levels", "dynamic", "disruptive"))) == 5
     names = [name for name, _ in Plan("onnxruntime", checks=("all",)).producer_specs()]
-    assert names == ["strict", "sweep", "dynamic", "disruptive"]
+    assert names == ["strict", "sweep", "oatest", "dynamic", "disruptive"]
 
 
 def test_special_cases_get_their_oracles() -> None:

@@ -95,11 +95,18 @@ def test_a_producer_that_cannot_be_meant(spec: str, says: str) -> None:
         Plan("toy", producers=(spec,)).producer_specs()
 
 
-def test_defaults_are_a_mixture_of_strict_and_sweep() -> None:
+def test_defaults_are_a_mixture() -> None:
     names = [(name, knobs.share) for name, knobs in Plan("toy").producer_specs()]
-    assert names == [("strict", 1.0), ("sweep", 0.15)]
+    assert names == [("strict", 1.0), ("sweep", 0.15), ("oatest", 0.25)]
     assert isinstance(make_producer(Plan("toy"), Support(open=True)), Mixture)
     assert isinstance(make_producer(Plan("toy", producers=("strict",)), Support(open=True)), Strict)
+
+
+def test_patterns_are_left_out_where_operators_or_dtypes_were_chosen_unless_they_were_asked_for() -> None:
+    for chosen in (Plan("toy", ops=("Add",)), Plan("toy", dtypes=("float32",))):
+        assert [name for name, _ in chosen.producer_specs()] == ["strict", "sweep"]
+        asked = replace(chosen, producers=("oatest",))
+        assert [name for name, _ in asked.producer_specs()] == ["oatest"]
 
 
 def test_opsets_are_those_that_the_target_reads() -> None:

@@ -121,7 +121,7 @@ def test_a_model_that_cannot_be_cut_is_checked_as_a_whole(tmp_path: Path) -> Non
 def test_seeds_join_the_other_producers(tmp_path: Path) -> None:
     cases = proposals(make_producer(plan_with(tmp_path, "Relu"), OPEN), 120)
     assert 0.2 < len(of_slices(cases)) / len(cases) < 0.8
-    assert {case.recipe["producer"].partition("{")[0] for case in cases} == {"strict", "sweep", "seeded"}
+    assert {case.recipe["producer"].partition("{")[0] for case in cases} == {"strict", "sweep", "oatest", "seeded"}
     alone = make_producer(plan_with(tmp_path, "Relu", producers=("seeded{nodes=3}",)), OPEN)
     assert isinstance(alone, Seeded)
     assert alone.spec.startswith("seeded{nodes=3")

@@ -278,6 +278,22 @@ def test_a_share_of_zero_is_never_drawn() -> None:
     assert {mixture.propose(rng).recipe["producer"] for _ in range(200)} == {"b"}
 
 
+class Exhausted(Named):
+    """A producer that has nothing to propose."""
+
+    def propose(self, rng: random.Random) -> Case:
+        raise UsageError(f"{self.name} has nothing")
+
+
+def test_a_part_that_has_nothing_to_propose_drops_out_but_for_the_last() -> None:
+    mixture = Mixture(((Exhausted("a"), 5.0), (Named("b"), 1.0), (Exhausted("c"), 5.0)))
+    rng = random.Random(0)
+    assert {mixture.propose(rng).recipe["producer"] for _ in range(50)} == {"b"}
+    assert len(mixture.parts) < 3
+    with pytest.raises(UsageError, match="a has nothing"):
+        Mixture(((Exhausted("a"), 1.0),)).propose(rng)
+
+
 def test_feeds_hold_what_their_ports_say() -> None:
     for case in made(Knobs(zero_size=0.2), 30, seed=9):
         for feed in case.feeds:
