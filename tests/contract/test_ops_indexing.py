@@ -115,13 +115,16 @@ def test_meeting_updates_widen_the_bounds() -> None:
 
 
 def test_gather_guards_refuse_what_is_not_there() -> None:
-    unknown = Operand("i", "int64", (1,), Facts(0, 0, integral=True, exact=True))
+    unknown = Operand("i", "int64", (1,), Facts(-2, 2, integral=True, exact=True))
     for op in ("Gather", "GatherElements", "GatherND"):
         guard = specs()[op].defined
         assert guard(Call(op, (_operand(2), _known([-2]))))
         assert not guard(Call(op, (_operand(2), _known([2]))))
         assert not guard(Call(op, (_operand(2), _known([-3]))))
         assert not guard(Call(op, (_operand(2), unknown)))
+    inside = Operand("i", "int64", (1,), Facts(-2, 1, integral=True, exact=True))
+    assert specs()["Gather"].defined(Call("Gather", (_operand(2), inside)))
+    assert not specs()["GatherND"].defined(Call("GatherND", (_operand(2), inside)))
     batch = attributes({"batch_dims": 1})
     assert specs()["GatherND"].defined(Call("GatherND", (_operand(2, 3), _known([[2], [0]])), batch))
     assert not specs()["GatherND"].defined(Call("GatherND", (_operand(2, 3), _known([[3], [0]])), batch))

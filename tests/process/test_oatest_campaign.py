@@ -13,6 +13,7 @@ from miscompile.findings.store import Store
 
 pytestmark = pytest.mark.process
 
+TARGET = "toy{bugs=relu_clip_missing_min+fusion_drops_inner_output+softmax_axis+where_constant_no_expand}"
 WORDS = ("--preset", "oatest", "--tests", "120", "--workers", "1", "--opset", "21")
 
 
@@ -22,7 +23,7 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
 
 def test_a_campaign_finds_planted_bugs_and_counts_what_fired(tmp_path: Path, start: Start) -> None:
     out = tmp_path / "out"
-    code, _, stderr = start(out, "toy", *WORDS, "--seed", "5").end(300)
+    code, _, stderr = start(out, TARGET, *WORDS, "--seed", "5").end(300)
     assert code == 1, stderr
     stored = [folder.load(out, identifier) for identifier in folder.identifiers(out)]
     recipes = [(one.original or one.finding.case).recipe for one in stored]

@@ -45,7 +45,7 @@ WITHIN = {
     "relu_clip_missing_min": 1400,
     "reshape_merge_zero": 2000,
     "scale_hoisting_vector": 5700,
-    "signed_div_as_shift": 300,
+    "signed_div_as_shift": 1600,
     "slice_merge_negative_step": 3000,
     "softmax_axis": 1400,
     "sub_commutes": 300,

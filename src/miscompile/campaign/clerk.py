@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.campaign.desk import Answer, desk_folder
 from miscompile.campaign.plan import Plan, plan_from
@@ -31,7 +32,6 @@ from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.execution.fleet import Pool
-from miscompile.execution.limits import die_with_parent
 from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
 from miscompile.findings.encode import evidence_facts

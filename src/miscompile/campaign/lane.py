@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
 from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
+from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.campaign.plan import Plan, plan_from
 from miscompile.campaign.suspicion import Charge, Detective, to_quarantine, to_stored
@@ -30,7 +31,6 @@ from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.fleet import Pool
-from miscompile.execution.limits import die_with_parent
 from miscompile.findings import folder
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid

@@ -1,14 +1,10 @@
 """What a run may use, and how a worker ties its own hands and its life to its parent."""
 
 import contextlib
-import ctypes
 import os
 import resource
-import signal
 from dataclasses import dataclass
 from pathlib import Path
-
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +48,3 @@ def lift_memory_limit() -> None:
     """Undo `limit_memory`, so that a worker that ran out of memory can still tell so."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the process `parent`, which started it, ends in whatever way."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the call took effect
-        os._exit(0)

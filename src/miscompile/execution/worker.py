@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from miscompile.base.errors import ExecutionError
+from miscompile.base.parents import die_with_parent
 from miscompile.core.case import Feed
 from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
 from miscompile.core.run import Run
@@ -26,7 +27,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.execution import blackbox
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.frames import Frame, FrameBuffer
-from miscompile.execution.limits import Limits, die_with_parent, lift_memory_limit, limit_memory
+from miscompile.execution.limits import Limits, lift_memory_limit, limit_memory
 from miscompile.execution.wire import ReplyEncoder, decode_batch
 from miscompile.targets.about import Adapter, Session
 from miscompile.targets.known import Known

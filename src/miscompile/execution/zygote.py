@@ -23,8 +23,9 @@ import traceback
 import warnings
 from typing import Any
 
+from miscompile.base.parents import die_with_parent
 from miscompile.execution.blackbox import Printed, Recorder
-from miscompile.execution.limits import Limits, die_with_parent
+from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace
 from miscompile.execution.worker import main as work
 from miscompile.targets.about import Adapter

@@ -1,12 +1,15 @@
 """Confirmation: does a standalone script show its bug in a fresh process, every time?"""
 
+import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from miscompile.base.parents import die_with_parent
 from miscompile.triage.script import DIES, SHOWS
 
 _TAIL = 4000
@@ -30,7 +33,7 @@ class ScriptResult:
 def run_script(path: Path, python: str | Path | None = None, seconds: float = 60) -> ScriptResult:
     """Run the script at `path` in a fresh interpreter for at most `seconds`.
 
-    `python` is the interpreter that has the compiler; None: our own.
+    `python` is the interpreter that has the compiler; None: our own. A script that hangs ends with this process.
 
     An exit status of 1 counts only after the script's own announcement, because an import error exits with 1 as
     well; a death counts only after the script said that the next step kills it.
@@ -46,6 +49,7 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
             check=False,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     except subprocess.TimeoutExpired as stopped:
         out, err = _text(stopped.stdout), _text(stopped.stderr)

@@ -17,6 +17,7 @@ from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.forms import FORM, Relax, relax_form
 from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed
+from miscompile.targets.tvm.splice_form import SPLICE
 from miscompile.triage.script import write_script
 
 SEQUENCES = st.lists(st.sampled_from(sorted(PASSES)), max_size=12)
@@ -68,7 +69,8 @@ def test_forms_of_others_are_not_presented_here() -> None:
     assert relax_form("") is None
     assert relax_form("functions{seed=3}") is None
     assert relax_form("relaxed{seed=3}") is None
-    assert ABOUT.forms == (FORM,)
+    assert ABOUT.forms == (FORM, SPLICE)
+    assert relax_form("splice{seed=3}") is None
 
 
 @pytest.mark.parametrize("text", ["relax{depth=0}", "relax{count=0}", "relax{rewrite=backward}", "relax{name=1}"])
