@@ -290,9 +290,9 @@ def _serve(plan: Plan, pool: Pool, identifier: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Serve one lead until it closes our standard input."""
+    """Serve one lead, whose process number is our argument, until it closes our standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(os.getppid())
+    die_with_parent(int(sys.argv[1]))  # it may be gone already
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not break the answers
     plan = plan_from(sys.stdin.readline())

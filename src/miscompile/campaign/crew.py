@@ -117,7 +117,7 @@ class Crew:
     def _spawn(self, orders: Orders) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "miscompile.campaign.lane"],
+                [sys.executable, "-m", "miscompile.campaign.lane", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

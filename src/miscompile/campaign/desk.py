@@ -130,7 +130,7 @@ class Desk:
         desk_folder(self._plan.out).mkdir(parents=True, exist_ok=True)
         with (self._plan.out / "desk.log").open("ab") as log:
             clerk = subprocess.Popen(
-                [sys.executable, "-m", "miscompile.campaign.clerk"],
+                [sys.executable, "-m", "miscompile.campaign.clerk", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

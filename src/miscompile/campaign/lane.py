@@ -267,9 +267,9 @@ def _told_to_stop() -> bool:
 
 
 def main() -> int:
-    """Serve one lead."""
+    """Serve one lead, whose process number is our argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(os.getppid())
+    die_with_parent(int(sys.argv[1]))  # it may be gone already
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not break the messages
     try:
