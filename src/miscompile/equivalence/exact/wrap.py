@@ -8,7 +8,7 @@ Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Sc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.core.tensor import Tensor
 from miscompile.equivalence.exact.constness import constants
 from miscompile.equivalence.exact.placed import Placed
@@ -86,7 +86,10 @@ class Wrap(Placed):
                     scope = self._at(scope, place, _Around(model, types[scope.path], fixed, names, taken))
             return _told(scope, types[scope.path]) if taken else scope
 
-        return rewrite(model, change)
+        changed = rewrite(model, change)
+        if changed == model:
+            raise RejectedDraft("none of the nodes chosen can be wrapped")
+        return changed
 
     def _depth(self, scope: Scope, nodes: tuple[Node, ...]) -> int:
         return scope.depth + 1 + max(map(depth_of, nodes))

@@ -31,6 +31,7 @@ Results = tuple[tuple[Tensor | None, ...], ...]
 KNOWN = (
     "Missing Input",  # a 16-bit float that bodies two levels down capture is lost when casts are inserted
     "squeeze.h",  # Squeeze with an empty name for its axes
+    "If 'num_outputs' is specified",  # Split with an empty name for its sizes
     "shape from first output",  # a Scan over symbolic sizes, one of which is zero
 )
 """What ONNX Runtime says of valid models that it spoils or does not take."""
