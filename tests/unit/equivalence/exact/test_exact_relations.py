@@ -146,11 +146,7 @@ def test_a_form_is_drawn_from_seed_and_model_alone(name: str) -> None:
         except RejectedDraft:
             continue
         assert first == second
-        called = {callee_key(call) for _, call in calls(sample.model)}
-        idle = {function_key(one) for one in sample.model.functions} - called
-        assert first != emit(sample.model) or idle, (
-            f"{name}, {sample.name}"
-        )  # what nobody calls may be all that changes
+        assert first != emit(sample.model), f"{name}, {sample.name}"
         seen.add(first)
     assert seen
 
