@@ -94,6 +94,7 @@ class Origin:
             "prepare": face.prepare,
             "options": spec.options,
             "known": True,
+            "via": spec.via,
         }
 
 

@@ -138,7 +138,7 @@ def start_anew(settings: dict[str, Any]) -> None:
 def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
     """Load the adapter that `settings` name and construct it. Raises whatever the compiler's import raises."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
-    expected = known(settings["target"]) if settings["known"] else Known((), ())
+    expected = known(settings["target"], settings.get("via", "")) if settings["known"] else Known((), ())
     return adapter, expected, Limits(**settings["limits"])
 
 

@@ -38,6 +38,41 @@ class ScriptLines:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontLines:
+    """What a front end adds to a standalone script in the library's own terms.
+
+    The script defines `model`, which the library can call on the list `inputs`, before these lines stand. `run` is the
+    source of a function `converted(model, inputs)` that converts and compiles the model as this front end does, runs it
+    and returns its outputs as a flat list of numpy arrays. `imports` are import lines, `setup` lines that must stand
+    before all imports, `versions` a Python expression list for `print`.
+    """
+
+    imports: tuple[str, ...]
+    run: str
+    versions: str
+    setup: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A front end of a compiler: the way in for programs of a DL library, single operators with their parameters.
+
+    `library` is the kind of programs that it takes (`torch`, `keras`). `adapter` (`module:Class`) loads in place of the
+    compiler's own; it converts a program before it compiles it. `distributions` are PyPI names that the way needs
+    beside the compiler. `converters` is a regular expression for the source files that hold conversion functions, as
+    they stand in frames (`file:line:function`): the innermost such frame tells whose fault an error is. `script`
+    (`module:name`) are the `FrontLines` of its scripts. `title` says in a few words which way this is.
+    """
+
+    library: str
+    title: str
+    adapter: str
+    distributions: tuple[str, ...]
+    converters: str = ""
+    script: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """A target's face. It never imports the compiler.
 
@@ -97,6 +132,8 @@ class About:
     """A program with symbolic sizes is compiled once, and then runs at every size."""
     devices: tuple[str, ...] = ("cpu",)
     """Devices that the adapter can build for (`Build.device`); whether this machine has them is asked at run time."""
+    fronts: Mapping[str, Front] = field(default_factory=dict)
+    """Front ends for programs of DL libraries, by the name that a spec gives: `openvino{via=torch}`."""
 
 
 class Session(Protocol):

@@ -72,9 +72,20 @@ class Known:
 
 
 @cache
-def known(target: str) -> Known:
-    """Read `known.toml` of the target called `target`. Raises SpecError when an entry is malformed."""
-    data = tomllib.loads(files("miscompile.targets").joinpath(target, "known.toml").read_text("utf-8"))
+def known(target: str, via: str = "") -> Known:
+    """Read `known.toml` of the target called `target`, behind `known-<via>.toml` when a front end is named.
+
+    Raises SpecError when an entry is malformed.
+    """
+    plain = _read(target, "known.toml")
+    if not via:
+        return plain
+    own = _read(target, f"known-{via}.toml")
+    return Known(own.rejections + plain.rejections, own.bugs + plain.bugs)
+
+
+def _read(target: str, name: str) -> Known:
+    data = tomllib.loads(files("miscompile.targets").joinpath(target, name).read_text("utf-8"))
     try:
         rejections = tuple(
             Rejection(entry["status"], re.compile(entry["pattern"], re.DOTALL), entry["reason"])
@@ -82,5 +93,5 @@ def known(target: str) -> Known:
         )
         bugs = tuple(KnownBug(entry["signature"], entry["link"], entry["note"]) for entry in data.get("bug", ()))
     except (KeyError, re.error) as error:
-        raise SpecError(f"known.toml of target {target} is malformed: {error}") from None
+        raise SpecError(f"{name} of target {target} is malformed: {error}") from None
     return Known(rejections, bugs)

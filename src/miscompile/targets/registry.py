@@ -22,24 +22,32 @@ _VERSIONED = re.compile(r"(\s*[A-Za-z_][\w.\-]*?)\s*==\s*([^\s{]*)\s*(\{.*)?", r
 TARGETS = ("inductor", "iree", "onnxruntime", "openvino", "reference", "tinygrad", "toy", "tvm", "xla")
 """Every target has a folder `miscompile/targets/<name>` with `about.py`, `adapter.py`, `known.toml`, `README.md`."""
 
+LIBRARIES = ("keras", "torch")
+"""Targets that are no compilers but DL libraries, whose operators compilers are held against; folders as above."""
+
+VIA = "via"
+"""The option of a spec that names a front end."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
     """A parsed target spec.
 
     `about` is the face of the version that will run, as far as it is known here: the one that the spec names, else
-    the one that is installed beside this tool. `version` is None when the spec names none.
+    the one that is installed beside this tool; with a front end, `about` is the compiler's face as that shows it.
+    `version` is None when the spec names none, `via` empty when it names no front end.
     """
 
     text: str
     about: About
     options: dict[str, str]
     version: str | None = None
+    via: str = ""
 
 
 def about(name: str) -> About:
     """Return the face of the target called `name`. Raises SpecError for an unknown name."""
-    if name not in TARGETS:
+    if name not in TARGETS and name not in LIBRARIES:
         raise SpecError(f"there is no target '{name}'; there are: {', '.join(TARGETS)}")
     face = import_module(f"miscompile.targets.{name}.about").ABOUT
     assert isinstance(face, About)
@@ -51,12 +59,37 @@ def parse_target(text: str) -> TargetSpec:
     rest, version = split_version(text)
     name, options = split_spec(rest)
     face = about(name)
+    via = options.pop(VIA, "") if face.fronts else ""
     for key in options:
         if key not in face.options:
             raise SpecError(f"target {name} has no option '{key}'; it has: {', '.join(face.options) or 'none'}")
     if version is not None and compiler_of(face) is None:
         raise SpecError(f"target {name} is a part of this tool and has no versions; write {name}")
-    return TargetSpec(text, _of_version(face, version), options, version)
+    return TargetSpec(text, _through(_of_version(face, version), via), options, version, via)
+
+
+def _through(face: About, via: str) -> About:
+    """Return a compiler's face as its front end `via` shows it: programs of a library, no form of its own."""
+    if not via:
+        return face
+    if via not in face.fronts:
+        raise SpecError(f"{face.name} has no front end '{via}'; it has: {', '.join(face.fronts)}")
+    front = face.fronts[via]
+    return replace(
+        face,
+        title=f"{face.title}, {front.title}",
+        kinds=(front.library,),
+        adapter=front.adapter,
+        distributions=tuple(dict.fromkeys((*face.distributions, *front.distributions))),
+        script="",
+        passes=(),
+        forms=(),
+        sequences=(),
+        dynamic=False,
+        functions=False,
+        lowered=False,
+        devices=("cpu",),
+    )
 
 
 def compiler_of(face: About) -> str | None:

@@ -1,0 +1,81 @@
+"""Archives of instances: a line of JSON each, behind a line that says where they are from; gzipped.
+
+An archive is written under another name and put in place whole, so that a stopped harvest leaves the old one.
+"""
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from miscompile.base.errors import UsageError
+from miscompile.instances.code import decoded, digest_of, encoded
+from miscompile.instances.instance import Instance
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Instances of one library.
+
+    `versions` are those of the distributions that they were harvested from, `figures` what the harvest counted.
+    """
+
+    library: str
+    instances: tuple[Instance, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_archive(archive: Archive, path: Path) -> None:
+    """Write an archive to `path` (`.jsonl.gz`). Raises UsageError when that is not possible."""
+    head = {
+        "schema": SCHEMA,
+        "library": archive.library,
+        "versions": dict(archive.versions),
+        "figures": dict(archive.figures),
+    }
+    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.GzipFile(fresh, "wb", mtime=0) as file:
+            file.write(json.dumps(head).encode() + b"\n")
+            for instance in archive.instances:
+                file.write(encoded(instance) + b"\n")
+        fresh.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot write {path}: {reason}; choose another place for the instances") from None
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def read_archive(path: Path) -> Archive:
+    """Read an archive. Raises UsageError when it is not there, damaged, or of another schema."""
+    try:
+        with gzip.open(path, "rb") as file:
+            head = json.loads(file.readline())
+            if head["schema"] != SCHEMA:
+                raise UsageError(f"{path} has schema {head['schema']}, this miscompile reads {SCHEMA}; harvest anew")
+            instances = tuple(decoded(line) for line in file)
+        return Archive(str(head["library"]), instances, dict(head["versions"]), dict(head["figures"]))
+    except FileNotFoundError:
+        raise UsageError(f"there are no instances at {path}; `miscompile harvest` makes them") from None
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UsageError(f"{path} is no archive of instances ({reason}); harvest anew") from None
+
+
+def distinct(instances: Iterable[Instance]) -> Iterator[Instance]:
+    """Yield instances whose content has not been met yet, in their order."""
+    met: set[str] = set()
+    for instance in instances:
+        digest = digest_of(instance)
+        if digest not in met:
+            met.add(digest)
+            yield instance

@@ -1,0 +1,190 @@
+"""Instances as JSON, without loss. What JSON lacks is an object whose key `$` says what it is.
+
+{"$": "tuple", "of": [...]}     {"$": "dict", "of": [[key, value], ...]}     {"$": "float", "of": "nan"}
+{"$": "name", "kind": "dtype", "name": "float32"}      {"$": "made", "api": ..., "args": [...], "kwargs": {...}}
+{"$": "tensor", "dtype": ..., "shape": [...], "of": base64 of the deflated bytes, little endian}
+{"$": "drawn", ...}     {"$": "slot", ...}     {"$": "slice", "of": [start, stop, step]}
+"""
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from miscompile.base.digest import digest_bytes
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import UsageError
+from miscompile.core.tensor import Tensor
+from miscompile.instances.instance import FORMS, LIBRARIES, Instance
+from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, Slot, Span, Value
+
+Json = Any
+
+_LARGEST = 1 << 26
+"""Bytes of a tensor that are read at most: what claims more is damaged."""
+
+
+def encoded(instance: Instance) -> bytes:
+    """Return the instance as one line of JSON."""
+    return _bytes(to_json(instance))
+
+
+def content(instance: Instance) -> bytes:
+    """Return what makes two instances the same: everything but where they are from."""
+    data = to_json(instance)
+    return _bytes({key: value for key, value in data.items() if key not in ("source", "origin")})
+
+
+def digest_of(instance: Instance) -> str:
+    """Return a digest of the content: the same use of an operator has the same, whichever test it is from."""
+    return digest_bytes(content(instance))
+
+
+def decoded(line: bytes | str) -> Instance:
+    """Return the instance that `encoded` wrote. Raises UsageError for anything else."""
+    try:
+        return from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UsageError(f"this is no operator instance ({reason})") from None
+
+
+def to_json(instance: Instance) -> dict[str, Json]:
+    """Return the instance as a JSON object; what is empty is left out."""
+    data = {
+        "library": instance.library,
+        "api": instance.api,
+        "form": instance.form,
+        "args": [value_json(value) for value in instance.args],
+        "kwargs": {name: value_json(value) for name, value in sorted(instance.kwargs.items())},
+        "inputs": [value_json(value) for value in instance.inputs],
+        "options": {name: value_json(value) for name, value in sorted(instance.options.items())},
+        "version": instance.version,
+        "results": list(instance.results),
+        "source": instance.source,
+        "origin": instance.origin,
+    }
+    return {key: value for key, value in data.items() if value not in ([], {}, 0, "")}
+
+
+def from_json(data: Mapping[str, Json]) -> Instance:
+    """Return the instance of a JSON object. Raises ValueError, KeyError or TypeError for what is none."""
+    if data["library"] not in LIBRARIES or data["form"] not in FORMS:
+        raise ValueError(f"library {data['library']}, form {data['form']}")
+    return Instance(
+        data["library"],
+        str(data["api"]),
+        data["form"],
+        tuple(value_from(item) for item in data.get("args", ())),
+        {str(name): value_from(item) for name, item in data.get("kwargs", {}).items()},
+        tuple(value_from(item) for item in data.get("inputs", ())),
+        {str(name): value_from(item) for name, item in data.get("options", {}).items()},
+        int(data.get("version", 0)),
+        tuple(bool(named) for named in data.get("results", ())),
+        str(data.get("source", "")),
+        str(data.get("origin", "")),
+    )
+
+
+def value_json(value: Value) -> Json:
+    """Return a parameter as JSON."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {"$": "float", "of": str(value)}
+        case complex():
+            return {"$": "complex", "of": [value_json(value.real), value_json(value.imag)]}
+        case list():
+            return [value_json(item) for item in value]
+        case tuple():
+            return {"$": "tuple", "of": [value_json(item) for item in value]}
+        case dict():
+            return {"$": "dict", "of": [[value_json(key), value_json(item)] for key, item in value.items()]}
+        case Name(kind, name):
+            return {"$": "name", "kind": kind, "name": name}
+        case Span(start, stop, step):
+            return {"$": "slice", "of": [value_json(part) for part in (start, stop, step)]}
+        case Made(api, args, kwargs):
+            given = {name: value_json(item) for name, item in sorted(kwargs.items())}
+            return {"$": "made", "api": api, "args": [value_json(item) for item in args], "kwargs": given}
+        case Held(tensor):
+            return {"$": "tensor", "dtype": tensor.dtype, "shape": list(tensor.shape), "of": _packed(tensor)}
+        case Drawn(dtype, shape, low, high, seed):
+            return {"$": "drawn", "dtype": dtype, "shape": list(shape), "low": low, "high": high, "seed": seed}
+        case Slot(index, dtype, shape):
+            return {"$": "slot", "index": index, "dtype": dtype, "shape": list(shape)}
+
+
+def value_from(data: Json) -> Value:
+    """Return the parameter that `value_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+    if isinstance(data, list):
+        return [value_from(item) for item in data]
+    if not isinstance(data, dict):
+        if data is None or isinstance(data, bool | int | float | str):
+            return data
+        raise TypeError(f"a {type(data).__name__} is no parameter")
+    return _READERS[data["$"]](data)
+
+
+def _name(data: Mapping[str, Json]) -> Name:
+    if data["kind"] not in get_args(NameKind):
+        raise ValueError(f"a name of kind {data['kind']}")
+    return Name(cast(NameKind, data["kind"]), str(data["name"]))
+
+
+def _made(data: Mapping[str, Json]) -> Made:
+    given = {str(name): value_from(item) for name, item in data["kwargs"].items()}
+    return Made(str(data["api"]), tuple(value_from(item) for item in data["args"]), given)
+
+
+def _dict(data: Mapping[str, Json]) -> dict[Value, Value]:
+    return {value_from(key): value_from(item) for key, item in data["of"]}
+
+
+def _complex(data: Mapping[str, Json]) -> complex:
+    real, imaginary = (value_from(part) for part in data["of"])
+    assert isinstance(real, int | float)
+    assert isinstance(imaginary, int | float)
+    return complex(real, imaginary)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Json]], Value]] = {
+    "float": lambda data: float(data["of"]),
+    "complex": _complex,
+    "tuple": lambda data: tuple(value_from(item) for item in data["of"]),
+    "dict": _dict,
+    "name": _name,
+    "slice": lambda data: Span(*(value_from(part) for part in data["of"])),
+    "made": _made,
+    "tensor": lambda data: Held(_unpacked(data)),
+    "drawn": lambda data: Drawn(data["dtype"], tuple(data["shape"]), data["low"], data["high"], data["seed"]),
+    "slot": lambda data: Slot(data["index"], data["dtype"], tuple(data["shape"])),
+}
+
+
+def _packed(tensor: Tensor) -> Json:
+    if tensor.dtype == "string":
+        return [str(item) for item in tensor.array.ravel()]
+    array = np.ascontiguousarray(tensor.array, DTYPES[tensor.dtype].storage)
+    return base64.b64encode(zlib.compress(array.tobytes(), 6)).decode("ascii")
+
+
+def _unpacked(data: Mapping[str, Json]) -> Tensor:
+    dtype, shape = str(data["dtype"]), tuple(int(size) for size in data["shape"])
+    if dtype == "string":
+        return Tensor(dtype, np.array(data["of"], object).reshape(shape))
+    storage = DTYPES[dtype].storage
+    opener = zlib.decompressobj()
+    raw = opener.decompress(base64.b64decode(data["of"]), _LARGEST)
+    if opener.unconsumed_tail:
+        raise ValueError("a tensor that is larger than any test has")
+    return Tensor(dtype, np.frombuffer(raw, storage).reshape(shape).copy())
+
+
+def _bytes(data: Mapping[str, Json]) -> bytes:
+    return json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()

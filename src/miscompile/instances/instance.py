@@ -1,0 +1,61 @@
+"""The instance: one use of an operator, the unit that OPERA migrates from library tests (paper, section III-A2).
+
+One schema for all libraries. What is given to an operator stands in two places, because modules and layers have two:
+
+    form        args, kwargs                      inputs, options
+    function    everything                        nothing
+    method      everything, self first            nothing
+    module      what constructs it                what it is called with
+    node        kwargs: the node's attributes     inputs: tensors, None for an optional one that is left out
+
+`module` is a torch module or a Keras layer, `node` a node of ONNX.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from miscompile.instances.values import Value
+
+Library = Literal["onnx", "torch", "keras"]
+LIBRARIES: tuple[Library, ...] = get_args(Library)
+
+Form = Literal["function", "method", "module", "node"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One use of an operator.
+
+    `api` is the import path of the operator (`torch.nn.Conv2d`, `keras.ops.add`), for ONNX its name, with its domain in
+    front where that is not the default (`ai.onnx.ml.Scaler`). `version` is the operator set of a node, `results` tells
+    which outputs of a node have names. `source` names the kind of source (`tests`, `database`, `constraints`,
+    `relations`, ...), `origin` the very test. Neither is part of what makes two instances the same.
+    """
+
+    library: Library
+    api: str
+    form: Form
+    args: tuple[Value, ...] = ()
+    kwargs: Mapping[str, Value] = field(default_factory=dict)
+    inputs: tuple[Value, ...] = ()
+    options: Mapping[str, Value] = field(default_factory=dict)
+    version: int = 0
+    results: tuple[bool, ...] = ()
+    source: str = ""
+    origin: str = ""
+
+    @property
+    def operator(self) -> str:
+        """The last part of the path, for tables."""
+        return self.api.rpartition(".")[2]
+
+    def parameters(self) -> dict[str, Value]:
+        """Return every parameter by name: positional ones by their place, what a module is called with marked so."""
+        return {
+            **{str(place): value for place, value in enumerate(self.args)},
+            **self.kwargs,
+            **{f"input {place}": value for place, value in enumerate(self.inputs)},
+            **{f"input {name}": value for name, value in self.options.items()},
+        }

@@ -1,0 +1,141 @@
+"""What parameters of an operator can be: a closed set of plain values, so that no instance ever needs `eval`.
+
+Numbers, texts, tuples, lists and dicts are Python's own. What only a library can make (an element type, a function, an
+initializer) is named, never held: `Name` and `Made` say what is to be looked up or called again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.tensor import Tensor, tensor
+
+NameKind = Literal["dtype", "layout", "memory_format", "device", "function", "special"]
+"""`dtype`: an ONNX name of an element type; `function`: an import path; `special`: `Ellipsis`, `NotImplemented`. The
+others are names that the library itself gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Something of the library's that has a name, such as an element type or a function that is passed on."""
+
+    kind: NameKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A slice: `x[start:stop:step]`."""
+
+    start: "Value" = None
+    stop: "Value" = None
+    step: "Value" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object that `api` makes when it is called with these values: an initializer, a layer inside another layer."""
+
+    api: str
+    args: tuple["Value", ...] = ()
+    kwargs: Mapping[str, "Value"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A tensor with its values, as the test gave it."""
+
+    tensor: Tensor
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both hold the same bits."""
+        return isinstance(other, Held) and self.tensor.same(other.tensor)
+
+    def __hash__(self) -> int:
+        return hash((self.tensor.dtype, self.tensor.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A tensor whose values do not matter: drawn evenly from `low` to `high` (excluded for integers) by `seed`."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    low: float = -1.0
+    high: float = 1.0
+    seed: int = 0
+
+    def tensor(self) -> Tensor:
+        """Return the tensor; the same recipe gives the same bits in every process."""
+        rng = np.random.default_rng(self.seed)
+        kind = DTYPES[self.dtype].kind
+        if kind == "bool":
+            return Tensor("bool", rng.integers(0, 2, self.shape).astype(bool))
+        if kind in ("int", "uint"):
+            return tensor(rng.integers(int(self.low), max(int(self.high), int(self.low) + 1), self.shape), self.dtype)
+        values = rng.uniform(self.low, self.high, self.shape)
+        if kind == "complex":
+            values = values + 1j * rng.uniform(self.low, self.high, self.shape)
+            return Tensor(self.dtype, np.asarray(values, DTYPES[self.dtype].storage))
+        return tensor(np.asarray(values), self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of input number `index` of the program that an instance is made into."""
+
+    index: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+Value: TypeAlias = (
+    bool | int | float | complex | str | Name | Span | Made | Held | Drawn | Slot
+    | tuple["Value", ...] | list["Value"] | dict["Value", "Value"] | None
+)  # fmt: skip
+"""A parameter."""
+
+
+def mapped(value: Value, change: Callable[[Value], Value]) -> Value:
+    """Return `value` with `change` applied to everything in it that holds nothing else, in order."""
+    match value:
+        case tuple():
+            return tuple(mapped(item, change) for item in value)
+        case list():
+            return [mapped(item, change) for item in value]
+        case dict():
+            return {key: mapped(item, change) for key, item in value.items()}
+        case Span(start, stop, step):
+            return Span(mapped(start, change), mapped(stop, change), mapped(step, change))
+        case Made(api, args, kwargs):
+            given = {name: mapped(item, change) for name, item in kwargs.items()}
+            return Made(api, tuple(mapped(item, change) for item in args), given)
+        case _:
+            return change(value)
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """Yield everything in `value` that holds nothing else, in order."""
+    match value:
+        case tuple() | list():
+            for item in value:
+                yield from leaves(item)
+        case dict():
+            for item in value.values():
+                yield from leaves(item)
+        case Span(start, stop, step):
+            for part in (start, stop, step):
+                yield from leaves(part)
+        case Made(_, args, kwargs):
+            for item in (*args, *kwargs.values()):
+                yield from leaves(item)
+        case _:
+            yield value
+
+
+def tensor_of(value: "Held | Drawn") -> Tensor:
+    """Return the tensor itself."""
+    return value.tensor if isinstance(value, Held) else value.tensor()

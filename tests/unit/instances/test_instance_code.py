@@ -1,0 +1,143 @@
+"""Instances as JSON: nothing is lost, nothing but an instance is read, and sameness ignores where it is from."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import UsageError
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.instances.archive import Archive, distinct, read_archive, write_archive
+from miscompile.instances.code import decoded, digest_of, encoded
+from miscompile.instances.instance import Instance
+from miscompile.instances.program import from_case, slots, to_case
+from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value, leaves
+
+X = Held(tensor(np.array([[1.5, -2.0], [math.inf, math.nan]], np.float32)))
+
+
+def tensors() -> st.SearchStrategy[Value]:
+    shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+    dtypes = st.sampled_from(["float32", "bfloat16", "int64", "bool", "complex64", "uint4", "float8e5m2"])
+    drawn = st.builds(Drawn, dtypes, shapes, st.just(0.0), st.just(5.0), st.integers(0, 9))
+    return drawn | drawn.map(lambda one: Held(one.tensor()))
+
+
+def values() -> st.SearchStrategy[Value]:
+    plain = (
+        st.none() | st.booleans() | st.integers(-9, 2**40) | st.floats(allow_nan=False) | st.text(max_size=4)
+        | st.complex_numbers(allow_nan=False) | st.just(Name("dtype", "float32")) | tensors()
+    )  # fmt: skip
+    return st.recursive(
+        plain,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+            | st.builds(Span, inner, inner, inner)
+            | st.builds(lambda a, b: Made("torch.nn.Identity", (a,), {"b": b}), inner, inner)
+        ),
+        max_leaves=5,
+    )
+
+
+def instances() -> st.SearchStrategy[Instance]:
+    named = st.dictionaries(st.sampled_from("abc"), values(), max_size=2)
+    placed = st.lists(values(), max_size=3).map(tuple)
+    forms = st.sampled_from(["function", "module", "method"])
+    return st.builds(Instance, st.just("torch"), st.just("torch.add"), forms, placed, named, placed, named)
+
+
+@settings(max_examples=200)
+@given(instances())
+def test_nothing_is_lost(instance: Instance) -> None:
+    assert decoded(encoded(instance)) == instance
+    assert encoded(decoded(encoded(instance))) == encoded(instance)
+
+
+@settings(max_examples=100)
+@given(instances(), st.booleans())
+def test_a_program_holds_its_instance(instance: Instance, constants: bool) -> None:
+    case = to_case(instance, constants=constants)
+    found = from_case(case)
+    kept = [leaf.tensor() if isinstance(leaf, Drawn) else leaf for leaf in all_leaves(instance)]
+    back = [leaf.tensor() if isinstance(leaf, Drawn) else leaf for leaf in all_leaves(found)]
+    assert len(kept) == len(back)
+    for one, other in zip(kept, back, strict=True):
+        first, second = bare(one), bare(other)
+        assert first.same(second) if isinstance(first, Tensor) and isinstance(second, Tensor) else first == second
+    ports = [(port.dtype, port.shape) for port in case.program.inputs]
+    assert [(slot.dtype, slot.shape) for slot in slots(decoded(case.program.payload))] == ports
+    assert len(ports) <= 1 or not constants
+
+
+def bare(value: object) -> object:
+    return value.tensor if isinstance(value, Held) else value
+
+
+def all_leaves(instance: Instance) -> list[Value]:
+    named = [given[name] for given in (instance.kwargs, instance.options) for name in sorted(given)]
+    parts = (*instance.args, *instance.inputs, *named)
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+def test_the_tensors_that_construct_a_module_are_no_inputs() -> None:
+    loss = Instance("torch", "torch.nn.CrossEntropyLoss", "module", (X,), {}, (X, X))
+    assert len(to_case(loss).program.inputs) == 2
+
+
+def test_sameness_ignores_where_an_instance_is_from() -> None:
+    one = Instance("torch", "torch.abs", "function", (X,), source="tests", origin="test_abs")
+    assert digest_of(one) == digest_of(replace(one, source="database", origin=""))
+    assert digest_of(one) != digest_of(replace(one, api="torch.neg"))
+    assert list(distinct([one, replace(one, origin="again")])) == [one]
+
+
+@pytest.mark.parametrize("dtype", sorted(DTYPES.keys() - {"string"}))
+def test_drawn_values_are_the_same_everywhere(dtype: str) -> None:
+    recipe = Drawn(dtype, (2, 3), 0.0, 2.0, 7)
+    assert recipe.tensor().same(recipe.tensor())
+    assert (recipe.tensor().dtype, recipe.tensor().shape) == (dtype, (2, 3))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", "[]", "{}", '{"library": "numpy", "api": "abs", "form": "function"}',
+        '{"library": "torch", "api": "abs", "form": "function", "args": [{"$": "os.system"}]}',
+        '{"library": "torch", "api": "a", "form": "function", "args": [{"$": "tensor", "dtype": "x", "shape": []}]}',
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(line: str) -> None:
+    with pytest.raises(UsageError, match="no operator instance"):
+        decoded(line)
+
+
+def test_archives_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "torch.jsonl.gz"
+    archive = Archive("torch", (Instance("torch", "torch.abs", "function", (X,)),), {"torch": "2.0"}, {"tests": 3})
+    write_archive(archive, path)
+    assert read_archive(path) == archive
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\x1f\x8b damaged"])
+def test_damaged_archives_are_named(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "torch.jsonl.gz"
+    path.write_bytes(damage)
+    with pytest.raises(UsageError, match="no archive of instances"):
+        read_archive(path)
+    with pytest.raises(UsageError, match="no instances at"):
+        read_archive(tmp_path / "none")
+
+
+def test_a_program_is_json() -> None:
+    case = to_case(Instance("torch", "torch.add", "function", (X, 2), {"alpha": 3}))
+    assert json.loads(case.program.payload)["kwargs"] == {"alpha": 3}
+    assert [port.name for port in case.program.inputs] == ["x0"]
