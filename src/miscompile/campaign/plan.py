@@ -40,8 +40,9 @@ class Plan:
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
     test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
-    with models whose slices, of `slice_nodes` nodes (least, most), are generated from as well. `probe_seconds` limits
-    how long a session asks a compiler what it takes before it begins.
+    with models whose slices, of `slice_nodes` nodes (least, most), are generated from as well; `instances` an archive
+    of operator instances (`onnx`: those of onnx's own tests) that are generated from in the same way. `probe_seconds`
+    limits how long a session asks a compiler what it takes before it begins.
     """
 
     target: str
@@ -74,6 +75,12 @@ class Plan:
     forms: tuple[str, ...] = ()
     device: str = "cpu"
     patterns: str | None = None
+    instances: str | None = None
+
+    @property
+    def has_seeds(self) -> bool:
+        """Tell whether programs are generated from seeds that the user names."""
+        return self.seed_models is not None or self.instances is not None
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -150,15 +157,15 @@ class Plan:
         if not self.producers and (self.ops or self.dtypes):
             texts = [text for text in texts if split_spec(text)[0] != "oatest"]
         names = {split_spec(text)[0] for text in texts}
-        if self.seed_models is not None and "seeded" not in names and (not self.producers or "oatest" not in names):
+        if self.has_seeds and "seeded" not in names and (not self.producers or "oatest" not in names):
             texts.append("seeded")
         if self.patterns and "oatest" not in names:
             texts.append("oatest")
         return [self._producer(*split_spec(text), text) for text in texts]
 
     def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyKnobs]:
-        if name == "seeded" and self.seed_models is None:
-            raise SpecError("the producer 'seeded' needs --seed-models")
+        if name == "seeded" and not self.has_seeds:
+            raise SpecError("the producer 'seeded' needs --seed-models or --instances")
         if name == "hirfuzz":
             return name, self.hirfuzz_knobs(options, text)
         if name == "disruptive":

@@ -1,6 +1,9 @@
-"""The seeds of a campaign: cut from the user's models when it starts, then the same for every lane and session."""
+"""The seeds of a campaign: slices of the user's models, and operators with the parameters of library tests.
 
-from collections.abc import Callable
+They are made when it starts, and then the same for every lane and session.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +11,18 @@ from miscompile.base.errors import UsageError
 from miscompile.campaign.plan import Plan
 from miscompile.corpus.collection import INDEX, Collection, collect, keep, kept, models_below
 from miscompile.corpus.slices import Cut
+from miscompile.migration.grafts import grafts
 
 FOLDER = "slices"
 """Where a campaign keeps its slices, below its folder."""
 
+OWN = "onnx"
+"""Stands for the instances of onnx's own tests, in place of an archive."""
+
 
 def wants_seeds(plan: Plan) -> bool:
-    """Tell whether a campaign uses slices of models."""
-    return plan.seed_models is not None or (plan.model is not None and plan.slices)
+    """Tell whether a campaign uses slices of models or instances of operators."""
+    return plan.has_seeds or (plan.model is not None and plan.slices)
 
 
 def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection:
@@ -27,12 +34,34 @@ def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection
     if (place / INDEX).exists():
         return kept(place)
     cut = Cut(*plan.slice_nodes)
-    if plan.seed_models is not None:
-        return collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)
+    if plan.has_seeds:
+        return _together(list(_named(plan, cut, say)))
     try:
         return collect([Path(plan.model or "")], cut, plan.seed, say=say)
     except UsageError as error:
         return Collection((), 0, (str(error),))  # the model as a whole is tested all the same
+
+
+def _named(plan: Plan, cut: Cut, say: Callable[[str], None] | None) -> Iterator[Collection]:
+    """Yield what the user names: slices of models, instances in an archive or of onnx's own tests."""
+    if plan.seed_models is not None:
+        yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)
+    if plan.instances is not None:
+        archives = () if plan.instances == OWN else (Path(plan.instances),)
+        yield grafts(archives, plan.seed, say or _say_nothing)
+
+
+def _together(parts: Sequence[Collection]) -> Collection:
+    return Collection(
+        tuple(seed for part in parts for seed in part.seeds),
+        sum(part.models for part in parts),
+        tuple(line for part in parts for line in part.skipped),
+        tuple(line for part in parts for line in part.notes),
+    )
+
+
+def _say_nothing(text: str) -> None:
+    """Say nothing."""
 
 
 def in_own_opset(plan: Plan, collection: Collection) -> Plan:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import click
 from rich.console import Console
 
 from miscompile.base.errors import MiscompileError
-from miscompile.campaign.plan import Plan
 from miscompile.cli import values
 from miscompile.cli.live import LiveDisplay
 from miscompile.core.ports import Listener
@@ -60,7 +59,31 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def conduct(options: Plan, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
+class Conducted(Protocol):
+    """What `conduct` must know of a campaign: where it goes, its limits, and the user's model if it is about one."""
+
+    @property
+    def out(self) -> Path:
+        """Folder of the campaign."""
+        ...
+
+    @property
+    def seconds(self) -> float | None:
+        """Time limit."""
+        ...
+
+    @property
+    def tests(self) -> int | None:
+        """Limit of tests."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The user's model; None without one."""
+        ...
+
+
+def conduct(options: Conducted, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
     An interrupt ends the campaign, not the report; after a failure of the tool the summary is written as well.

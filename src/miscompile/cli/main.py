@@ -31,6 +31,8 @@ VERBS = (
     "passes",
     "patterns",
     "harvest",
+    "migrate",
+    "export",
     "bench",
 )
 """Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""

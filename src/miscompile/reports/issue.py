@@ -66,6 +66,10 @@ _RULES = {
         "No build is held against another: the unoptimised build itself gives the output a type that contradicts the "
         "one that ONNX's shape inference derives from the operators' definitions."
     ),
+    "library": (
+        "The library that the operator is from has computed the right result. An element may be off by what its type "
+        "explains and by what it moves when the inputs are moved in their last places; here it is off by more."
+    ),
     "status": "No values are compared: one build fails, which rounding cannot do.",
     "invalid": (
         "The program breaks a rule of its operator on purpose, as the evidence says. Any error is right; to die, to go "
@@ -74,13 +78,20 @@ _RULES = {
 }
 
 
+_LIBRARY = "library"
+"""The rule of findings in which a front end is held against the library that an operator is from."""
+
+_FAITHFUL = "the compiler computes what the library computes, with the same outputs, types and shapes"
+
+
 def title_of(stored: Stored) -> str:
     """Return the issue's title, one line."""
     signature = stored.finding.property.signature
     where = f" at {signature.stage}" if signature.stage else ""
     cause = ""
     if signature.culprits:
-        cause = f" caused by {' + '.join(signature.culprits)}"
+        how = "in the conversion by" if stored.finding.facts.get("rule") == _LIBRARY else "caused by"
+        cause = f" {how} {' + '.join(signature.culprits)}"
     elif signature.text:
         cause = f": {signature.text[:80]}"
     return f"[{signature.target}] {_NOUN[signature.kind]}{where}{cause}"
@@ -94,7 +105,7 @@ def render_issue(stored: Stored, model: str) -> str:
     text = _template().render(
         title=title_of(stored),
         message=_fenced("text", finding.message, MESSAGE_LIMIT, "finding.json"),
-        expected=_EXPECTED[signature.kind],
+        expected=_EXPECTED[signature.kind] if facts.get("rule") != _LIBRARY else _FAITHFUL,
         actual=_actual(stored),
         builds=_builds(facts),
         size=_size(facts),
@@ -134,7 +145,8 @@ def _actual(stored: Stored) -> str:
         case "wrong":
             difference = facts.get("details", {}).get("difference")
             size = f"; the largest difference is {difference:.6g}" if isinstance(difference, int | float) else ""
-            return f"the values{output} differ between the builds{size}"
+            between = "from the library's" if facts.get("rule") == _LIBRARY else "between the builds"
+            return f"the values{output} differ {between}{size}"
         case "missing" | "shape" | "dtype":
             return f"an {_NOUN[kind]}{output}".replace("an missing", "a missing")
         case "exception":
@@ -218,6 +230,8 @@ def _history(releases: Mapping[str, Any] | None) -> str:
 
 
 def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:
+    if stored.finding.facts.get("rule") == _LIBRARY:
+        return _converted(stored, culprits)
     if not culprits and stored.status == "pending":
         return "Not examined yet."
     if not culprits:
@@ -226,6 +240,16 @@ def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:
     alone = "with this one off as well" if len(culprits) == 1 else "without any one of these"
     text = f"{names}. With every other optional pass switched off the bug shows; {alone} it does not."
     return f"{text} {how or 'Found by delta debugging over the pass switches of the compiler.'}"
+
+
+def _converted(stored: Stored, functions: Sequence[str]) -> str:
+    """Say which conversion function is to blame, and what the unoptimised build does."""
+    names = ", ".join(f"`{name}`" for name in functions)
+    text = f"{names}: the conversion function of the operator `{stored.finding.facts.get('operator', '')}`."
+    off = stored.finding.facts.get("unoptimised", "")
+    if off == "fails as well":
+        return f"{text} The build without optimisation fails in the same way, so that no optimisation is to blame."
+    return f"{text} The build without optimisation does not fail like this: {off}." if off else text
 
 
 def _found(stored: Stored) -> str:

@@ -51,6 +51,7 @@ class FrontLines:
     run: str
     versions: str
     setup: tuple[str, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

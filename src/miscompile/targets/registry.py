@@ -14,7 +14,7 @@ from typing import Any
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import split_spec
 from miscompile.base.versions import is_version
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 from miscompile.targets.pins import ALWAYS, pins
 
 _VERSIONED = re.compile(r"(\s*[A-Za-z_][\w.\-]*?)\s*==\s*([^\s{]*)\s*(\{.*)?", re.DOTALL)
@@ -43,6 +43,11 @@ class TargetSpec:
     options: dict[str, str]
     version: str | None = None
     via: str = ""
+
+    @property
+    def front(self) -> Front | None:
+        """The front end that the spec names; None when it names none."""
+        return about(self.about.name).fronts[self.via] if self.via else None
 
 
 def about(name: str) -> About:

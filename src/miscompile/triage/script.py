@@ -299,6 +299,11 @@ def tolerance_of(evidence: Evidence) -> Tolerance:
     if evidence.rule == "fixed":
         allowed = float(evidence.details.get("allowed", 1e-3))
         return Tolerance(allowed, "A fixed threshold, by request.")
+    if evidence.rule == "library":
+        allowed = float(evidence.details.get("allowed", 0.0))
+        return Tolerance(
+            allowed, "What the type of an element and its sensitivity to the last places of the inputs explain."
+        )
     if evidence.rule != "monte-carlo":
         return Tolerance(0.0, "Every correct implementation gives the same bits here, so no difference is allowed.")
     allowed, difference = float(evidence.details["allowed"]), float(evidence.details["difference"])

@@ -1,24 +1,19 @@
 """Models and tensors as Python source that needs numpy and onnx alone."""
 
-import base64
 import keyword
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit, tensor_proto
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueInfo
-from miscompile.triage.layout import Expression, Group, Keyed, array, assign, call, lay_out, quoted
+from miscompile.instances.layout import Expression, Group, Keyed, array, assign, call, quoted
+from miscompile.instances.spelling import native as native
+from miscompile.instances.spelling import spell_array as spell_array
+from miscompile.instances.spelling import spell_bytes, spell_number
 
-_LITERAL = 64
-"""Tensors up to this many elements are written out as numbers."""
-_PATTERN = 4
-"""Longer ones than this are written as zeros, ones, full or arange where they are that."""
-_BYTES_WIDTH = 100
 _RESERVED = frozenset({"op_type", "inputs", "outputs", "name", "doc_string", "domain", "overload"})
 
 
@@ -26,31 +21,9 @@ class _Unspeakable(Exception):  # noqa: N818 - control flow: the model is then w
     """The model holds something that has no short spelling."""
 
 
-def native(dtype: str) -> bool:
-    """Tell whether numpy itself has elements of this type."""
-    return dtype == "string" or DTYPES[dtype].storage.name == dtype
-
-
 def onnx_name(dtype: str) -> str:
     """Return the name of `dtype` in onnx.TensorProto (`float32` is FLOAT)."""
     return {"float32": "FLOAT", "float64": "DOUBLE"}.get(dtype, dtype.upper())
-
-
-def spell_array(value: Tensor) -> Expression:
-    """Return an expression whose value is the storage array of `value`, bit for bit.
-
-    Small tensors are numbers that one can read, others base64 of the raw little-endian bytes.
-    """
-    elements = value.array
-    if value.dtype == "string":
-        texts = array([quoted(_text(item)) for item in elements.ravel().tolist()])
-        flat = Group("np.array(", (texts, "dtype=object"), ")")
-        return flat if elements.ndim == 1 else Group("np.array(", flat.items, f").reshape({elements.shape})")
-    for expression in _spellings(value):
-        if _evaluates_to(expression, value):
-            return expression
-    end = f").reshape({elements.shape})"
-    return Group("np.frombuffer(", (_bytes(elements.tobytes()), f"dtype=np.{elements.dtype.name}"), end)
 
 
 def spell_model(model: Model) -> str:
@@ -67,7 +40,7 @@ def spell_model(model: Model) -> str:
 
 def spell_payload(payload: bytes, reason: str) -> str:
     """Return the statement that defines `model` by its bytes, and says why it is not written out."""
-    return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", _bytes(payload)))
+    return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", spell_bytes(payload)))
 
 
 def spell_feeds(feeds: Sequence[Mapping[str, Tensor]]) -> str:
@@ -138,20 +111,20 @@ class _Speller:
             self.before.append(self.graph(value, prefix))
             return f"{prefix}graph"
         if kind == "float":
-            return _number(value, np.float32)
+            return spell_number(value, np.float32)
         if kind in ("int", "string"):
             return quoted(value) if kind == "string" else repr(value)
         if kind not in ("ints", "floats", "strings") or not value:
             raise _Unspeakable(f"an attribute is of kind {kind}" + ("" if value else " and empty"))
         if kind == "floats":
-            return array([_number(item, np.float32) for item in value])
+            return array([spell_number(item, np.float32) for item in value])
         return array([quoted(item) if kind == "strings" else repr(item) for item in value])
 
     def constant(self, name: str, value: Tensor) -> Expression:
         label = [quoted(name)] if name else []
         if native(value.dtype):
             return call("numpy_helper.from_array", spell_array(value), *label)
-        raw = _bytes(tensor_proto(value).raw_data)
+        raw = spell_bytes(tensor_proto(value).raw_data)
         kind = f"TensorProto.{onnx_name(value.dtype)}"
         return call("helper.make_tensor", quoted(name), kind, repr(list(value.shape)), raw, "raw=True")
 
@@ -188,55 +161,3 @@ class _Speller:
 
 def _names(names: Sequence[str]) -> Expression:
     return array([quoted(name) for name in names])
-
-
-def _text(item: object) -> str:
-    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
-
-
-def _bytes(data: bytes) -> Expression:
-    pieces = textwrap.wrap(base64.b64encode(data).decode(), _BYTES_WIDTH) or [""]
-    return Group("base64.b64decode(", tuple(f'"{piece}"' for piece in pieces), ")", glued=True)
-
-
-def _spellings(value: Tensor) -> list[Expression]:
-    """Spellings from the shortest; the caller takes the first that gives the same bits."""
-    elements = value.array
-    if elements.dtype.kind not in "fiub":
-        return []
-    kind = "np.bool_" if elements.dtype == bool else f"np.{elements.dtype.name}"
-    shape, found = elements.shape, list[Expression]()
-    if elements.size > _PATTERN or elements.size == 0:
-        found += [f"np.zeros({shape}, {kind})", f"np.ones({shape}, {kind})"]
-    if elements.size > _PATTERN:
-        found.append(f"np.full({shape}, {_number(elements.flat[0], elements.dtype.type)}, {kind})")
-        end = "" if elements.ndim == 1 else f".reshape({shape})"
-        if elements.dtype != bool:
-            found.append(f"np.arange({elements.size}, dtype={kind}){end}")
-    if elements.size <= _LITERAL:
-        found.append(call("np.array", _nested(elements), kind))
-    return found
-
-
-def _nested(elements: Array) -> Expression:
-    if elements.ndim == 0:
-        return _number(elements[()], elements.dtype.type)
-    return array([_nested(np.asarray(item)) for item in elements])
-
-
-def _number(value: object, kind: type[np.generic]) -> str:
-    """The shortest decimal that is the same number in `kind`."""
-    scalar = np.asarray(value, kind)
-    if scalar.dtype.kind != "f":
-        return repr(scalar.item())
-    if not np.isfinite(scalar):
-        return "np.nan" if np.isnan(scalar) else "np.inf" if scalar > 0 else "-np.inf"
-    short = str(scalar[()])
-    exact = np.asarray(float(short), kind).tobytes() == scalar.tobytes()
-    return repr(float(short) if exact else float(scalar)).replace("e+", "e")
-
-
-def _evaluates_to(expression: Expression, value: Tensor) -> bool:
-    """Only source made above from numbers is evaluated here, to be sure of every bit."""
-    found = eval(lay_out(expression), {"np": np})
-    return bool(found.dtype == value.array.dtype and Tensor(value.dtype, found).same(value))

@@ -51,6 +51,12 @@ from miscompile.targets.registry import parse_target
     help="Put the patterns in this file, as `miscompile harvest` makes them, into seed graphs as well.",
 )
 @click.option(
+    "--instances",
+    metavar="FILE",
+    help="Begin from the operators in FILE as well, with the parameters that library tests gave them, as `miscompile"
+    " harvest` makes it; onnx: those of onnx's own tests.",
+)
+@click.option(
     "--slice-nodes",
     callback=values.span,
     default="3..12",
@@ -84,6 +90,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime==1.20.1                 that release, in an environment of its own
       miscompile fuzz onnxruntime openvino                two compilers against each other
       miscompile fuzz onnxruntime --seed-models models/   slices of these models, extended and mutated
+      miscompile fuzz onnxruntime --instances onnx        operators as onnx's own tests use them, in graphs
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
       miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
       miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs

@@ -1,4 +1,4 @@
-"""`miscompile harvest`: patterns out of a compiler's own tests, of models, or of any program on which a pass fires."""
+"""`miscompile harvest`: patterns out of compilers' tests, of models or programs; instances out of libraries' tests."""
 
 import json
 from collections import Counter
@@ -15,10 +15,11 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import calls, values
 from miscompile.cli.environments import ready
+from miscompile.cli.harvesting import LIBRARIES, harvest_library
 from miscompile.targets.registry import load_attribute, parse_target
 
 _TVM, _PROGRAMS = "tvm", "programs"
-_SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS)
+_SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS, *LIBRARIES)
 _MINED = 3
 """Most patterns of a pass that are mined from programs: each takes seconds."""
 _LONG = 86_400.0
@@ -27,10 +28,15 @@ _SHOWN = 12
 """Reasons that the summary names."""
 
 
-@click.command("harvest", short_help="Patterns out of a compiler's tests.")
+@click.command("harvest", short_help="Patterns and operator instances out of tests.")
 @click.argument("source", type=click.Choice(_SOURCES))
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Write the patterns here.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what is found here.  [needed, but for the own tests of onnx, torch and keras]",
+)
 @click.option(
     "--on", "targets", multiple=True, metavar="TARGET", help="See what fires on TARGET.  [default: onnxruntime]"
 )
@@ -45,13 +51,15 @@ _SHOWN = 12
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the models that the tests made.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def command(source: str, path: Path | None, out: Path, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
-    """Run the tests at PATH under a hook, and cut patterns for passes out of the models that they build.
+def command(source: str, path: Path | None, out: Path | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
+    """Run the tests at PATH under a hook, and take patterns or operator instances out of what they do.
 
     SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
     tvm. `models` takes a folder of models whose names name passes. Which passes a model wakes is observed on every
     TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
     `programs` needs no PATH: it shrinks onnx's node cases and generated programs for as long as a pass fires.
+    `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
+    parameters, for `miscompile migrate`.
 
     The tests run here, with all they do. Ctrl-C ends the tests and goes on with what they gave; once more ends that.
 
@@ -62,8 +70,16 @@ def command(source: str, path: Path | None, out: Path, as_json: bool, **given: A
       miscompile harvest models my-models --out mine.patterns --json
       miscompile harvest tvm ~/tvm --out relax-patterns
       miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
+      miscompile harvest torch
+      miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
     """
     say: Callable[[str], None] = _say_nothing if as_json else _say
+    if source in LIBRARIES:
+        if out is not None:
+            _check_out(out)
+        return harvest_library(source, path, out, given["seconds"], say, as_json=as_json)
+    if out is None:
+        raise UsageError("say with --out where the patterns are to go")
     if (path is None) != (source == _PROGRAMS):
         raise UsageError(f"harvest {source} {'takes no PATH' if path else 'needs the PATH of what is to be harvested'}")
     if source == _TVM:

@@ -5,7 +5,7 @@ them; patterns by the names of their handlers, or of the functions that describe
 and the code generator, which have names here alone (see `switches.py`). Patterns that apply on GPUs alone are left out.
 """
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 from miscompile.targets.inductor.forms import FORMS
 
 GRAPH_PASSES = (
@@ -74,5 +74,15 @@ ABOUT = About(
     forced=True,
     extra="inductor",
     recycle=5_000,  # each build leaks some 0.1 MB
+    fronts={
+        "torch": Front(
+            "torch",
+            "torch.compile of single operators",
+            "miscompile.targets.inductor.torch_front:TorchInductor",
+            ("torch",),
+            converters=r"torch/(_inductor|_decomp|_prims|_refs|_meta_registrations|_functorch|_dynamo)\b",
+            script="miscompile.targets.inductor.torch_script:TORCH",
+        ),
+    },
     switches="FX passes and patterns are observed and switched by hooks, the scheduler and code generator by settings",
 )

@@ -6,7 +6,7 @@ are ignored by the library, so a name that a version lacks does no harm. Transfo
 are the two rule-based transformers, which are only the frames that the rewrite rules run in.
 """
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 from miscompile.targets.onnxruntime.forms import FORMS
 
 _LEVEL_1 = [
@@ -98,6 +98,32 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
     rules={"Level1_RuleBasedTransformer": tuple(_RULES_1), "Level2_RuleBasedTransformer": tuple(_RULES_2)},
+    fronts={
+        "torch": Front(
+            "torch",
+            "PyTorch's ONNX exporter",
+            "miscompile.targets.onnxruntime.torch_front:TorchOnnxRuntime",
+            ("torch", "onnxscript"),
+            converters=r"(onnxscript/function_libs|torch/onnx/_internal/exporter/_torchlib|onnxscript/(rewriter|optimizer|version_converter))/",
+            script="miscompile.targets.onnxruntime.torch_script:TORCH",
+        ),
+        "torchscript": Front(
+            "torch",
+            "PyTorch's ONNX exporter of TorchScript",
+            "miscompile.targets.onnxruntime.torch_front:TracedOnnxRuntime",
+            ("torch", "onnx"),
+            converters=r"torch/onnx/_internal/torchscript_exporter/symbolic_(opset|helper)",
+            script="miscompile.targets.onnxruntime.torch_script:TORCHSCRIPT",
+        ),
+        "keras": Front(
+            "keras",
+            "Keras' export to ONNX, by way of TensorFlow",
+            "miscompile.targets.onnxruntime.keras_front:KerasOnnxRuntime",
+            ("keras", "tensorflow-cpu", "tf2onnx"),
+            converters=r"(tf2onnx/(onnx_opset|rewriter|optimizer|late_rewriters)/|keras/src/export/)",
+            script="miscompile.targets.onnxruntime.keras_script:SCRIPT",
+        ),
+    },
     twins=(
         ("TransposeOptimizer", "TransposeOptimizer_CPUExecutionProvider"),
         ("LayerNormFusionL1", "LayerNormFusionL2"),

@@ -7,7 +7,7 @@ without. Of matchers that need each other only the pass that drives them is name
 
 from collections.abc import Mapping
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 from miscompile.targets.openvino.forms import FORMS
 
 MODEL_PASSES = (
@@ -289,6 +289,40 @@ ABOUT = About(
     forced=True,
     extra="openvino",
     prepare="miscompile.targets.openvino.observer:prepare",
+    fronts={
+        "torch": Front(
+            "torch",
+            "modules of torch traced to TorchScript",
+            "miscompile.targets.openvino.torch_front:TorchOpenVino",
+            ("torch",),
+            converters=r"openvino/(frontend/pytorch|tools/ovc)/",
+            script="miscompile.targets.openvino.torch_script:TORCH",
+        ),
+        "exported": Front(
+            "torch",
+            "programs of torch.export",
+            "miscompile.targets.openvino.torch_front:ExportedOpenVino",
+            ("torch",),
+            converters=r"openvino/(frontend/pytorch|tools/ovc)/",
+            script="miscompile.targets.openvino.torch_script:EXPORTED",
+        ),
+        "keras": Front(
+            "keras",
+            "Keras' own OpenVINO back end",
+            "miscompile.targets.openvino.keras_front:OpenVinoKeras",
+            ("keras",),
+            converters=r"keras/src/backend/openvino/(numpy|nn|math|image|linalg|random|rnn|core)\.py",
+            script="miscompile.targets.openvino.keras_script:KERAS",
+        ),
+        "tensorflow": Front(
+            "keras",
+            "Keras on TensorFlow, the graph converted",
+            "miscompile.targets.openvino.keras_tensorflow:OpenVinoTensorFlow",
+            ("keras", "tensorflow-cpu"),
+            converters=r"openvino/(frontend/tensorflow|tools/ovc)/",
+            script="miscompile.targets.openvino.keras_script:TENSORFLOW",
+        ),
+    },
     narrowed={
         "float64": "float32",
         "int64": "int32",

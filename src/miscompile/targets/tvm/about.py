@@ -7,7 +7,7 @@ so are the inner passes by which another pass does its work (`FuseTIRInner`, and
 `FuseTIR` fails on functions of tuples), and those that concern GPUs only.
 """
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 from miscompile.targets.tvm.forms import FORM
 from miscompile.targets.tvm.sequences import PASSES
 from miscompile.targets.tvm.splice_form import SPLICE
@@ -73,5 +73,15 @@ ABOUT = About(
     prepare="miscompile.targets.tvm.environment:prepare",
     forms=(FORM, SPLICE),
     sequences=tuple(PASSES),
+    fronts={
+        "torch": Front(
+            "torch",
+            "programs of torch.export",
+            "miscompile.targets.tvm.torch_front:TorchTvm",
+            ("torch",),
+            converters=r"tvm/relax/frontend/torch/",
+            script="miscompile.targets.tvm.torch_script:TORCH",
+        ),
+    },
     switches="observed by structural hashes before and after each pass, switched by PassContext(disabled_pass=...)",
 )

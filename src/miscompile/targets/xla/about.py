@@ -1,6 +1,6 @@
 """What is known of XLA for the CPU without importing it."""
 
-from miscompile.targets.about import About
+from miscompile.targets.about import About, Front
 
 PASSES = (
     "algsimp",
@@ -56,5 +56,15 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     extra="xla",
     prepare="miscompile.targets.xla.environment:prepare",
+    fronts={
+        "keras": Front(
+            "keras",
+            "Keras on JAX, the model compiled as a whole",
+            "miscompile.targets.xla.keras_front:XlaKeras",
+            ("keras",),
+            converters=r"keras/src/(backend/jax|ops|layers)/",
+            script="miscompile.targets.xla.keras_script:SCRIPT",
+        ),
+    },
     switches="passes are observed in dumps of the module, and switched by the option xla_disable_hlo_passes",
 )

@@ -1,0 +1,83 @@
+"""`miscompile export`: what this tool knows, in other tools' formats."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from miscompile.base.errors import UsageError
+from miscompile.cli import values
+from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
+from miscompile.targets.registry import load_attribute, parse_target
+
+_SHOWN = 8
+
+
+@click.command("export", short_help="Regression suites for a compiler's own CI.")
+@click.option(
+    "--suite",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Write a suite of single-operator models into DIR, which must be new or empty.",
+)
+@click.option(
+    "--for",
+    "target",
+    default="onnxruntime",
+    show_default=True,
+    metavar="TARGET",
+    help="Rank for this compiler: what its own tests know goes last.",
+)
+@click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Only the first N.  [default: all]")
+@click.option(
+    "--order",
+    type=click.Choice([name for name in ORDERS if name not in ("total", "additional")]),
+    default=DEFAULT_ORDER,
+    show_default=True,
+    help="Which tests go first.",
+)
+@click.option("--operators", callback=values.names, metavar="NAMES", help="Only these, as in Conv,Resize.")
+@click.option(
+    "--instances",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Take the operator instances in FILE. [default: those of onnx's own tests]",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Write a ranked suite of single-operator models with inputs and expected outputs.
+
+    The layout is that of onnx's backend tests, so that its own runner reads it; beside it lies a file for pytest.
+
+    \b
+    Examples:
+      miscompile export --suite onnx-suite --tests 500
+      miscompile export --suite openvino-suite --for openvino
+      cd onnx-suite && pytest --onnx-backend onnxruntime.backend
+    """
+    if "onnx" not in parse_target(target).about.kinds:
+        raise UsageError(f"{target} takes no ONNX models; name another target with --for")
+    say = _say_nothing if as_json else _say
+    choice = load_attribute("miscompile.migration.exporting:Choice")(target=target, **given)
+    report = load_attribute("miscompile.migration.exporting:export")(choice, folder, say)
+    if as_json:
+        data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
+        click.echo(json.dumps(data, indent=2))
+        return 0
+    click.echo(f"{len(report.written):,} tests are in {folder}; `pytest` there runs them")
+    for reason, count in report.left_out.most_common(_SHOWN):
+        click.echo(f"  {count:,} left out: {reason}")
+    return 0
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _say_nothing(text: str) -> None:
+    """Say nothing: whoever asks for JSON wants no lines beside it."""

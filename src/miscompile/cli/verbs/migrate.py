@@ -1,0 +1,203 @@
+"""`miscompile migrate`: operators with the parameters of library tests, through the front ends of compilers."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from miscompile.base.errors import UsageError
+from miscompile.cli import values
+from miscompile.cli.campaigns import conduct, cpus
+from miscompile.cli.environments import ready
+from miscompile.cli.options import check_out, default_out, new_seed
+from miscompile.core.ports import Listener
+from miscompile.findings.store import Store
+from miscompile.migration.fronts import FrontEnd, chosen
+from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
+from miscompile.migration.results import Totals, place_of, read_rows, totals
+from miscompile.targets.registry import load_attribute
+
+_LIBRARIES = ("onnx", "torch", "keras")
+_PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
+"""The paper's configuration: its order, its threshold, and its templates."""
+
+
+@click.command("migrate", short_help="Operators of library tests through compilers' front ends.")
+@click.option(
+    "--to",
+    "targets",
+    multiple=True,
+    required=True,
+    metavar="TARGET",
+    help="A compiler, for all of its front ends; one front end, as in openvino{via=torch}; or all. Repeatable.",
+)
+@click.option(
+    "--from",
+    "libraries",
+    callback=values.names,
+    metavar="NAMES",
+    help="Only operators of these libraries: onnx, torch, keras.",
+)
+@click.option(
+    "--budget",
+    "seconds",
+    callback=values.duration,
+    metavar="TIME",
+    help="Time for each front end: 90, 5m, 2h, ...  [default: until all tests have run]",
+)
+@click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Tests for each front end, from the first on.")
+@click.option(
+    "--order", type=click.Choice(ORDERS), default=DEFAULT_ORDER, show_default=True, help="Which tests go first."
+)
+@click.option(
+    "--preset", type=click.Choice(sorted(_PRESETS)), help="Migrate and compare as that published system does."
+)
+@click.option(
+    "--instances",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Take the operator instances in FILE, as `miscompile harvest` makes them. Repeatable."
+    " [default: those of the libraries' own tests, harvested on first use]",
+)
+@click.option("--operators", callback=values.names, metavar="NAMES", help="Only these, as in torch.nn.Conv2d,Resize.")
+@click.option("--constants", is_flag=True, help="Make all tensors but the first a part of the program.")
+@click.option("--level", default="full", show_default=True, metavar="NAME", help="Build level of the compilers.")
+@click.option(
+    "--compare",
+    type=click.Choice(["strict", "fixed"]),
+    default="strict",
+    show_default=True,
+    help="strict: what type and sensitivity of each element explain; fixed: the literature's 1e-3.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    metavar="N",
+    help="Seed of every random choice. [default: a new one, which is printed]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for findings and results. [default: miscompile-out, or the next free miscompile-out-2, ...]",
+)
+@click.option("--resume", is_flag=True, help="Continue the migration in --out.")
+@click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Workers. [default: one for each CPU]")
+@click.option(
+    "--limit-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A single run that takes longer is a hang.",
+)
+@click.option("--limit-memory", metavar="SIZE", callback=values.size, help="Memory of one worker.  [default: 8G]")
+@click.option("--install", is_flag=True, help="Install compilers in environments of their own when they are not here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
+    """Run operators as library tests use them through the front ends of compilers, and keep what disagrees.
+
+    Every test of onnx, PyTorch and Keras that calls an operator gives an instance: the operator with its parameters and
+    tensors. Wrapped as a program of one operator it is run in the library itself and through each front end; those
+    that are most likely to show different bugs go first. Findings are counted by conversion function.
+
+    \b
+    Examples:
+      miscompile migrate --to onnxruntime --budget 5m
+      miscompile migrate --to openvino --from torch --tests 2000
+      miscompile migrate --to 'tvm{via=torch}' --operators torch.nn.functional.max_pool2d
+      miscompile migrate --to all --budget 10m --out migration
+      miscompile migrate --to openvino==2023.1.0 --preset opera --install
+      miscompile migrate --to onnxruntime --instances mine.jsonl.gz
+
+    Findings are folders in OUT/findings, with standalone scripts; OUT/results has a line for each test.
+    Ctrl-C stops cleanly, --resume goes on. Exit code 1 means findings.
+    """
+    plan = _plan(ctx, given)
+    check_out(plan.out, resume=plan.resume)
+    present = [ready(front.target, install=given["install"]) for front in plan.fronts]
+    for front in plan.fronts:
+        ready(front.reference, install=False)
+    fronts = tuple(FrontEnd(front.library, target) for front, target in zip(plan.fronts, present, strict=True))
+    plan = _resumed(replace(plan, fronts=fronts))
+    if not as_json:
+        click.echo(f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}", err=True)
+    code = conduct(plan, lambda listeners: _run(plan, listeners), as_json=as_json)
+    if not as_json:
+        _print([totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts])
+    return code
+
+
+def _run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
+    load_attribute("miscompile.migration.run:run")(plan, listeners)
+
+
+def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
+    unknown = [name for name in given["libraries"] if name not in _LIBRARIES]
+    if unknown:
+        raise UsageError(f"there is no library '{unknown[0]}'; there are: {', '.join(_LIBRARIES)}")
+    preset = _PRESETS.get(given["preset"] or "", {})
+    for name in preset:
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"--preset {given['preset']} says what --{name} is; leave one of the two out")
+    chosen_options = {**given, **preset}
+    return MigrationPlan(
+        chosen(given["targets"], given["libraries"]),
+        given["out"] or default_out(resume=given["resume"]),
+        seed=new_seed() if given["seed"] is None else given["seed"],
+        workers=given["workers"] or cpus(),
+        **{
+            name: chosen_options[name]
+            for name in (
+                "order", "seconds", "tests", "level", "compare", "constants", "instances", "operators",
+                "limit_seconds", "limit_memory", "resume",
+            )
+        },
+    )  # fmt: skip
+
+
+def _resumed(plan: MigrationPlan) -> MigrationPlan:
+    """Take over seed and options of the migration in OUT. Raises UsageError when that is of other front ends."""
+    if not plan.resume:
+        return plan
+    with Store.open(plan.out, create=False) as store:
+        campaign = store.campaign()
+    if campaign is None:
+        return plan
+    if not campaign.options.get("migration"):
+        raise UsageError(f"the campaign in {plan.out} is no migration; continue it with `miscompile fuzz --resume`")
+    if campaign.target != plan.title:
+        raise UsageError(f"the migration in {plan.out} is to {campaign.target}, not to {plan.title}")
+    return replace(plan.resumed(campaign.options), seed=campaign.seed)
+
+
+_STATUSES = ("pass", "unsupported", "finding", "memory")
+
+
+def _print(rows: Sequence[Totals]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("front end", no_wrap=True)
+    for name in ("operators", "run", "pass", "unsupported", "wrong", "errors", "deaths", "functions", "dropped"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        run = sum(row.statuses.get(name, 0) for name in _STATUSES)
+        wrong = sum(row.kinds.get(name, 0) for name in ("wrong", "missing", "shape", "dtype"))
+        deaths = sum(row.kinds.get(name, 0) for name in ("death", "hang"))
+        counts = (
+            row.operators, run, row.statuses.get("pass", 0), row.statuses.get("unsupported", 0), wrong,
+            row.kinds.get("exception", 0), deaths, row.converters, row.tests - run,
+        )  # fmt: skip
+        table.add_row(row.front, *(f"{count:,}" for count in counts))
+    Console().print(table)
+
+
+def totals_json(rows: Sequence[Totals]) -> str:
+    """Return the totals as JSON."""
+    return json.dumps([row.as_json() for row in rows], indent=2)

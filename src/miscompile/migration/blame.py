@@ -1,0 +1,49 @@
+"""Whose fault a failure is: the compiler's conversion function of the operator (OPERA, section IV-C).
+
+Failures are bugs of the function that converts the operator, because several operators share one. It is read, in this
+order, from the frames of the error, from what a compiler in C++ says of its source file or of the operation that it was
+converting, from the conversion functions that the front end was seen to run, else it is the operator itself.
+"""
+
+import re
+from collections.abc import Sequence
+
+from miscompile.core.outcome import Outcome, Raised
+from miscompile.instances.instance import Instance
+
+_SOURCES = (
+    re.compile(r"(?:frontends?|front_end)/[\w/]*?([\w-]+/(?:src/)?(?:op|ops|translators?)/[\w/]*\.cpp)"),
+    re.compile(r"src/(op/[\w/]+\.cpp)"),
+    re.compile(r"(?:conversion|translation|converting|translating) of (?:operation |op )?[`'\"]?([\w:.]+::[\w.]+)"),
+)
+"""Where a compiler in C++ names the place of a conversion: its source file, or the operation."""
+
+
+def converter_of(instance: Instance, outcome: Outcome, converters: str, seen: Sequence[str]) -> str:
+    """Return the conversion function to blame.
+
+    `converters` is the front end's regular expression for files of conversion functions, `seen` are the conversion
+    functions that ran for the program, the most specific last.
+    """
+    if isinstance(outcome, Raised):
+        framed = _in_frames(outcome.frames, converters)
+        if framed:
+            return framed
+        for source in _SOURCES:
+            found = source.search(outcome.message)
+            if found:
+                return found[1]
+    return seen[-1] if seen else instance.api
+
+
+def _in_frames(frames: Sequence[str], converters: str) -> str:
+    """Return `file.py:function` of the innermost frame that is a conversion function; an empty text without one."""
+    if not converters:
+        return ""
+    pattern = re.compile(converters)
+    for frame in frames:
+        path, _, rest = frame.partition(":")
+        function = rest.rpartition(":")[2]
+        if pattern.search(path) and not function.startswith("<"):
+            return f"{path.rpartition('/')[2]}:{function}"
+    return ""

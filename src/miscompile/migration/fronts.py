@@ -1,0 +1,86 @@
+"""The front ends that instances are migrated to: pairs of a DL library and a compiler, as target specs.
+
+A compiler that takes ONNX is its own front end for ONNX; those for other libraries are named in its face.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from miscompile.base.errors import UsageError
+from miscompile.instances.instance import LIBRARIES
+from miscompile.targets.registry import TARGETS, VIA, parse_target, split_version
+
+_NO_COMPILER = ("reference", "toy")
+_REFERENCES = {"onnx": "reference"}
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """One way from a library into a compiler. `target` is the spec of a pool for it, which names the front end."""
+
+    library: str
+    target: str
+
+    @property
+    def reference(self) -> str:
+        """The spec of the library itself, which says what a program computes."""
+        return reference_of(self.library)
+
+    @property
+    def name(self) -> str:
+        """Library and compiler, for tables and names of files: `torch-openvino`, `keras-openvino-tensorflow`."""
+        spec = parse_target(self.target)
+        parts = (self.library, spec.about.name, *([spec.via] if spec.via not in ("", self.library) else []))
+        return "-".join(parts) + (f"-{spec.version}" if spec.version else "")
+
+
+def reference_of(library: str) -> str:
+    """Return the spec of the target that a library's programs are held against."""
+    return _REFERENCES.get(library, library)
+
+
+def compilers() -> tuple[str, ...]:
+    """Return the names of all compilers that have a front end."""
+    return tuple(name for name in TARGETS if name not in _NO_COMPILER and _of(name))
+
+
+def all_front_ends() -> tuple[FrontEnd, ...]:
+    """Return every front end that there is, by library."""
+    found = [front for name in compilers() for front in _of(name)]
+    return tuple(sorted(found, key=lambda front: LIBRARIES.index(front.library)))
+
+
+def chosen(targets: Iterable[str], libraries: Sequence[str] = ()) -> tuple[FrontEnd, ...]:
+    """Return the front ends that `targets` name: a spec with `via` names one, a compiler's name all of its own.
+
+    `all` names every one. With `libraries`, only theirs. Raises SpecError for what is no target, UsageError for one
+    without a front end of these libraries.
+    """
+    found: dict[str, FrontEnd] = {}
+    for target in targets:
+        ways = all_front_ends() if target == "all" else _of(target)
+        kept = [front for front in ways if not libraries or front.library in libraries]
+        if not kept:
+            have = ", ".join(dict.fromkeys(front.library for front in ways)) or "none"
+            raise UsageError(f"{target} has no front end for {', '.join(libraries) or 'any library'}; it has: {have}")
+        found |= {front.target: front for front in kept}
+    return tuple(found.values())
+
+
+def _of(target: str) -> tuple[FrontEnd, ...]:
+    """Return the front ends that a spec names. Raises SpecError when it does not parse."""
+    spec = parse_target(target)
+    if spec.via:
+        return (FrontEnd(spec.about.kinds[0], target),)
+    own = ("onnx",) if "onnx" in spec.about.kinds and not spec.about.lowered else ()
+    ways = [FrontEnd("onnx", target) for _ in own]
+    return (*ways, *(FrontEnd(front.library, _through(target, via)) for via, front in spec.about.fronts.items()))
+
+
+def _through(target: str, via: str) -> str:
+    """Return the spec `target` with a front end in it."""
+    rest, version = split_version(target)
+    name, _, options = rest.partition("{")
+    given = options.rstrip("} ").strip()
+    named = f"{name.strip()}=={version}" if version else name.strip()
+    return f"{named}{{{VIA}={via}{', ' + given if given else ''}}}"

@@ -1,0 +1,79 @@
+"""What a migration is asked to do, as one frozen value that a store remembers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from miscompile.execution.limits import Limits
+from miscompile.migration.fronts import FrontEnd
+from miscompile.migration.judge import Compare
+
+ORDERS = ("opera", "operators", "parameters", "random", "fast", "total", "additional", "first-come")
+"""Names of the orders in `ranking.order`, which is only loaded when something is to be ranked."""
+
+DEFAULT_ORDER = ORDERS[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """Options of `miscompile migrate`.
+
+    `seconds` and `tests` limit each front end (None: all of its tests). `constants` makes all tensors but the first a
+    part of the program, as OPERA's templates do. `instances` are archives to take in place of those that were harvested
+    here; `operators` names the only operators to test. `confirm` is how many tests of one conversion function are tried
+    until one's script shows the failure.
+    """
+
+    fronts: tuple[FrontEnd, ...]
+    out: Path
+    seed: int = 0
+    order: str = DEFAULT_ORDER
+    seconds: float | None = None
+    tests: int | None = None
+    level: str = "full"
+    compare: Compare = "strict"
+    constants: bool = False
+    instances: tuple[Path, ...] = ()
+    operators: tuple[str, ...] = ()
+    workers: int = 1
+    limit_seconds: float = 60.0
+    limit_memory: int | None = None
+    confirm: int = 3
+    resume: bool = False
+    model: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The front ends, for tables and stores."""
+        return " ".join(front.target for front in self.fronts)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of a run. Libraries and their exporters take more memory than a compiler alone."""
+        return Limits(seconds=self.limit_seconds, memory=8 << 30 if self.limit_memory is None else self.limit_memory)
+
+    def remembered(self) -> dict[str, Any]:
+        """Return the options that a resumed migration must share, as JSON values."""
+        return {
+            "migration": True,
+            "libraries": [front.library for front in self.fronts],
+            "order": self.order,
+            "level": self.level,
+            "compare": self.compare,
+            "constants": self.constants,
+            "instances": [str(path) for path in self.instances],
+            "operators": list(self.operators),
+        }
+
+    def resumed(self, options: Mapping[str, Any]) -> "MigrationPlan":
+        """Return this plan with the options that the campaign was started with."""
+        return replace(
+            self,
+            order=options["order"],
+            level=options["level"],
+            compare=options["compare"],
+            constants=options["constants"],
+            instances=tuple(Path(path) for path in options["instances"]),
+            operators=tuple(options["operators"]),
+        )

@@ -1,0 +1,156 @@
+"""Orders of migrated tests by name: OPERA's own, its two halves, and those that the paper compares it with.
+
+An order is a function from instances and facts to the places of the instances, first to last. It is a permutation, and
+the same for the same facts and seed. Where an order does not tell two tests apart, the seed decides.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from miscompile.base.errors import UsageError
+from miscompile.base.rng import stream
+from miscompile.instances.code import digest_of
+from miscompile.instances.instance import Instance
+from miscompile.migration.ranking import statements
+from miscompile.migration.ranking.fast import fast
+from miscompile.migration.ranking.score import Operator, operator_of, settings_of, signature_scores
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an order may know beside the instances themselves.
+
+    `counts` says how often the compiler's own tests use an operator (`score.key_of`), `coverage` which statements of
+    the front end an instance reaches, by its digest.
+    """
+
+    seed: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    coverage: Mapping[str, frozenset[int | str]] = field(default_factory=dict)
+
+
+class Order(Protocol):
+    """Something that ranks instances of one library."""
+
+    def __call__(self, instances: Sequence[Instance], facts: Facts) -> list[int]:
+        """Return the places of `instances`, first to last. Raises UsageError when a fact that is needed is missing."""
+        ...
+
+
+def shuffled(count: int, seed: int, *path: str | int) -> list[int]:
+    """Return the numbers below `count` in an order that depends on nothing but the seed and the path."""
+    places = list(range(count))
+    stream(seed, "order", *path).shuffle(places)
+    return places
+
+
+def opera(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by the product of the operator's score and the instance's own (section III-B3)."""
+    return _diverse(instances, signature_scores(instances, facts.counts), facts.seed)
+
+
+def parameters(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by the diversity of parameters alone: all operators have the same score."""
+    return _diverse(instances, {operator_of(instance): 1.0 for instance in instances}, facts.seed)
+
+
+def operators(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by the operator's score alone: all instances of one operator have the same."""
+    scores = signature_scores(instances, facts.counts)
+    return sorted(
+        shuffled(len(instances), facts.seed, "operators"), key=lambda place: -scores[operator_of(instances[place])]
+    )
+
+
+def at_random(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Shuffle."""
+    return shuffled(len(instances), facts.seed, "random")
+
+
+def first_come(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Leave the instances in the order in which they were harvested."""
+    del facts
+    return list(range(len(instances)))
+
+
+def similarity(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by FAST-pw, which takes each test for a text."""
+    return fast([statements.text_of(instance) for instance in instances], facts.seed)
+
+
+def total(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by the number of statements that a test reaches."""
+    return statements.total(_covered(instances, facts), shuffled(len(instances), facts.seed, "total"))
+
+
+def additional(instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Rank by the number of statements that a test reaches and no test before it does."""
+    return statements.additional(_covered(instances, facts), shuffled(len(instances), facts.seed, "additional"))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An order under its name. `needs` names the fields of `Facts` that it cannot do without."""
+
+    title: str
+    order: Callable[[Sequence[Instance], Facts], list[int]]
+    needs: tuple[str, ...] = ()
+
+
+ORDERS: dict[str, Known] = {
+    "opera": Known("scarcity of the operator in the compiler's tests times newness of its parameters", opera),
+    "operators": Known("scarcity of the operator in the compiler's tests", operators),
+    "parameters": Known("newness of the parameters", parameters),
+    "random": Known("no order", at_random),
+    "fast": Known("dissimilarity of the text (FAST-pw)", similarity),
+    "total": Known("statements of the front end that it reaches", total, ("coverage",)),
+    "additional": Known("statements of the front end that it adds", additional, ("coverage",)),
+    "first-come": Known("as harvested", first_come),
+}
+
+
+def ranked(name: str, instances: Sequence[Instance], facts: Facts) -> list[int]:
+    """Return the places of `instances` in the order called `name`.
+
+    Raises UsageError for an unknown name, for instances of several libraries, and when a fact is missing.
+    """
+    known = ORDERS.get(name)
+    if known is None:
+        raise UsageError(f"there is no order '{name}'; there are: {', '.join(ORDERS)}")
+    if len({instance.library for instance in instances}) > 1:
+        raise UsageError("instances of several libraries cannot be ranked together; rank those of each by themselves")
+    return known.order(instances, facts)
+
+
+def _diverse(instances: Sequence[Instance], scores: Mapping[Operator, float], seed: int) -> list[int]:
+    """Take the test with the greatest product again and again; only its operator's other tests then change.
+
+    The heap holds one entry an operator, for its best test; those whose tests cover nothing new any more leave it. What
+    is left then has no score, and comes last.
+    """
+    places = shuffled(len(instances), seed, "diverse")
+    tables = settings_of(instances, places)
+    heap = [(-scores[operator], number, operator) for number, operator in enumerate(tables)]
+    heapq.heapify(heap)
+    found: list[int] = []
+    while heap:
+        _, number, operator = heap[0]
+        table = tables[operator]
+        row = table.best()
+        found.append(table.places[row].pop())
+        table.take(row)
+        best = table.score(table.best())
+        if best > 0:
+            heapq.heapreplace(heap, (-scores[operator] * best, number, operator))
+        else:
+            heapq.heappop(heap)
+    taken = set(found)
+    return [*found, *(place for place in places if place not in taken)]
+
+
+def _covered(instances: Sequence[Instance], facts: Facts) -> list[frozenset[int | str]]:
+    if not facts.coverage:
+        raise UsageError("this order needs the statements that each test reaches; collect them first")
+    return [facts.coverage.get(digest_of(instance), frozenset()) for instance in instances]

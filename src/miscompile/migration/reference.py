@@ -1,0 +1,155 @@
+"""What a library itself makes of a program, and how far a right answer may lie from it.
+
+The library runs every program on the same feed twice, with other seeds, and on feeds whose floats are moved by a few
+units in the last place. The first shows chance, the second how sensitive each element is: an element that jumps under
+such noise (an index that depends on a tie, a floor near an integer) says nothing about a compiler.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Case, Port
+from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.instances.instance import Instance
+from miscompile.migration.doubt import beyond_integers, doubts_of
+
+NOISES = 4
+"""Feeds with noise."""
+UNITS = 2.0
+"""Units in the last place that a float is moved by, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The results of the library. `spread` says for each output how far its elements moved under noise (not finite:
+    they may be anything); None where an output is not numeric or its results are left open."""
+
+    results: tuple[Tensor | None, ...]
+    spread: tuple[Array | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a program cannot be held against a compiler: a short stable phrase that is counted.
+
+    `invalid` (the library refuses it), `no tensor`, `random`, `undefined`, `unspecified`, `unstable`, `library dies`,
+    `library hangs`, `too large`; `detail` is for people.
+    """
+
+    reason: str
+    detail: str = ""
+
+
+def reference_case(case: Case) -> Case:
+    """Return the case for the library: the feed twice, and then `NOISES` times with noise; a function of its bytes."""
+    feed = case.feeds[0]
+    rng = np.random.default_rng(random.Random(case.program.digest).getrandbits(63))
+    noisy = tuple(tuple(_moved(value, rng) for value in feed) for _ in range(NOISES))
+    return replace(case, feeds=(feed, feed, *noisy))
+
+
+def _moved(value: Tensor, rng: np.random.Generator) -> Tensor:
+    info = DTYPES[value.dtype]
+    if value.dtype in ("complex64", "complex128"):
+        eps = float(np.finfo(value.array.dtype).eps)
+        return Tensor(
+            value.dtype, (value.array * (1 + eps * rng.uniform(-UNITS, UNITS, value.shape))).astype(value.array.dtype)
+        )
+    if info.kind != "float" or info.bits < 16 or not value.array.size:
+        return value
+    with np.errstate(all="ignore"):
+        numbers = np.asarray(value.numbers(), np.float64)
+        return tensor(np.asarray(numbers * (1 + info.eps * rng.uniform(-UNITS, UNITS, value.shape))), value.dtype)
+
+
+def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Dropped:
+    """Return what a front end's results can be held against; `outcome` is the library's, of `reference_case(case)`."""
+    if not isinstance(outcome, Values):
+        return _refused(outcome)
+    first, again, *moved = outcome.results
+    if any(value is None for value in first) or not first:
+        return Dropped("no tensor")
+    if not _same(first, again):
+        return Dropped("random")
+    if beyond_integers(case.feeds[0], first):
+        return Dropped("undefined", "floats beyond the integers")
+    open_places: set[int] = set()
+    for doubt in doubts_of(instance, case.feeds[0]):
+        if not doubt.outputs or doubt.kind != "unspecified":
+            return Dropped(doubt.kind, doubt.reason)
+        open_places.update(doubt.outputs)
+    spreads = tuple(
+        None if place in open_places else _spread(value, [results[place] for results in moved])
+        for place, value in enumerate(first)
+    )
+    judged = [spread for spread in spreads if spread is not None]
+    if not judged or all(spread.size and not np.isfinite(spread).any() for spread in judged):
+        return Dropped("unstable" if judged else "unspecified")
+    return Reference(first, spreads)
+
+
+def with_outputs(case: Case, reference: Reference) -> Case:
+    """Return the case with the outputs that the library gave it."""
+    ports = tuple(
+        Port(f"y{place}", value.dtype, value.shape)
+        for place, value in enumerate(reference.results)
+        if value is not None
+    )
+    return replace(case, program=replace(case.program, outputs=ports)) if not case.program.outputs else case
+
+
+def _refused(outcome: Outcome) -> Dropped:
+    message = str(getattr(outcome, "message", ""))[:200]
+    if isinstance(outcome, OutOfMemory):
+        return Dropped("too large", message)
+    if isinstance(outcome, TimedOut):
+        return Dropped("library hangs")
+    if is_death(outcome):
+        return Dropped("library dies")
+    if isinstance(outcome, Unsupported):
+        return Dropped("no tensor", message)
+    return Dropped("invalid", message)
+
+
+def _same(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
+    """Tell whether two runs gave the same; NaN is NaN, whatever its bits."""
+    if len(one) != len(other):
+        return False
+    return all(
+        a is not None and b is not None and a.dtype == b.dtype and a.shape == b.shape and (a.same(b) or _equal(a, b))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if DTYPES[one.dtype].kind not in ("float", "complex"):
+        return False
+    return bool(np.array_equal(one.numbers(), other.numbers(), equal_nan=True))
+
+
+def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | None:
+    """Return how far each element moved; infinite where it, or the whole shape, is not the same kind of thing."""
+    if value is None or value.dtype == "string":
+        return None
+    centre = wide(value)
+    spread = np.zeros(centre.shape)
+    for other in moved:
+        if other is None or other.shape != value.shape or other.dtype != value.dtype:
+            return np.full(centre.shape, np.inf)
+        there = wide(other)
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = np.abs(there - centre)
+        same = (there == centre) | (np.isnan(there) & np.isnan(centre))
+        np.maximum(spread, np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap)), out=spread)
+    return spread
+
+
+def wide(value: Tensor) -> Array:
+    """Return elements as float64, or complex128."""
+    numbers = value.numbers()
+    return np.asarray(numbers, np.complex128 if numbers.dtype.kind == "c" else np.float64)

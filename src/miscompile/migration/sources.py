@@ -1,0 +1,64 @@
+"""Where instances come from: the libraries' own tests, harvested once for each version, and archives that one names.
+
+A harvest takes minutes, so what it gives is kept in the user's cache, under the versions that it is from.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from miscompile.base.digest import digest_words
+from miscompile.base.errors import UsageError
+from miscompile.instances.archive import Archive, read_archive, write_archive
+from miscompile.instances.instance import Instance
+from miscompile.migration.fronts import reference_of
+from miscompile.targets.registry import load_attribute, parse_target, versions
+
+Say = Callable[[str], None]
+
+FORMAT = 1
+"""Grows when a harvest takes other instances than before, so that older archives are not used any longer."""
+
+HARVESTS: Mapping[str, str] = {
+    "onnx": "miscompile.migration.onnx_source:harvest_onnx",
+    "torch": "miscompile.migration.torch_harvest:harvest_database",
+    "keras": "miscompile.migration.keras_harvest:harvest_keras",
+}
+"""For each library the function that harvests its own tests: from a function that hears of progress to an archive."""
+
+
+def place_of(library: str) -> Path:
+    """Return where the instances of a library's own tests are kept. Raises UsageError when it is not installed."""
+    found = versions(parse_target(reference_of(library)).about)
+    words = [word for name, version in sorted(found.items()) for word in (name, version)]
+    return user_cache_path("miscompile") / "instances" / f"{library}-{digest_words(FORMAT, *words):016x}.jsonl.gz"
+
+
+def own_instances(library: str, say: Say) -> Archive:
+    """Return the instances of a library's own tests, harvesting them (with a line about it) on first use."""
+    place = place_of(library)
+    if place.exists():
+        return read_archive(place)
+    say(f"harvesting operator instances from the tests of {library} (once per version)")
+    archive = load_attribute(HARVESTS[library])(say)
+    assert isinstance(archive, Archive)
+    write_archive(archive, place)
+    return archive
+
+
+def instances_of(library: str, archives: Sequence[Path], say: Say) -> Iterator[Instance]:
+    """Yield the instances of a library: those in `archives` if there are any, else those of its own tests.
+
+    Raises UsageError for a file that is no archive, or when none of them is of this library.
+    """
+    if not archives:
+        yield from own_instances(library, say).instances
+        return
+    read = [read_archive(path) for path in archives]
+    mine = [archive for archive in read if archive.library == library]
+    if not mine:
+        has = ", ".join(sorted({archive.library for archive in read}))
+        raise UsageError(f"the archives hold instances of {has}, none of {library}; leave it out with --from")
+    for archive in mine:
+        yield from archive.instances

@@ -1,0 +1,115 @@
+"""Inductor's front end for programs of torch: `torch.compile` of the whole module."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._inductor.compile_fx
+from torch._inductor import config as settings
+
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor
+from miscompile.targets.about import Session
+from miscompile.targets.inductor.adapter import Inductor, _known
+from miscompile.targets.inductor.switches import settings_of
+from miscompile.targets.torch.adapter import Eager
+from miscompile.targets.torch.conversions import Conversions, name_of
+from miscompile.targets.torch.export import examples, refused
+from miscompile.targets.torch.modules import Operator, module_of, tensors_of
+from miscompile.targets.torch.values import to_torch
+
+
+class _CompiledError(Exception):
+    """Ends the call that compiles, before the compiled code runs."""
+
+
+class TorchInductor(Inductor):
+    """Compiles modules; at level off they are called eagerly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._conversions = Conversions()
+        _watch(self._conversions)
+
+    def build(self, program: Program, build: Build) -> Session:  # type: ignore[override]
+        """Compile `program`. Raises ExportRefusedError for a graph break, OutsideTorchError, and what torch raises."""
+        self._conversions.begin(build)
+        if build.level == "off":
+            return Eager(program.payload)
+        self._begin(build)
+        module = module_of(program.payload)
+        given = examples(program, module)
+        if build.level == "aot":
+            return _compiled(module, torch._dynamo.lookup_backend("aot_eager_decomp_partition"), given)
+        with settings.patch(settings_of(build.level, build.disabled, _known)):
+            return _compiled(module, torch._inductor.compile_fx.compile_fx, given)
+
+    def passes(self) -> tuple[str, ...]:
+        """None: with programs of torch it is the front end that is looked at."""
+        return ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Names of the functions that lowered the operators of the program, in order."""
+        del log
+        return self._conversions.seen()
+
+
+class CompiledSession:
+    """A compiled module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._runs = 0
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed, with the seed that the eager module gets."""
+        torch.manual_seed(self._runs)
+        self._runs += 1
+        with torch.no_grad():
+            return tensors_of(self._function(*map(to_torch, feed)))
+
+
+def _compiled(module: Operator, backend: Any, given: tuple[torch.Tensor, ...]) -> CompiledSession:  # noqa: ANN401
+    """Compile `module` for tensors like those `given`, without running the result."""
+    compiling = True
+
+    def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - a module of torch.fx
+        made = backend(graph, inputs)
+
+        def call(*values: Any) -> Any:  # noqa: ANN401
+            if compiling:
+                raise _CompiledError
+            return made(*values)
+
+        return call
+
+    made = torch.compile(module, backend=compile_graph, fullgraph=True, dynamic=False)
+    try:
+        with torch.no_grad():
+            made(*given)
+    except _CompiledError:
+        pass
+    except (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError) as error:
+        raise refused("torch.compile", error) from None
+    compiling = False
+    return CompiledSession(made)
+
+
+def _watch(conversions: Conversions) -> None:
+    """Note which lowerings the operators of a graph are given to."""
+    from torch._inductor import graph, lowering
+
+    kind = graph.GraphLowering
+    original: Callable[..., Any] = kind.call_function
+
+    @functools.wraps(original)
+    def call_function(self: Any, target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401
+        function = lowering.lowerings.get(target)
+        if function is not None:
+            conversions.note(name_of(function, str(target)))
+        return original(self, target, args, kwargs)
+
+    kind.call_function = call_function

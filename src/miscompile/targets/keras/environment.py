@@ -1,0 +1,34 @@
+"""Which back end Keras runs on, and the variables that its process must be started with.
+
+Keras reads its back end once, when it is imported, so each process has one. Nothing here imports it at the top.
+"""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+from miscompile.targets.xla.environment import prepare as prepare_jax
+
+VARIABLE = "KERAS_BACKEND"
+LIBRARY = "jax"
+"""The back end on which Keras says what a program computes."""
+
+
+def prepare() -> dict[str, str]:
+    """Return the variables: operations run on JAX as they are, without optional passes, 64-bit types included."""
+    return {**prepare_jax(), VARIABLE: LIBRARY, "JAX_ENABLE_X64": "1"}
+
+
+def load(backend: str) -> Any:  # noqa: ANN401 - a module
+    """Import Keras on `backend` and put the user's own settings aside. Raises RuntimeError when it has another."""
+    os.environ[VARIABLE] = backend
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    keras = sys.modules.get("keras") or importlib.import_module("keras")
+    if keras.config.backend() != backend:
+        raise RuntimeError(f"Keras runs on {keras.config.backend()} in this process and cannot change to {backend}")
+    keras.config.set_floatx("float32")
+    keras.config.set_epsilon(1e-7)
+    keras.config.set_image_data_format("channels_last")
+    keras.config.disable_traceback_filtering()
+    return keras

@@ -1,0 +1,72 @@
+"""Programs of Keras on the TensorFlow back end as TensorFlow graphs, which two compilers' front ends begin with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from miscompile.instances.values import Slot
+from miscompile.targets.keras.errors import NotSymbolicError
+from miscompile.targets.keras.layers import Operator
+from miscompile.targets.keras.values import dtype_name, flat
+
+BACKEND = "tensorflow"
+INPUT = "x"
+OUTPUT = "y"
+"""Inputs and outputs of a graph are called so, with their number."""
+
+SILENT = frozenset(
+    {
+        "Placeholder",
+        "Const",
+        "Identity",
+        "NoOp",
+        "ReadVariableOp",
+        "IdentityN",
+        "VarHandleOp",
+        "StatefulPartitionedCall",
+    }
+)
+"""Types of nodes that stand for no operator."""
+
+
+def still() -> None:
+    """Keep TensorFlow to one thread, and without oneDNN's own choice of kernels."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def graph_of(operator: Operator, model: Any = None) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
+    """Return an operator, or the model made of it, as a concrete function of its inputs, of fixed sizes.
+
+    Its outputs have names: of a function without, OpenVINO takes the ends of all loops for outputs.
+    Raises NotSymbolicError when TensorFlow itself makes no graph of it: no compiler has seen it then.
+    """
+    import tensorflow as tf
+
+    def call(*values: Any) -> Mapping[str, Any]:  # noqa: ANN401 - tensors of TensorFlow
+        outputs = flat(operator(values) if model is None else model(list(values), training=False))
+        return {output_name(place): value for place, value in enumerate(outputs)}
+
+    try:
+        return tf.function(call, autograph=False).get_concrete_function(*[_spec(slot) for slot in operator.slots])
+    except Exception as error:  # noqa: BLE001 - tracing raises whatever the operator raises
+        raise NotSymbolicError(f"{type(error).__name__}: {error}") from None
+
+
+def output_name(place: int) -> str:
+    """Return the name of output number `place`; TensorFlow sorts them."""
+    return f"{OUTPUT}{place:03d}"
+
+
+def _spec(slot: Slot) -> Any:  # noqa: ANN401 - of TensorFlow
+    import tensorflow as tf
+
+    return tf.TensorSpec(slot.shape, dtype_name(slot.dtype), name=f"{INPUT}{slot.index}")
+
+
+def kinds(graph: Any) -> tuple[str, ...]:  # noqa: ANN401 - a concrete function of TensorFlow
+    """Return the types of a graph's nodes, those of functions that it calls behind its own, each once."""
+    definition = graph.graph.as_graph_def()
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    return tuple(kind for kind in dict.fromkeys(node.op for node in nodes) if kind not in SILENT)

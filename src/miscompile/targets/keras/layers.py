@@ -1,0 +1,120 @@
+"""Models of one operator, out of instances: the template for Keras.
+
+A layer is constructed once, with its weights, and called with its inputs in inference mode; an operation is called with
+all its parameters. Either is called on tensors, eagerly, or on symbols, which gives a functional model.
+"""
+
+import inspect
+import os
+import random
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from miscompile.base.errors import UsageError
+from miscompile.core.case import Program
+from miscompile.instances.code import decoded
+from miscompile.instances.instance import Instance
+from miscompile.instances.program import slots
+from miscompile.instances.values import Drawn, Held, Made, Slot
+from miscompile.targets.keras import weights
+from miscompile.targets.keras.errors import NotSymbolicError
+from miscompile.targets.keras.values import dtype_name, flat, found, object_of
+
+SEQUENTIAL = "keras.Sequential"
+_TRAINING = "training"
+_FRONT_END = "keras/src/backend/openvino/"
+
+
+class Operator:
+    """One layer or operation with its parameters; called with the tensors of its slots, in order of their numbers.
+
+    What Keras kept of earlier programs is forgotten, seeds are 0, and weights are drawn anew, so that an operator is
+    the same in every process. Raises OutsideKerasError, and what Keras raises.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.slots = slots(instance)
+        begin()
+        self._options = dict(instance.options)
+        self._called = found(instance.api)
+        if instance.form == "module":
+            self._called = object_of(Made(instance.api, instance.args, instance.kwargs))
+            if _takes_training(self._called):
+                self._options[_TRAINING] = False
+
+    def __call__(self, tensors: Sequence[Any]) -> Any:  # noqa: ANN401 - whatever the operator returns
+        """Call the operator on tensors, or on symbols."""
+        args, kwargs = self.instance.inputs, self._options
+        if self.instance.form != "module":
+            args, kwargs = self.instance.args, dict(self.instance.kwargs)
+        given = {name: object_of(value, tensors) for name, value in kwargs.items()}
+        return self._called(*(object_of(value, tensors) for value in args), **given)
+
+    def model(self) -> Any:  # noqa: ANN401 - a model of Keras
+        """Return a functional model whose inputs are the slots, of fixed sizes, and whose outputs come in a flat list.
+
+        Raises NotSymbolicError when the operator has no inputs, cannot be called on symbols, or returns more than
+        tensors. Errors from inside a compiler's own back end are left as they are.
+        """
+        import keras
+
+        if not self.slots:
+            raise NotSymbolicError("a model has inputs, this program has none")
+        symbols = [keras.Input(batch_shape=slot.shape, dtype=dtype_name(slot.dtype)) for slot in self.slots]
+        try:
+            outputs = list(flat(self(symbols)))
+        except Exception as error:  # an operator raises whatever it likes
+            if _converting(error) or isinstance(error, UsageError | NotImplementedError):
+                raise
+            raise NotSymbolicError(f"{type(error).__name__}: {error}") from None
+        if not all(isinstance(output, keras.KerasTensor) for output in outputs):
+            raise NotSymbolicError("a result does not depend on the inputs")
+        return keras.Model(symbols, outputs)
+
+
+def operator_of(program: Program) -> Operator:
+    """Return the operator of a program. Raises UsageError for bytes that are none, and as `Operator`."""
+    return Operator(decoded(program.payload))
+
+
+def begin() -> None:
+    """Forget earlier programs, and have this one begin with seeds and weights of its own."""
+    import keras
+
+    keras.utils.clear_session(free_memory=False)
+    seed(0)
+    weights.begin()
+
+
+def seed(number: int) -> None:
+    """Seed what Keras draws seeds from: it makes its default ones with Python's generator."""
+    random.seed(number)
+    np.random.seed(number)
+
+
+def _takes_training(layer: Any) -> bool:  # noqa: ANN401 - a layer of Keras
+    return _TRAINING in inspect.signature(layer.call).parameters
+
+
+def in_sequence(instance: Instance) -> Instance:
+    """Return the instance with its layer as the only one of a `Sequential` model: the other way of using layers.
+
+    Raises UsageError for what is no layer called on exactly one tensor.
+    """
+    if instance.form != "module" or instance.options or len(instance.inputs) != 1:
+        raise UsageError(f"{instance.api} is not called on one tensor alone, so no sequence of layers can hold it")
+    if not isinstance(instance.inputs[0], Held | Drawn | Slot):
+        raise UsageError(f"{instance.api} is called on a structure, so no sequence of layers can hold it")
+    layer = Made(instance.api, instance.args, dict(instance.kwargs))
+    return replace(instance, api=SEQUENTIAL, args=([layer],), kwargs={})
+
+
+def _converting(error: BaseException) -> bool:
+    """Tell whether an error comes from a back end that is a compiler's front end."""
+    frames = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(_FRONT_END in file.replace(os.sep, "/") for file in frames)

@@ -1,0 +1,140 @@
+"""Parameters of operators as objects of Keras, and tensors to and fro, whatever back end Keras runs on.
+
+What an instance names is looked up attribute by attribute, below `keras` alone, and only in the parts of it where
+layers and operations live: an archive of instances is data from elsewhere and must not be able to call anything else.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from miscompile.core.tensor import Array, Tensor, numpy_name
+from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value, tensor_of
+from miscompile.targets.keras.errors import OutsideKerasError
+from miscompile.targets.keras.source import THEIRS
+
+_FOREIGN = {
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    **{ours: np.dtype(getattr(ml_dtypes, theirs)) for ours, theirs in THEIRS.items()},
+}
+_NAMES = {kind: name for name, kind in _FOREIGN.items()}
+
+ROOMS = frozenset(
+    {
+        *("activations", "constraints", "dtype_policies", "initializers", "layers", "ops", "quantizers"),
+        *("random", "regularizers", "DTypePolicy", "FloatDTypePolicy", "Sequential"),
+    }
+)
+"""What may follow `keras` in a path: where layers, operations, and what they are made with live."""
+
+_CLOSED = frozenset({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer", "deserialize"})
+"""What reads files or runs what it is given."""
+
+
+@cache
+def found(path: str) -> Any:  # noqa: ANN401 - anything of Keras'
+    """Return what stands at an import path. Raises OutsideKerasError where no layer or operation can be."""
+    import keras
+
+    root, *rest = path.split(".")
+    if root != "keras" or not rest or rest[0] not in ROOMS or _CLOSED.intersection(rest):
+        raise OutsideKerasError(f"'{path}' is no operator of keras")
+    here: Any = keras
+    for part in rest:
+        if part.startswith("_") or not hasattr(here, part):
+            raise OutsideKerasError(f"keras {keras.__version__} has no '{path}'")
+        here = getattr(here, part)
+        owner = inspect.getmodule(here)
+        if owner is None or owner.__name__.partition(".")[0] != "keras":
+            raise OutsideKerasError(f"'{path}' leaves keras")
+    if isinstance(here, ModuleType) or not callable(here):
+        raise OutsideKerasError(f"'{path}' cannot be called")
+    return here
+
+
+def dtype_name(dtype: str) -> str:
+    """Return Keras' name of an element type that has ONNX's name `dtype`."""
+    return THEIRS.get(dtype, dtype)
+
+
+def object_of(value: Value, tensors: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - anything of Keras'
+    """Return the object that a parameter stands for, with `tensors` in the places of slots.
+
+    Tensors that are constants become numpy arrays. Raises OutsideKerasError for names that Keras lacks.
+    """
+    match value:
+        case tuple():
+            return tuple(object_of(item, tensors) for item in value)
+        case list():
+            return [object_of(item, tensors) for item in value]
+        case dict():
+            return {object_of(key): object_of(item, tensors) for key, item in value.items()}
+        case Span(start, stop, step):
+            return slice(object_of(start, tensors), object_of(stop, tensors), object_of(step, tensors))
+        case Made(api, args, kwargs):
+            given = {name: object_of(item, tensors) for name, item in kwargs.items()}
+            return found(api)(*(object_of(item, tensors) for item in args), **given)
+        case Held() | Drawn():
+            return native(tensor_of(value))
+        case Slot(index):
+            return tensors[index]
+        case Name():
+            return _named(value)
+        case _:
+            return value
+
+
+def _named(value: Name) -> Any:  # noqa: ANN401 - anything of Keras'
+    match value.kind:
+        case "dtype":
+            return dtype_name(value.name)
+        case "function":
+            return found(value.name)
+        case "special":
+            return {"Ellipsis": ..., "NotImplemented": NotImplemented}[value.name]
+        case _:
+            raise OutsideKerasError(f"keras has no {value.kind} '{value.name}'")
+
+
+def native(value: Tensor) -> Array:
+    """Return the elements as an array that every back end understands."""
+    return value.array.view(_FOREIGN[value.dtype]) if value.dtype in _FOREIGN else value.array
+
+
+def wrapped(array: Array) -> Tensor:
+    """Return an array as a tensor; types that numpy lacks as words."""
+    name = _NAMES.get(array.dtype)
+    if name is None:
+        return Tensor(numpy_name(array.dtype), array)
+    return Tensor(name, np.ascontiguousarray(array).view(f"uint{8 * array.itemsize}").reshape(array.shape))
+
+
+def flat(outputs: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever an operator returned
+    """Yield the tensors of what an operator returned, in order. Raises NotImplementedError for anything else in it."""
+    import keras
+
+    match outputs:
+        case tuple() | list():
+            for item in outputs:
+                yield from flat(item)
+        case dict():
+            for item in outputs.values():
+                yield from flat(item)
+        case np.ndarray() | np.generic() | keras.KerasTensor():
+            yield outputs
+        case _ if keras.ops.is_tensor(outputs) and not getattr(outputs, "sparse", False):
+            yield outputs
+        case _:
+            raise NotImplementedError(f"a result of type {type(outputs).__name__} is no tensor")
+
+
+def tensors_of(outputs: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - whatever an operator returned
+    """Return the tensors of what an operator returned. Raises NotImplementedError as `flat`."""
+    import keras
+
+    return tuple([wrapped(np.array(keras.ops.convert_to_numpy(value))) for value in flat(outputs)])

@@ -1,0 +1,197 @@
+"""ONNX Runtime behind PyTorch's ONNX exporters: there the exporter is the front end."""
+
+import functools
+import inspect
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.shape_inference
+import torch
+import torch.onnx
+import torch.onnx.errors
+from torch.onnx._internal.exporter import _dispatching as dispatching
+
+from miscompile.base.dtypes import BY_CODE, DTYPES
+from miscompile.core.case import Feed, Port, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.targets.about import Session
+from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
+from miscompile.targets.torch.adapter import quiet
+from miscompile.targets.torch.conversions import Conversions, name_of
+from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
+from miscompile.targets.torch.modules import Operator, module_of
+
+NAMES = "input_"
+"""How the exporters are told to call inputs, with their numbers: what they drop is then known by name."""
+
+
+class TorchOnnxRuntime:
+    """Exports a program by way of `torch.export`, and builds a session for the model."""
+
+    def __init__(self) -> None:
+        quiet()
+        self._runtime = OnnxRuntime()
+        self._conversions = Conversions()
+        self._watch()
+
+    def build(self, program: Program, build: Build) -> Session:
+        """Export and compile `program`.
+
+        Raises ExportRefusedError when there is no graph to be exported, OutsideTorchError, what the exporter raises,
+        and what ONNX Runtime raises.
+        """
+        self._conversions.begin(build)
+        module = module_of(program.payload)
+        graph = exported(module, examples(program, module))
+        payload = _translated(graph, program)
+        complexes = [kind.is_complex for kind in _output_types(graph)]
+        session = ExportedSession(self._runtime, payload, replace(build, observe=False), complexes)
+        return checked(session, program, graph)
+
+    def passes(self) -> tuple[str, ...]:
+        """None: with programs of torch it is the front end that is looked at."""
+        return ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Names of the exporter's functions that the operators of the program were given to, in order."""
+        del log
+        return self._conversions.seen()
+
+    def _watch(self) -> None:
+        """Note what the registry of `torch.export`'s operators dispatches to."""
+        original: Callable[..., Any] = dispatching.dispatch
+
+        @functools.wraps(original)
+        def dispatch(node: Any, registry: Any) -> Any:  # noqa: ANN401 - a node of torch.fx
+            function, message = original(node, registry)
+            if function is not None:
+                self._conversions.note(name_of(function, str(node.target)))
+            return function, message
+
+        dispatching.dispatch = dispatch
+
+
+class TracedOnnxRuntime(TorchOnnxRuntime):
+    """Exports a program by way of TorchScript, the exporter of older releases."""
+
+    def build(self, program: Program, build: Build) -> Session:
+        """Export and compile `program`, like the other exporter."""
+        self._conversions.begin(build)
+        module = module_of(program.payload)
+        given = examples(program, module)
+        traced = _traced(module, given)
+        file = io.BytesIO()
+        with torch.no_grad():
+            torch.onnx.export(module, given, file, input_names=_names(program), dynamo=False, verbose=False)
+        session = ExportedSession(self._runtime, file.getvalue(), replace(build, observe=False))
+        return CapturedSession(session, program.payload, traced)
+
+    def _watch(self) -> None:
+        """Note which symbolic functions TorchScript's operators are given to."""
+        registration: Any = __import__(
+            "torch.onnx._internal.torchscript_exporter.registration", fromlist=["registration"]
+        )
+        group = registration._SymbolicFunctionGroup
+        original: Callable[..., Any] = group.get
+
+        @functools.wraps(original)
+        def get(owner: Any, opset: int) -> Any:  # noqa: ANN401 - the exporter's class
+            function = original(owner, opset)
+            if function is not None and inspect.stack(0)[1].function == "_run_symbolic_function":
+                self._conversions.note(name_of(function, owner._name))
+            return function
+
+        group.get = get
+
+
+def _translated(graph: Any, program: Program) -> bytes:  # noqa: ANN401 - an ExportedProgram
+    """Return the model of an exported program. Raises what was raised first, where the exporter tells what it was."""
+    try:
+        made = torch.onnx.export(graph, input_names=_names(program), dynamo=True, verbose=False)
+    except torch.onnx.errors.OnnxExporterError as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise cause from None
+    assert made is not None
+    payload: bytes = made.model_proto.SerializeToString()
+    return payload
+
+
+def _output_types(graph: Any) -> list[torch.dtype]:  # noqa: ANN401 - an ExportedProgram
+    """Return the element types of what an exported program returns."""
+    kinds = {node.name: node.meta["val"].dtype for node in graph.graph.nodes if hasattr(node.meta.get("val"), "dtype")}
+    return [kinds.get(name, torch.float32) for name in graph.graph_signature.user_outputs]
+
+
+def _names(program: Program) -> list[str]:
+    return [f"{NAMES}{place}" for place in range(len(program.inputs))]
+
+
+def _traced(module: Operator, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule
+    """Return the trace that the exporter will make. Raises ExportRefusedError when torch cannot trace the module."""
+    try:
+        with torch.no_grad():
+            return torch.jit.trace(module, given, strict=False, check_trace=False)
+    except Exception as error:  # noqa: BLE001 - what a tracer raises is whatever the operator raises
+        raise refused("tracing", error) from None
+
+
+class ExportedSession:
+    """A session for an exported model, fed with those inputs of the program that the exporter has kept.
+
+    In a model complex numbers are pairs of real ones along a further dimension, the last: `complexes` tells of which
+    outputs. Raises what ONNX Runtime raises; when the model is not even valid, then with what ONNX has against it.
+    """
+
+    def __init__(self, runtime: OnnxRuntime, payload: bytes, build: Build, complexes: Sequence[bool] = ()) -> None:
+        graph = onnx.load_model_from_string(payload).graph
+        constants = {constant.name for constant in graph.initializer}
+        kept = [value for value in graph.input if value.name not in constants]
+        self._places = [int(value.name.removeprefix(NAMES)) for value in kept]
+        self._complexes = complexes
+        program = Program("onnx", payload, tuple(map(_port, kept)), tuple(map(_port, graph.output)))
+        self._session = _valid_session(runtime, program, build)
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed."""
+        results = self._session.run(tuple(_real(feed[place]) for place in self._places))
+        if len(results) != len(self._complexes):
+            return results
+        return tuple(_complex(one) if pairs else one for one, pairs in zip(results, self._complexes, strict=True))
+
+
+def _valid_session(runtime: OnnxRuntime, program: Program, build: Build) -> OnnxSession:
+    """Return a session. An invalid model is no case of a lacking kernel: then the error says what is wrong with it."""
+    try:
+        return runtime.build(program, build)
+    except Exception as error:
+        try:
+            onnx.checker.check_model(program.payload, full_check=True)
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as reason:
+            raise type(error)(f"the exporter made a model that is not valid: {reason}") from None
+        raise
+
+
+def _real(value: Tensor) -> Tensor:
+    if DTYPES[value.dtype].kind != "complex":
+        return value
+    return tensor(np.stack([value.array.real, value.array.imag], -1))
+
+
+def _complex(value: Tensor | None) -> Tensor | None:
+    if value is None or DTYPES[value.dtype].kind != "float" or value.shape[-1:] != (2,):
+        return value
+    return tensor(np.ascontiguousarray(value.array).view("c16" if value.dtype == "float64" else "c8")[..., 0])
+
+
+def _port(value: onnx.ValueInfoProto) -> Port:
+    kind = value.type.tensor_type
+    name = BY_CODE[kind.elem_type].name if kind.elem_type in BY_CODE else "float32"
+    return Port(value.name, name, None)

@@ -1,0 +1,77 @@
+"""OpenVINO as a back end of Keras: layers and operations call functions that make the compiler's graph."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import PurePath
+from types import FrameType
+from typing import Any
+
+import openvino as ov
+from openvino import opset16
+
+from miscompile.core.case import Program
+from miscompile.instances.values import Slot
+from miscompile.targets.keras import weights
+from miscompile.targets.keras.environment import load
+from miscompile.targets.keras.layers import operator_of
+from miscompile.targets.keras.values import flat
+from miscompile.targets.openvino.adapter import TYPES
+from miscompile.targets.openvino.keras_base import OpenVinoBehind
+
+_ELEMENTS = {dtype: getattr(ov.Type, name) for name, dtype in TYPES.items() if hasattr(ov.Type, name)}
+
+PLUMBING = frozenset({"core.py", "layer.py", "trainer.py", "__init__.py", "export.py"})
+"""Files of the back end that hold no conversion functions."""
+
+
+class OpenVinoKeras(OpenVinoBehind):
+    """Has Keras make the graph. Sizes are fixed, and precision is what the model states, as in all other builds."""
+
+    def __init__(self) -> None:
+        load("openvino")
+        weights.install()
+        self._core_module = import_module("keras.src.backend.openvino.core")
+        super().__init__()
+
+    def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
+        """Call the model on parameters of a graph, as `predict` of this back end does."""
+        operator = operator_of(program)
+        called = operator.model() if operator.slots else operator
+        parameters = [_parameter(slot) for slot in operator.slots]
+        tensor = self._core_module.OpenVINOKerasTensor
+        with entered() as names:
+            outputs = list(flat(called([tensor(parameter.output(0)) for parameter in parameters])))
+        self._functions = tuple(names) if observe else ()
+        results = [opset16.result(self._core_module.get_ov_output(output)) for output in outputs]
+        return ov.Model(results=results, parameters=parameters), range(len(parameters))
+
+
+def _parameter(slot: Slot) -> Any:  # noqa: ANN401 - an extension type
+    if slot.dtype not in _ELEMENTS:
+        raise NotImplementedError(f"OpenVINO has no element type for {slot.dtype}")
+    return opset16.parameter(list(slot.shape), _ELEMENTS[slot.dtype])
+
+
+@contextmanager
+def entered() -> Iterator[dict[str, None]]:
+    """Collect public functions of the back end that are entered inside, as `file:function`, in order, each once."""
+    names: dict[str, None] = {}
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        if event != "call":
+            return
+        code = frame.f_code
+        if "keras/src/backend/openvino/" not in code.co_filename or code.co_name.startswith(("<", "_")):
+            return
+        file = PurePath(code.co_filename).name
+        if file not in PLUMBING:
+            names.setdefault(f"{file}:{code.co_name}")
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield names
+    finally:
+        sys.setprofile(before)

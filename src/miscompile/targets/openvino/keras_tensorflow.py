@@ -1,0 +1,47 @@
+"""OpenVINO's front end for TensorFlow, with Keras on the TensorFlow back end before it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import openvino as ov
+
+from miscompile.core.case import Program
+from miscompile.targets.keras import weights
+from miscompile.targets.keras.environment import load
+from miscompile.targets.keras.graphs import BACKEND, INPUT, graph_of, kinds, output_name, still
+from miscompile.targets.keras.layers import operator_of
+from miscompile.targets.openvino.keras_base import OpenVinoBehind
+
+
+class OpenVinoTensorFlow(OpenVinoBehind):
+    """Converts the graph of a model of Keras. Names of conversions are types of its nodes: each has a translator."""
+
+    def __init__(self) -> None:
+        load(BACKEND)
+        still()
+        weights.install()
+        super().__init__()
+
+    def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
+        """Trace the model and convert its graph."""
+        operator = operator_of(program)
+        graph = graph_of(operator, operator.model() if operator.slots else None)
+        if observe:
+            self._functions = kinds(graph)
+        model = ov.convert_model(graph)
+        model = _in_order(model)
+        names = [port.get_names() for port in model.inputs]
+        return model, [_place(names, place) for place in range(len(program.inputs))]
+
+
+def _place(names: Sequence[set[str]], place: int) -> int | None:
+    """Return the number of the compiler's input that is the program's number `place`; unused ones are dropped."""
+    wanted = {f"{INPUT}{place}", f"{INPUT}{place}:0"}
+    return next((index for index, known in enumerate(names) if wanted & known), None)
+
+
+def _in_order(model: Any) -> Any:  # noqa: ANN401 - the compiler's model
+    """Return the model with its outputs in the order of the graph's, which the front end need not keep."""
+    results = {name: result for result in model.get_results() for name in result.output(0).get_names()}
+    wanted = [results[output_name(place)] for place in range(len(model.outputs))]
+    return model if wanted == list(model.get_results()) else ov.Model(wanted, model.get_parameters())

@@ -1,0 +1,102 @@
+"""OpenVINO's front ends for programs of torch: a module is traced to TorchScript, or an exported program is taken.
+
+The converter reports each conversion to its makers when `openvino_telemetry` is there, which is made to look absent.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+_modules: dict[str, Any] = sys.modules
+_modules.setdefault("openvino_telemetry", None)  # which makes importing it raise ImportError
+
+import openvino as ov  # noqa: E402
+import torch  # noqa: E402
+from openvino.frontend.pytorch.fx_decoder import TorchFXPythonDecoder  # noqa: E402
+from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: E402
+
+from miscompile.core.case import Program  # noqa: E402
+from miscompile.core.run import Build  # noqa: E402
+from miscompile.targets.about import Session  # noqa: E402
+from miscompile.targets.openvino.adapter import OpenVino, OpenVinoSession  # noqa: E402
+from miscompile.targets.torch.adapter import quiet  # noqa: E402
+from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused  # noqa: E402
+from miscompile.targets.torch.modules import Operator, module_of  # noqa: E402
+
+_SILENT = frozenset({"prim::Param", "prim::Return", "prim::GetAttr", "prim::Constant"})
+"""Kinds of nodes that stand for no operator."""
+
+
+class TorchOpenVino(OpenVino):
+    """Traces and converts a program of torch, and compiles it as OpenVINO's adapter compiles models."""
+
+    def __init__(self) -> None:
+        quiet()
+        super().__init__()
+        self._kinds: tuple[str, ...] = ()
+
+    def build(self, program: Program, build: Build) -> Session:  # type: ignore[override]
+        """Convert and compile `program`. Raises ExportRefusedError, OutsideTorchError, and what OpenVINO raises."""
+        self._kinds = ()
+        if self._observer is not None:
+            self._observer.begin(())
+        module = module_of(program.payload)
+        given = examples(program, module)
+        decoder = _traced(module, given)
+        if build.observe:
+            self._kinds = tuple(dict.fromkeys(_kinds(decoder.graph_element)))
+        session = self._compiled(ov.convert_model(decoder, example_input=given), program, build)
+        return CapturedSession(session, program.payload, decoder.pt_module)
+
+    def passes(self) -> tuple[str, ...]:
+        """None: with programs of torch it is the front end that is looked at."""
+        return ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Types of the operators that were translated, in order; OpenVINO has a translator for each type."""
+        del log
+        return self._kinds
+
+    def _compiled(self, model: Any, program: Program, build: Build) -> OpenVinoSession:  # noqa: ANN401
+        """Compile a model of OpenVINO's that was made of `program`."""
+        compiled = self._core.compile_model(model, "CPU", self._properties(build))
+        return OpenVinoSession(compiled, _places(program, model), len(model.outputs))
+
+
+def _traced(module: Operator, given: tuple[torch.Tensor, ...]) -> TorchScriptPythonDecoder:
+    """Return a trace as the converter takes it. Raises ExportRefusedError when torch cannot trace the module."""
+    try:
+        with torch.no_grad():
+            return TorchScriptPythonDecoder(module, example_input=given)
+    except RuntimeError as error:
+        if not str(error).startswith("Couldn't get TorchScript module"):
+            raise
+        raise refused("tracing", error.__cause__) from None
+
+
+class ExportedOpenVino(TorchOpenVino):
+    """Takes the program that `torch.export` captures."""
+
+    def build(self, program: Program, build: Build) -> Session:  # type: ignore[override]
+        """Convert and compile `program`. Raises ExportRefusedError, OutsideTorchError, and what OpenVINO raises."""
+        self._kinds = ()
+        module = module_of(program.payload)
+        graph = exported(module, examples(program, module))
+        decoder = TorchFXPythonDecoder.from_exported_program(graph)
+        if build.observe:
+            kinds = (str(node.target) for node in decoder._nodes if node.op == "call_function")
+            self._kinds = tuple(dict.fromkeys(kinds))
+        return checked(self._compiled(ov.convert_model(decoder), program, build), program, graph)
+
+
+def _kinds(graph: Any) -> Iterator[str]:  # noqa: ANN401 - a graph or a block of TorchScript
+    for node in graph.nodes():
+        if node.kind() not in _SILENT:
+            yield node.kind()
+        for block in node.blocks():
+            yield from _kinds(block)
+
+
+def _places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - an extension type
+    """Return for each input of `program` its number in `model`."""
+    return [place if place < len(model.inputs) else None for place in range(len(program.inputs))]

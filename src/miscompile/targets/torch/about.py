@@ -1,0 +1,17 @@
+"""What is known of PyTorch as a library without importing it."""
+
+from miscompile.targets.about import About
+
+ABOUT = About(
+    name="torch",
+    title="PyTorch (eager)",
+    kinds=("torch",),
+    levels=("off", "full"),
+    adapter="miscompile.targets.torch.adapter:Torch",
+    script="",
+    distributions=("torch",),
+    max_opset=0,
+    max_ir_version=0,
+    extra="inductor",
+    switches="operators are called one by one: there are no passes, and both levels are the same",
+)

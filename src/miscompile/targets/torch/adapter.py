@@ -1,0 +1,57 @@
+"""PyTorch in the worker, as the library that it is: operators are called eagerly."""
+
+import torch
+
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor
+from miscompile.targets.torch.modules import Operator, module_of, tensors_of
+from miscompile.targets.torch.values import to_torch
+
+
+def quiet() -> None:
+    """Keep torch to one thread, and without warnings of kernels that this processor lacks."""
+    torch.set_num_threads(1)
+    torch.backends.nnpack.set_flags(False)
+
+
+class Torch:
+    """Calls operators; there is nothing to optimise."""
+
+    def __init__(self) -> None:
+        quiet()
+
+    def build(self, program: Program, build: Build) -> "Eager":
+        """Construct the operator's module. Raises OutsideTorchError, NotImplementedError, and what torch raises."""
+        del build
+        return Eager(program.payload)
+
+    def passes(self) -> tuple[str, ...]:
+        """There are none."""
+        return ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Nothing fires."""
+        del log
+        return ()
+
+
+class Eager:
+    """A module that is called eagerly, each time as on the first, but for the seed: that is the number of the run.
+
+    It is constructed for each run anew, since an operator may write to its buffers, and a module keep a state.
+    """
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._next: Operator | None = module_of(payload)
+        self._runs = 0
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run once on `feed`. Raises NotImplementedError for a result that is no tensor, and what torch raises."""
+        module = self._next if self._next is not None else module_of(self._payload)
+        self._next = None
+        torch.manual_seed(self._runs)
+        self._runs += 1
+        with torch.no_grad():
+            return tensors_of(module(*map(to_torch, feed)))

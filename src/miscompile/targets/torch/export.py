@@ -1,0 +1,114 @@
+"""Graphs that torch makes of a program before a compiler's front end gets to see it, and tensors to make them with.
+
+A program's bytes have no values. Tracing runs the operator, and even `torch.export` looks at some numbers, so they are
+given values that most operators take: ones, well-conditioned where they make square matrices, else zeros, which are
+valid indices. Whether a graph holds for other values is asked when these are fed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Feed, Program
+from miscompile.core.tensor import Tensor
+from miscompile.targets.about import Session
+from miscompile.targets.torch.errors import ExportRefusedError
+from miscompile.targets.torch.modules import flat, module_of
+from miscompile.targets.torch.values import ELEMENTS, to_torch
+
+
+def examples(program: Program, module: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+    """Return tensors on which `module`, made of `program`, runs if it runs on ones or zeros, else ones.
+
+    Raises NotImplementedError for element types that torch lacks.
+    """
+    candidates = ones(program), tuple(_filled(program, 0))
+    return next((given for given in candidates if _results(module, given) is not None), candidates[0])
+
+
+def ones(program: Program) -> tuple[torch.Tensor, ...]:
+    """Return tensors of ones; where the last two sizes of floats are equal, with twos on the diagonal."""
+    made = tuple(_filled(program, 1))
+    for value in made:
+        if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and value.dtype in (torch.float32, torch.float64):
+            value.diagonal(dim1=-2, dim2=-1).fill_(2)
+    return made
+
+
+def _filled(program: Program, number: int) -> Iterator[torch.Tensor]:
+    for port in program.inputs:
+        if port.dtype not in ELEMENTS:
+            raise NotImplementedError(f"an element of {port.dtype} is no tensor's of torch")
+        sizes = [size for size in port.shape or () if isinstance(size, int)]
+        yield torch.full(sizes, number, dtype=torch.float32).to(ELEMENTS[port.dtype])
+
+
+def exported(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - an ExportedProgram
+    """Return the program that `torch.export` captures. Raises ExportRefusedError for whatever it raises."""
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, given)
+    except Exception as error:  # noqa: BLE001 - what torch.export raises has no common class
+        raise refused("torch.export", error) from None
+
+
+def refused(step: str, error: BaseException | None) -> ExportRefusedError:
+    """Return the error that says that torch, in this step, makes no graph."""
+    return ExportRefusedError(f"{step} makes no graph: {type(error).__name__}: {error}")
+
+
+class CapturedSession:
+    """A session of a graph that was captured on other values than those of a feed, on which it may depend.
+
+    Control flow and sizes that a graph took from its example are torch's doing, not the compiler's: so on each feed the
+    `graph` itself is first run by torch and held against the module. `payload` is the program's.
+    """
+
+    def __init__(self, session: Session, payload: bytes, graph: Callable[..., Any]) -> None:
+        self._session, self._payload, self._graph = session, payload, graph
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run on one feed. Raises ExportRefusedError when the graph does not hold for it."""
+        given = [to_torch(value) for value in feed]
+        if not _agree(module_of(self._payload), self._graph, given):
+            raise ExportRefusedError("the graph holds for other values of the inputs only")
+        return self._session.run(feed)
+
+
+def checked(session: Session, program: Program, graph: Any) -> Session:  # noqa: ANN401 - an ExportedProgram
+    """Return a session of an exported program that looks whether the graph holds, where it can depend on values.
+
+    Only integers become sizes and branches.
+    """
+    if all(DTYPES[port.dtype].kind in ("float", "complex") for port in program.inputs):
+        return session
+    return CapturedSession(session, program.payload, graph.module())
+
+
+def _agree(module: Callable[..., Any], graph: Callable[..., Any], given: Sequence[torch.Tensor]) -> bool:
+    """Tell whether a graph does on these tensors what the module does, roughly: it runs the same kernels."""
+    right = _results(module, given)
+    if right is None:
+        return True  # the library itself does not take them: nothing can be said of the graph
+    found = _results(graph, given)
+    return found is not None and len(right) == len(found) and all(map(_alike, right, found))
+
+
+def _results(function: Callable[..., Any], given: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+    """Return the results of a function of tensors; None when it raises."""
+    torch.manual_seed(0)
+    try:
+        with torch.no_grad():
+            return list(flat(function(*[value.clone() for value in given])))
+    except Exception:  # noqa: BLE001 - torch raises whatever it likes; that it does is the answer
+        return None
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    alike: bool = torch.allclose(one.to(wide), other.to(wide), rtol=1e-2, atol=1e-3, equal_nan=True)
+    return alike

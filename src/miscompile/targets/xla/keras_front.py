@@ -1,0 +1,64 @@
+"""XLA behind Keras on JAX: the model's call becomes one function, which is compiled as a whole, or run call by call."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+
+from miscompile.core.case import Program
+from miscompile.core.run import Build
+from miscompile.targets.keras import weights
+from miscompile.targets.keras.environment import load
+from miscompile.targets.keras.layers import operator_of
+from miscompile.targets.keras.values import flat
+from miscompile.targets.xla.adapter import Function, Xla
+
+_CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_lin"})
+"""Primitives that stand for no operation of their own."""
+
+
+class XlaKeras(Xla):
+    """Builds models of Keras as functions of JAX, with the weights as constants that XLA sees."""
+
+    def __init__(self) -> None:
+        load("jax")
+        weights.install()
+        super().__init__()
+        self._primitives: tuple[str, ...] = ()
+
+    def passes(self) -> tuple[str, ...]:
+        """None: with programs of Keras it is the way in that is looked at."""
+        return ()
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Primitives of JAX in the function, in order: XLA is given a program by one lowering rule for each."""
+        del log
+        return self._primitives
+
+    def _function(self, program: Program) -> Function:
+        self._primitives = ()
+        operator = operator_of(program)
+        if not operator.slots:
+            return lambda: _arrays(operator(()))
+        model = operator.model()
+        return lambda *values: _arrays(model(list(values), training=False))
+
+    def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
+        if build.observe:
+            traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
+            self._primitives = tuple(dict.fromkeys(_primitives(traced.jaxpr)))
+        return super()._compile(function, inputs, replace(build, observe=False))
+
+
+def _arrays(outputs: Any) -> Sequence[jax.Array]:  # noqa: ANN401 - whatever the operator returned
+    return list(flat(outputs))
+
+
+def _primitives(jaxpr: Any) -> Iterator[str]:  # noqa: ANN401 - an expression of JAX
+    for equation in jaxpr.eqns:
+        if equation.primitive.name not in _CALLS:
+            yield equation.primitive.name
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda part: hasattr(part, "eqns")):
+            if hasattr(inner, "eqns"):
+                yield from _primitives(getattr(inner, "jaxpr", inner))

@@ -1,0 +1,164 @@
+"""Orders: permutations that the seed decides, each greedy in what it says it is."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from miscompile.base.errors import UsageError
+from miscompile.instances.code import digest_of
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Drawn, Value
+from miscompile.migration.ranking.fast import fast
+from miscompile.migration.ranking.order import ORDERS, Facts, ranked
+from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
+from miscompile.migration.ranking.score import key_of, operator_of, signature_scores
+from miscompile.migration.ranking.statements import additional, text_of, total
+
+
+def instances() -> st.SearchStrategy[list[Instance]]:
+    given_values: st.SearchStrategy[Value] = st.sampled_from([None, True, 0, 1, 5, -1, 0.5, "same", (2, 1)])
+    named = st.dictionaries(st.sampled_from(["a", "b", "c"]), given_values, max_size=3)
+    api = st.sampled_from(["torch.add", "torch.mul", "torch.nn.Conv2d"])
+    one = st.builds(lambda path, kwargs: Instance("torch", path, "function", (), kwargs), api, named)
+    return st.lists(one, max_size=14)
+
+
+COUNTS = {"add": 4, "conv2d": 0}
+
+
+def facts_for(tests: Sequence[Instance], seed: int) -> Facts:
+    covered = {digest_of(test): frozenset[int | str](range(len(test.kwargs) + 1)) for test in tests}
+    return Facts(seed, COUNTS, covered)
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(0, 3), st.sampled_from(sorted(ORDERS)))
+def test_an_order_is_a_permutation_that_the_seed_decides(tests: list[Instance], seed: int, name: str) -> None:
+    facts = facts_for(tests, seed)
+    if ORDERS[name].needs and not tests:
+        return
+    places = ranked(name, tests, facts)
+    assert sorted(places) == list(range(len(tests)))
+    assert ranked(name, tests, facts) == places
+
+
+class Definition:
+    """The scores as the paper words them, counted anew at every step."""
+
+    def __init__(self, tests: Sequence[Instance], scores: dict[tuple[str, str], float]) -> None:
+        self.tests = tests
+        self.scores = scores
+        names: dict[tuple[str, str], set[str]] = {}
+        for test in tests:
+            names.setdefault(operator_of(test), set()).update(setting(test))
+        self.names = {operator: sorted(found) for operator, found in names.items()}
+
+    def items(self, place: int) -> list[object]:
+        test = self.tests[place]
+        given = setting(test)
+        row: list[tuple[str, Subspace]] = [(n, given.get(n, ABSENT)) for n in self.names[operator_of(test)]]
+        return [*row, *combinations(row, 2)] or ["no parameter"]
+
+    def product(self, place: int, before: Sequence[int]) -> float:
+        operator = operator_of(self.tests[place])
+        met = {item for one in before if operator_of(self.tests[one]) == operator for item in self.items(one)}
+        items = self.items(place)
+        return self.scores[operator] * sum(item not in met for item in items) / len(items)
+
+
+@settings(max_examples=80, deadline=None)
+@given(instances(), st.integers(0, 3), st.sampled_from(["opera", "parameters"]))
+def test_the_greatest_product_comes_next(tests: list[Instance], seed: int, name: str) -> None:
+    scores = signature_scores(tests, COUNTS)
+    definition = Definition(tests, scores if name == "opera" else dict.fromkeys(scores, 1.0))
+    places = ranked(name, tests, Facts(seed, COUNTS))
+    for step, place in enumerate(places):
+        before = places[:step]
+        best = max(definition.product(other, before) for other in places[step:])
+        assert definition.product(place, before) == pytest.approx(best)
+
+
+def test_an_operator_that_is_never_tested_counts_as_tested_once() -> None:
+    tests = [Instance("torch", api, "function") for api in ("torch.add", "torch.add", "torch.mul", "torch.nn.Conv2d")]
+    found = {operator[0]: score for operator, score in signature_scores(tests, COUNTS).items()}
+    assert found == {"torch.add": 0.5, "torch.mul": 1.0, "torch.nn.Conv2d": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("library", "api", "key"),
+    [
+        ("onnx", "ai.onnx.ml.Scaler", "ai.onnx.ml.Scaler"),
+        ("torch", "torch.nn.MaxPool2d", "maxpool2d"),
+        ("torch", "torch.nn.functional.max_pool2d", "maxpool2d"),
+        ("torch", "torch.Tensor.add_", "add"),
+        ("keras", "keras.layers.Conv2DTranspose", "conv2dtranspose"),
+    ],
+)
+def test_ways_to_one_operator_have_one_key(library: str, api: str, key: str) -> None:
+    assert key_of(library, api) == key
+
+
+def test_operators_alone_rank_by_the_ratio() -> None:
+    tests = [Instance("torch", f"torch.{name}", "function", (), {"a": n}) for n in range(4) for name in ("add", "mul")]
+    places = ranked("operators", tests, Facts(counts=COUNTS))
+    assert [tests[place].operator for place in places] == ["mul"] * 4 + ["add"] * 4
+
+
+@settings(deadline=None)
+@given(st.lists(st.frozensets(st.integers(0, 12)), max_size=12))
+def test_additional_takes_what_adds_most_and_starts_anew(covered: list[frozenset[int]]) -> None:
+    places = additional(covered, range(len(covered)))
+    assert sorted(places) == list(range(len(covered)))
+    reached: frozenset[int] = frozenset()
+    for step, place in enumerate(places):
+        gains = [len(covered[other] - reached) for other in places[step:]]
+        if not any(gains):
+            reached = frozenset()
+            gains = [len(covered[other]) for other in places[step:]]
+        assert len(covered[place] - reached) == max(gains)
+        reached |= covered[place]
+
+
+@given(st.lists(st.frozensets(st.integers(0, 9)), max_size=12))
+def test_total_ranks_by_number(covered: list[frozenset[int]]) -> None:
+    sizes = [len(covered[place]) for place in total(covered, range(len(covered)))]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.quality
+def test_fast_spreads_over_what_is_different() -> None:
+    kinds = [f"{letter * 30}({letter}=" for letter in "pqrst"]
+    texts = [f"{kind}{number})" for kind in kinds for number in range(40)]
+    early = [len({place // 40 for place in fast(texts, seed)[:8]}) for seed in range(10)]
+    assert sum(early) / len(early) > 4.5, "eight of 200 texts of five kinds meet nearly all kinds"
+
+
+def test_fast_takes_short_and_no_texts() -> None:
+    assert fast([], 0) == []
+    assert sorted(fast(["", "a", "a", "añb"], 1)) == [0, 1, 2, 3]
+
+
+def test_a_text_tells_type_and_shape_but_no_values() -> None:
+    one = Instance("torch", "torch.add", "function", (Drawn("float32", (2, 3), seed=1),), {"alpha": 2})
+    other = Instance("torch", "torch.add", "function", (Drawn("float32", (2, 3), seed=2),), {"alpha": 2})
+    assert text_of(one) == text_of(other) == "torch.add(0=float32[2, 3], alpha=2)"
+
+
+def test_what_cannot_be_ranked_is_said() -> None:
+    one = Instance("torch", "torch.add", "function")
+    with pytest.raises(UsageError, match="there is no order 'best'"):
+        ranked("best", [one], Facts())
+    with pytest.raises(UsageError, match="collect them first"):
+        ranked("total", [one], Facts())
+    with pytest.raises(UsageError, match="several libraries"):
+        ranked("random", [one, Instance("onnx", "Add", "node")], Facts())
+
+
+def test_after_one_test_of_each_class_the_rest_has_no_score() -> None:
+    tests = [Instance("torch", "torch.add", "function", (), {"a": number}) for number in (5, 6, 7, 0, 0, 1)]
+    first = [subclass for place in ranked("opera", tests, Facts())[:3] for subclass in setting(tests[place]).values()]
+    assert Counter(first) == {("int", 2): 1, ("int", 0): 1, ("int", 1): 1}

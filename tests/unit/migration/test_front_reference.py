@@ -1,0 +1,146 @@
+"""What a library's own answer is worth: chance, sensitivity, and results that nobody promises."""
+
+import numpy as np
+import pytest
+
+from miscompile.base.errors import SpecError
+from miscompile.core.case import Case
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.instances.instance import Instance
+from miscompile.instances.program import to_case
+from miscompile.instances.values import Held
+from miscompile.migration.doubt import CONDITIONS, doubts, parse_doubts
+from miscompile.migration.reference import NOISES, Dropped, Reference, assess, reference_case, with_outputs
+
+
+def held(*values: object) -> tuple[Held, ...]:
+    return tuple(Held(tensor(np.asarray(value))) for value in values)
+
+
+def ask(instance: Instance, *results: Array | None, again: Array | None = None) -> Reference | Dropped:
+    """Assess results of a first run, of a second (the same unless `again`), and of runs under noise (the first's)."""
+    case = to_case(instance)
+    first = tuple(None if value is None else tensor(value) for value in results)
+    second = first if again is None else (tensor(again), *first[1:])
+    return assess(instance, case, Values((first, second, *[first] * NOISES)))
+
+
+ABS = Instance("torch", "torch.abs", "function", held(np.float32([1, 2])))
+
+
+def test_the_feed_comes_twice_and_then_moved_a_little() -> None:
+    case = reference_case(to_case(ABS))
+    plain, again, *moved = (feed[0] for feed in case.feeds)
+    assert plain.same(again)
+    assert len(moved) == NOISES
+    for value in moved:
+        assert not value.same(plain)
+        assert np.allclose(value.numbers(), plain.numbers(), rtol=3 * 2.0**-23, atol=0)
+    assert [feed[0].array.tobytes() for feed in reference_case(to_case(ABS)).feeds] == [
+        feed[0].array.tobytes() for feed in case.feeds
+    ]
+
+
+def test_integers_are_not_moved() -> None:
+    case = reference_case(to_case(Instance("torch", "torch.abs", "function", held(np.int64([3])))))
+    assert all(feed[0].same(case.feeds[0][0]) for feed in case.feeds)
+
+
+def test_a_steady_operator_is_a_reference_and_names_its_outputs() -> None:
+    found = ask(ABS, np.float32([1, 2]))
+    assert isinstance(found, Reference)
+    case = with_outputs(to_case(ABS), found)
+    assert [(port.dtype, port.shape) for port in case.program.outputs] == [("float32", (2,))]
+
+
+def test_chance_shows_in_the_second_run() -> None:
+    assert ask(ABS, np.float32([1, 2]), again=np.float32([1, 3])) == Dropped("random")
+    assert isinstance(ask(ABS, np.float32([np.nan, 2]), again=np.float32([np.nan, 2])), Reference)
+
+
+def test_sensitivity_is_by_element() -> None:
+    case, first = to_case(ABS), (tensor(np.int64([1, 2])),)
+    jumps = (tensor(np.int64([1, 3])),)
+    found = assess(ABS, case, Values((first, first, *[jumps] * NOISES)))
+    assert isinstance(found, Reference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [0.0, 1.0]
+    other = (tensor(np.int64([1])),)
+    assert assess(ABS, case, Values((first, first, *[other] * NOISES))) == Dropped("unstable")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Raised("run", "RuntimeError", "no"), "invalid"),
+        (Unsupported("run", "int is no tensor"), "no tensor"),
+        (OutOfMemory("run"), "too large"),
+        (Crashed("run", 11), "library dies"),
+        (TimedOut("run", 1.0), "library hangs"),
+        (Values(((),) * (2 + NOISES)), "no tensor"),
+    ],
+)
+def test_what_the_library_does_not_answer_is_dropped(outcome: Outcome, reason: str) -> None:
+    found = assess(ABS, to_case(ABS), outcome)
+    assert isinstance(found, Dropped)
+    assert found.reason == reason
+
+
+def test_operators_that_leave_their_results_open() -> None:
+    x = held(np.float32([2, 1, 2]))
+    empty = Instance("torch", "torch.empty_like", "function", x)
+    assert isinstance(ask(empty, np.float32([0, 0, 0])), Dropped)
+    sort = Instance("torch", "torch.sort", "function", x)
+    found = ask(sort, np.float32([1, 2, 2]), np.int64([1, 0, 2]))
+    assert isinstance(found, Reference)
+    assert found.spread[1] is None
+    stable = ask(Instance("torch", "torch.sort", "function", x, {"stable": True}), np.float32([1]), np.int64([1]))
+    assert isinstance(stable, Reference)
+    assert stable.spread[1] is not None
+
+
+def test_undefined_conversions_and_shifts() -> None:
+    cast = Instance("torch", "torch.Tensor.int", "method", held(np.float32([np.inf])))
+    assert ask(cast, np.int32([0])) == Dropped("undefined", "floats beyond the integers")
+    far = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([40])))
+    near = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([4])))
+    assert isinstance(ask(far, np.int32([0])), Dropped)
+    assert isinstance(ask(near, np.int32([16])), Reference)
+
+
+def feed(*values: object) -> tuple[Tensor, ...]:
+    return tuple(tensor(np.asarray(value)) for value in values)
+
+
+def test_conditions() -> None:
+    divides = CONDITIONS["divides by zero"]
+    assert divides(feed(np.int32([1]), np.int32([0])))
+    assert divides(feed(np.int8([-128]), np.int8([-1])))
+    assert not divides(feed(np.float32([1]), np.float32([0])))
+    assert CONDITIONS["has negative"](feed(np.float32([-1])))
+    assert not CONDITIONS["has negative"](feed(np.uint8([1])))
+
+
+def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
+    assert len(doubts()) > 10
+    assert all(doubt.reason and doubt.apis for doubt in doubts())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[doubt]]\nlibrary = 'torch'", "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'", "[[doubt",
+        "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\nwhen='the moon is full'",
+    ],
+)  # fmt: skip
+def test_malformed_rules_are_named(text: str) -> None:
+    with pytest.raises(SpecError, match="malformed"):
+        parse_doubts(text)
+
+
+def test_a_case_keeps_the_outputs_that_it_has() -> None:
+    found = ask(ABS, np.float32([1, 2]))
+    assert isinstance(found, Reference)
+    case: Case = with_outputs(to_case(ABS), found)
+    assert with_outputs(case, found) is case
