@@ -109,6 +109,11 @@ def plan_of(store: Store, stored: Stored) -> Plan:
     if campaign is None:
         other = against_of(stored.finding.facts)
         return Plan(target, (other,) if other else (), out=store.path)
+    if campaign.options.get("migration"):
+        raise UsageError(
+            f"finding {stored.finding.identifier} is of a migration, a single operator: its script shows it "
+            f"(`miscompile repro {store.path} {stored.finding.identifier}`); there is nothing to reduce or bisect"
+        )
     targets = campaign.target.split(" ")
     if target not in targets:
         raise UsageError(f"finding {stored.finding.identifier} is of {target}, its campaign of {campaign.target}")

@@ -9,6 +9,7 @@ instance counts when the library runs it.
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from miscompile.base.dtypes import DTYPES
@@ -89,30 +90,31 @@ class Scene:
 
 def generate(
     operation: Operation, seed: int, count: int, runs: Runs, bases: Iterable[Instance] = ()
-) -> tuple[list[Instance], int]:
-    """Return instances that the library runs, at most `count` conforming ones and as many at boundaries; and the tries.
+) -> Iterator[Instance | None]:
+    """Yield instances that the library runs, at most `count` conforming ones and as many at boundaries.
 
-    `bases` are instances known to work (of library tests, say): their parameters are taken to their ends too, which
-    reaches operators whose tensors have to fit each other in ways that no constraint says.
+    None is yielded for each that it refuses. `bases` are instances known to work (of library tests, say): their
+    parameters are taken to their ends too, which reaches operators whose tensors have to fit each other in ways that no
+    constraint says.
     """
-    tries = 0
     conforming: list[Instance] = []
     for attempt in range(4 * count):
         if len(conforming) == count:
             break
         made = assembled(operation, drawn(operation, stream(seed, operation.api, attempt)))
-        tries += 1
-        if runs(made):
-            conforming.append(replace(made, origin=f"conforming {attempt}"))
+        works = runs(made)
+        if works:
+            conforming.append(made)
+        yield replace(made, source="constraints", origin=f"conforming {attempt}") if works else None
     good = [*(one for one in bases if one.api == operation.api), *conforming][:BASES]
-    ends: list[Instance] = []
-    for made in distinct(one for base in good for one in at_ends(operation, base)):
-        if len(ends) == count or tries > 12 * count:
+    ends = distinct(one for base in good for one in at_ends(operation, base))
+    found = 0
+    for made in islice(ends, 8 * count):
+        if found == count:
             break
-        tries += 1
-        if runs(made):
-            ends.append(made)
-    return list(distinct(replace(one, source="constraints") for one in (*conforming, *ends))), tries
+        works = runs(made)
+        found += works
+        yield replace(made, source="constraints") if works else None
 
 
 def drawn(operation: Operation, draw: random.Random) -> dict[str, Value]:

@@ -35,6 +35,7 @@ _ENTRY = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s+\(((?:[^()]|\([^()]*\))*)\))?\s*:\
 _HEAD = re.compile(r"^\s*(?:\w+\.)*\w+\(((?:[^()]|\([^()]*\))*)\)", re.M)
 _QUOTED = re.compile(r"""(?<![\w])['"]([A-Za-z][\w\-]*)['"]""")
 _TICKED = re.compile(r"(?:one of|either|must be|modes?|values are|options)[^.]*", re.I)
+_NAMED = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +90,18 @@ def literal(text: str | None) -> Value:
 def listed_in(text: str) -> tuple[Value, ...]:
     """Return the texts that a description puts in quotation marks, or names after `one of` and the like."""
     quoted = list(dict.fromkeys(_QUOTED.findall(text)))
-    if len(quoted) < 2:
-        named = _TICKED.search(text)
-        quoted = list(dict.fromkeys(re.findall(r"\b[A-Z][A-Z_]{2,}\b|`(\w+)`", named[0]) if named else [])) or quoted
-    return tuple(item for item in quoted if item)
+    named = _TICKED.search(text)
+    if len(quoted) < 2 and named:
+        quoted = list(dict.fromkeys(_NAMED.findall(named[0].replace("`", " ")))) or quoted
+    return tuple(quoted)
 
 
 def bounds_in(text: str) -> tuple[float | None, float | None]:
     """Return the least and the largest number that a description allows, None where it does not say."""
     number = r"(-?\d+(?:\.\d+)?)"
-    between = re.search(rf"(?:between|range|in|interval)\s*[\[(`]*\s*{number}\s*(?:,|and|to)\s*{number}\s*[\])]?", text)
+    between = re.search(
+        rf"(?:between|range|\bin|interval)\s*(?:is|of)?\s*[\[(`]*\s*{number}\s*(?:,|and|to)\s*{number}\s*[\])]?", text
+    )
     if between:
         return float(between[1]), float(between[2])
     if re.search(r"\bprobabilit", text, re.I):

@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -37,7 +38,7 @@ _MEMORY = 3 << 30
 _SECONDS = 3
 """Seconds that an instance may take: what is still small runs in milliseconds."""
 
-_DEATHS = 50
+_DEATHS = 100
 """Children that may die before the rest is given up."""
 
 
@@ -92,10 +93,13 @@ def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> 
     left: Counter[str] = Counter()
     for number, operation in enumerate(operations[first:], first):
         print(json.dumps({"begin": number, "operator": operation.api}), flush=True)
-        found, tries = generate(operation, seed, count, lambda one: _timely(one, runs), known.get(operation.api, ()))
-        for instance in found:
-            lines.instance(instance)
-        left["tries that the library refused"] += tries - len(found)
+        found = 0
+        for instance in generate(operation, seed, count, partial(_timely, runs), known.get(operation.api, ())):
+            if instance is None:
+                left["tries that the library refused"] += 1
+            else:
+                lines.instance(instance)
+                found += 1
         lines.write(ran=operation.api, outcome="some run" if found else "none runs")
         lines.leave(left)
     lines.write(exit=0)
@@ -116,7 +120,7 @@ class _TooLong(Exception):  # noqa: N818 - ends a call, no failure
     """An instance took too long."""
 
 
-def _timely(instance: Instance, runs: Runs) -> bool:
+def _timely(runs: Runs, instance: Instance) -> bool:
     """Tell whether the library runs an instance, in time and memory; one that does not is none to test with."""
 
     def over(number: int, frame: FrameType | None) -> None:

@@ -15,8 +15,11 @@ from miscompile.mining.suites import Say, files_of
 _RECORDER = "miscompile.migration.hooks.record_tests"
 _DISTRIBUTIONS = ("keras", "jax")
 
-NO_OPERATORS = frozenset({"applications", "callbacks", "datasets", "distribution", "optimizers", "saving", "wrappers"})
-"""Folders of the package whose tests are of other things than operators: training, files, whole networks."""
+_OPERATORS = frozenset({"layers", "ops", "activations"})
+"""Folders of the package whose tests are of operators."""
+
+_OTHERS = frozenset({"applications", "callbacks", "datasets", "distribution", "optimizers", "saving", "wrappers"})
+"""Folders whose tests are of other things: training, files, whole networks."""
 
 
 def own_tests() -> list[Path]:
@@ -30,7 +33,9 @@ def own_tests() -> list[Path]:
 
 def operators_first(files: Sequence[Path]) -> list[Path]:
     """Return the files with those in front that test operators; no file is left out."""
-    return sorted(files, key=lambda path: bool(NO_OPERATORS.intersection(path.parts)))
+    return sorted(
+        files, key=lambda path: (not _OPERATORS.intersection(path.parts), bool(_OTHERS.intersection(path.parts)))
+    )
 
 
 def harvest_keras(say: Say, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT) -> Archive:

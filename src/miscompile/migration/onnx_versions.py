@@ -38,7 +38,7 @@ _FORGOTTEN = frozenset({"consumed_inputs", "is_test", "spatial"})
 _LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 """Operators that took all axes from `axis` on before operator set 13, and take that one alone since."""
 
-_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "PRelu"})
+_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"})
 
 
 def restate_all(
@@ -244,6 +244,8 @@ def _broadcast(op: str, inputs: list[Value], kwargs: dict[str, Value], target: S
 
     Before operator set 7 the second operand had to be one number or to fit the end of the first one's shape.
     """
+    if op == "PRelu" and target.since_version < 7:  # its slope was one number or one for each channel
+        return isinstance(inputs[1], Held) and inputs[1].tensor.array.size == 1
     if "broadcast" not in target.attributes:
         if op in _BROADCAST or op == "Gemm":
             kwargs.pop("broadcast", None)

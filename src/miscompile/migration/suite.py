@@ -27,6 +27,7 @@ from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import ModelError, UsageError
 from miscompile.core.case import Case, Feed
 from miscompile.graph.emit import tensor_proto
+from miscompile.graph.model import Node
 from miscompile.graph.read import read
 from miscompile.migration.onnx_model import evaluated
 from miscompile.migration.onnx_values import from_array, to_array
@@ -99,10 +100,12 @@ def _checked(entry: Entry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
         return "a repetition", None
     met.add(digest)
     model = read(case.program.payload)
-    if any(node.op in _RANDOM and not node.domain for node in model.graph.nodes):
+    if any(_draws(node, model.opset) for node in model.graph.nodes):
         return "draws numbers", None
     if entry.expected is not None:
         return "", entry.expected
+    if model.opset < 14 and any(node.op == "BatchNormalization" and not node.domain for node in model.graph.nodes):
+        return "the reference evaluator trains it", None  # it mixes in the batch's mean, whatever is asked for
     names = [port.name for port in case.program.inputs]
     expected: list[Feed] = []
     try:
@@ -112,6 +115,14 @@ def _checked(entry: Entry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
     except (ModelError, ValueError, TypeError, AttributeError):
         return "the reference evaluator does not run it", None
     return "", expected
+
+
+def _draws(node: Node, opset: int) -> bool:
+    """Tell whether a node draws numbers, as Dropout does in training: by an input, before operator set 7 by default."""
+    if node.op == "Dropout" and not node.domain:
+        given = node.attributes.get("is_test")
+        return len(node.inputs) > 2 or (opset < 7 and not (given and given.value))
+    return node.op in _RANDOM and not node.domain
 
 
 def _bytes(array: Any) -> bytes:  # noqa: ANN401 - an array of any type

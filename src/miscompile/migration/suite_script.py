@@ -63,7 +63,11 @@ class OnnxRuntime:
 
         self.runtime = onnxruntime
         providers = ["CPUExecutionProvider"] if device == "CPU" else [f"{device}ExecutionProvider"]
-        self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=providers)
+        lacking = onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented
+        try:
+            self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=providers)
+        except lacking as error:
+            pytest.skip(f"there is no kernel: {error}")
         self.types = [info.type.tensor_type.elem_type for info in model.graph.output]
 
     @classmethod
@@ -90,15 +94,21 @@ class OnnxRuntime:
         if array.dtype.isbuiltin == 1:
             return make.ortvalue_from_numpy(array)
         code = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        if code in _NARROW:
+            pytest.skip("the Python interface of ONNX Runtime takes no input of so few bits")
         return make.ortvalue_from_numpy_with_onnx_type(array.view(f"u{array.dtype.itemsize}"), code)
 
     def _array(self, value: Any, code: int) -> Any:  # noqa: ANN401 - an array of any type
         if not _foreign(code):
             return value.numpy()
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(code)
-        size = int(np.prod(value.shape())) * dtype.itemsize
-        words = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint8)), (size,))
-        return words.copy().view(dtype).reshape(value.shape())
+        count = int(np.prod(value.shape()))
+        size = -(-count // (8 // _NARROW[code])) if code in _NARROW else count * (2 if code == 16 else 1)
+        data = ctypes.string_at(value.data_ptr(), size)
+        return numpy_helper.to_array(onnx.TensorProto(data_type=code, dims=value.shape(), raw_data=data))
+
+
+_NARROW = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}
+"""Bits of the element types that share bytes, by their numbers in TensorProto."""
 
 
 def _foreign(code: int) -> bool:

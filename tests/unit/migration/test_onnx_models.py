@@ -48,7 +48,7 @@ KINDS = [
          pads=(0, 1, 0, 1), auto_pad="NOTSET"),
     node("Constant", value=X),
     node("LSTM", Held(tensor(np.ones((1, 1, 2), np.float32))), Held(tensor(np.ones((1, 4, 2), np.float32))),
-         Held(tensor(np.ones((1, 4, 1), np.float32))), results=3, hidden_size=1, activations=("Sigmoid", "Tanh", "Relu")),
+         Held(tensor(np.ones((1, 4, 1), np.float32))), results=3, hidden_size=1, activations=("Relu", "Tanh", "Relu")),
     node("SequenceAt", sequence(X, X), Held(tensor(np.array(1, np.int64)))),
     node("SequenceInsert", sequence(), X),
     node("Optional", X),

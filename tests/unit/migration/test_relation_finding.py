@@ -82,7 +82,7 @@ def test_results_that_say_nothing_are_no_equivalence() -> None:
     ones = [run(one) for one in [*inputs("torch.abs"), *inputs("torch.abs")]]
     assert verdict_of(ones, ones) == ("equivalent", 8)
     assert verdict_of(ones[:4], ones[:4]) == (None, 3)  # too few
-    assert verdict_of(ones, [*ones[:-2], None, ones[-1]])[0] == "equal where both run"
+    assert verdict_of(ones, [*ones[:-1], None])[0] == "equal where both run"
 
 
 def test_sameness_is_of_types_shapes_and_numbers() -> None:

@@ -30,6 +30,7 @@ def command() -> None:
       miscompile bench hirfuzz --part diversity
       miscompile bench hirfuzz --targets onnxruntime,toy --tests 200 --json figures.json
       miscompile bench oatest --part splicing --syntheses 500
+      miscompile bench opera my-migration
     """
 
 
@@ -148,6 +149,66 @@ def oatest(**given: Any) -> int:  # noqa: ANN401 - click passes options by name
     from miscompile.bench.oatest_view import oatest_view
 
     return _bench("oatest", given, lambda chosen, watch: run(Options(**chosen), watch), oatest_view)
+
+
+@command.command("opera", short_help="OPERA: how good orders of migrated tests are.")
+@click.argument(
+    "folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="OUT..."
+)
+@click.option(
+    "--instances",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The archives that were migrated. [default: the libraries' own tests]",
+)
+@click.option("--orders", callback=values.names, metavar="NAMES", help="Only these orders, as in opera,random.")
+@click.option(
+    "--repetitions", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Drawings of each order."
+)
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Collect the statements that tests reach, where the front end is in Python;"
+    " needs coverage.py and runs every test.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    metavar="N",
+    help="Seed of every random choice. [default: a new one, which is printed]",
+)
+@click.option(
+    "--json",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write all figures into FILE, anew as they come; - is stdout.",
+)
+def opera(folders: tuple[Path, ...], instances: tuple[Path, ...], coverage: bool, **given: Any) -> int:  # noqa: ANN401
+    """Measure OPERA's prioritisation again on what `miscompile migrate` has left in OUT.
+
+    A migration has run all tests once; which bugs an order would have found, and when, follows from that. Only
+    confirmed findings count. Figures are APFD, RAUC at 25, 50, 75 and 100 % of the tests, the cost of ranking, and the
+    time until all bugs are found.
+
+    \b
+    Examples:
+      miscompile migrate --to tvm --from onnx,torch --order random --out m && miscompile bench opera m --coverage
+      miscompile bench opera m --orders opera,random --repetitions 20 --json figures.json
+    """
+    from miscompile.bench.migrations import Where, subjects
+    from miscompile.bench.opera import Options, run
+    from miscompile.bench.opera_view import opera_view
+
+    where = Where(folders, instances, coverage)
+    given.update(targets=(), workers=1)
+
+    def measured(chosen: dict[str, Any], watch: _Watch) -> Iterator[Any]:
+        options = Options(chosen["repetitions"], chosen["seed"], chosen["orders"])
+        return run(options, subjects(where, options.seed, lambda text: click.echo(text, err=True)), watch)
+
+    return _bench("opera", given, measured, opera_view)
 
 
 class _Figures(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 from miscompile.core.tensor import Tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.migration.constraints import Constraint, Operation
+from miscompile.migration.constraints import Constraint, Kind, Operation
 from miscompile.migration.constraints_docs import IGNORED, Said, constraint, ranks_in, said_of
 from miscompile.migration.constraints_run import write
 from miscompile.targets.keras.adapter import Eager, Keras
@@ -23,6 +23,22 @@ _NO_OPERATORS = frozenset(
     {"Input", "InputLayer", "InputSpec", "Layer", "Wrapper", "RNN", "Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer"}
 )
 """Layers that compute nothing of their own, or what only code can say."""
+
+_LISTS = frozenset(
+    {
+        "Add",
+        "AdditiveAttention",
+        "Attention",
+        "Average",
+        "Concatenate",
+        "Dot",
+        "Maximum",
+        "Minimum",
+        "Multiply",
+        "Subtract",
+    }
+)
+"""Layers that are called with a list of tensors."""
 
 _NO_OPERATIONS = frozenset(
     {
@@ -62,7 +78,8 @@ def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
         return None
     ranks = ranks_in(doc.partition("Input shape:")[2].partition("Output shape:")[0])
     floats = ("float32", "float16", "bfloat16", "float64", "int32", "bool")
-    called = Constraint("inputs", ("tensor",), dtypes=floats, ranks=ranks or (2, 3, 4), place="called")
+    kind: Kind = "tensors" if name in _LISTS else "tensor"
+    called = Constraint("inputs", (kind,), dtypes=floats, ranks=ranks or (2, 3, 4), place="called")
     return Operation("keras", f"keras.layers.{name}", "module", (*parameters, called))
 
 

@@ -30,5 +30,4 @@ def load(backend: str) -> Any:  # noqa: ANN401 - a module
     keras.config.set_floatx("float32")
     keras.config.set_epsilon(1e-7)
     keras.config.set_image_data_format("channels_last")
-    keras.config.disable_traceback_filtering()
     return keras

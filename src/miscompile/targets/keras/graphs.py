@@ -36,16 +36,19 @@ def still() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def graph_of(operator: Operator, model: Any = None) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
-    """Return an operator, or the model made of it, as a concrete function of its inputs, of fixed sizes.
+def graph_of(operator: Operator, model: Any) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
+    """Return the model that was made of an operator as a concrete function of its inputs, of fixed sizes.
 
     Its outputs have names: of a function without, OpenVINO takes the ends of all loops for outputs.
     Raises NotSymbolicError when TensorFlow itself makes no graph of it: no compiler has seen it then.
     """
     import tensorflow as tf
 
+    if not operator.slots:
+        raise NotSymbolicError("a model has inputs, this program has none")
+
     def call(*values: Any) -> Mapping[str, Any]:  # noqa: ANN401 - tensors of TensorFlow
-        outputs = flat(operator(values) if model is None else model(list(values), training=False))
+        outputs = flat(model(list(values), training=False))
         return {output_name(place): value for place, value in enumerate(outputs)}
 
     try:

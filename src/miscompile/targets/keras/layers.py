@@ -87,6 +87,7 @@ def begin() -> None:
     import keras
 
     keras.utils.clear_session(free_memory=False)
+    keras.config.disable_traceback_filtering()  # that setting has been forgotten as well
     seed(0)
     weights.begin()
 

@@ -15,7 +15,6 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import load
-from miscompile.targets.keras.errors import NotSymbolicError
 from miscompile.targets.keras.graphs import BACKEND, SILENT, graph_of, still
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
@@ -38,8 +37,6 @@ class KerasOnnxRuntime(OnnxRuntime):
         """Export and compile `program`. Raises NotSymbolicError when Keras or TensorFlow makes no graph of it."""
         self._seen.clear()
         operator = operator_of(program)
-        if not operator.slots:
-            raise NotSymbolicError("a model has inputs, this program has none")
         model = operator.model()
         graph_of(operator, model)  # what TensorFlow refuses is not the export's fault
         names = [symbol.name for symbol in model.inputs]
@@ -88,8 +85,15 @@ def _exported(model: Any) -> bytes:  # noqa: ANN401 - a model of Keras
     with scratch() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = folder / "model.onnx"
-        model.export(str(path), format="onnx", verbose=False)
+        model.export(str(path), format="onnx", verbose=False, input_signature=[_signature(model)])
         return path.read_bytes()
+
+
+def _signature(model: Any) -> list[Any]:  # noqa: ANN401 - a model of Keras
+    """Return what the export is told of the inputs: their sizes. By itself it leaves the first of each open."""
+    import keras
+
+    return [keras.InputSpec(shape=one.shape, dtype=one.dtype, name=one.name) for one in model.inputs]
 
 
 Ports = tuple[Sequence[str], Sequence[str]]

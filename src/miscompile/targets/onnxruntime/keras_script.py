@@ -9,9 +9,11 @@ SCRIPT = FrontLines(
 def converted(model, inputs):
     """Export the model, load what comes out, run it."""
     model(inputs, training=False)
+    specs = [keras.InputSpec(shape=one.shape, dtype=one.dtype, name=one.name) for one in model.inputs]
     with tempfile.TemporaryDirectory() as folder:
-        model.export(os.path.join(folder, "model.onnx"), format="onnx", verbose=False)
-        session = ort.InferenceSession(os.path.join(folder, "model.onnx"), providers=["CPUExecutionProvider"])
+        path = os.path.join(folder, "model.onnx")
+        model.export(path, format="onnx", verbose=False, input_signature=[specs])
+        session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [symbol.name for symbol in model.inputs]
     kept = {port.name for port in session.get_inputs()}
     return session.run(None, {name: array for name, array in zip(names, inputs) if name in kept})

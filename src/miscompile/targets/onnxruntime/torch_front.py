@@ -1,8 +1,8 @@
 """ONNX Runtime behind PyTorch's ONNX exporters: there the exporter is the front end."""
 
 import functools
-import inspect
 import io
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -103,7 +103,7 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
         @functools.wraps(original)
         def get(owner: Any, opset: int) -> Any:  # noqa: ANN401 - the exporter's class
             function = original(owner, opset)
-            if function is not None and inspect.stack(0)[1].function == "_run_symbolic_function":
+            if function is not None and sys._getframe(1).f_code.co_name == "_run_symbolic_function":
                 self._conversions.note(name_of(function, owner._name))
             return function
 

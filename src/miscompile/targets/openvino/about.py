@@ -311,7 +311,7 @@ ABOUT = About(
             "Keras' own OpenVINO back end",
             "miscompile.targets.openvino.keras_front:OpenVinoKeras",
             ("keras",),
-            converters=r"keras/src/backend/openvino/(numpy|nn|math|image|linalg|random|rnn|core)\.py",
+            converters=r"keras/src/(backend/openvino/(numpy|nn|math|image|linalg|random|rnn)\.py|ops/)",
             script="miscompile.targets.openvino.keras_script:KERAS",
         ),
         "tensorflow": Front(

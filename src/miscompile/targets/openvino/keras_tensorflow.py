@@ -10,6 +10,7 @@ from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.graphs import BACKEND, INPUT, graph_of, kinds, output_name, still
 from miscompile.targets.keras.layers import operator_of
+from miscompile.targets.openvino.adapter import TYPES
 from miscompile.targets.openvino.keras_base import OpenVinoBehind
 
 
@@ -23,15 +24,20 @@ class OpenVinoTensorFlow(OpenVinoBehind):
         super().__init__()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
-        """Trace the model and convert its graph."""
+        """Trace the model and convert its graph. Raises NotImplementedError for an element type that is exchanged."""
         operator = operator_of(program)
-        graph = graph_of(operator, operator.model() if operator.slots else None)
+        graph = graph_of(operator, operator.model())
         if observe:
             self._functions = kinds(graph)
         model = ov.convert_model(graph)
         model = _in_order(model)
         names = [port.get_names() for port in model.inputs]
-        return model, [_place(names, place) for place in range(len(program.inputs))]
+        places = [_place(names, place) for place in range(len(program.inputs))]
+        for port, place in zip(program.inputs, places, strict=True):
+            kind = port.dtype if place is None else TYPES[model.inputs[place].element_type.get_type_name()]
+            if kind != port.dtype:
+                raise NotImplementedError(f"the front end takes {kind} in place of {port.dtype}")
+        return model, places
 
 
 def _place(names: Sequence[set[str]], place: int) -> int | None:

@@ -3,6 +3,7 @@
 The converter reports each conversion to its makers when `openvino_telemetry` is there, which is made to look absent.
 """
 
+import operator
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +45,8 @@ class TorchOpenVino(OpenVino):
         given = examples(program, module)
         decoder = _traced(module, given)
         if build.observe:
-            self._kinds = tuple(dict.fromkeys(_kinds(decoder.graph_element)))
+            kinds = dict.fromkeys(_kinds(decoder.graph_element))
+            self._kinds = tuple(sorted(kinds, key=lambda kind: not kind.startswith("prim::")))
         session = self._compiled(ov.convert_model(decoder, example_input=given), program, build)
         return CapturedSession(session, program.payload, decoder.pt_module)
 
@@ -53,7 +55,7 @@ class TorchOpenVino(OpenVino):
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Types of the operators that were translated, in order; OpenVINO has a translator for each type."""
+        """Types of the operators that were translated, each by a translator of its own; those of lists come first."""
         del log
         return self._kinds
 
@@ -84,8 +86,8 @@ class ExportedOpenVino(TorchOpenVino):
         graph = exported(module, examples(program, module))
         decoder = TorchFXPythonDecoder.from_exported_program(graph)
         if build.observe:
-            kinds = (str(node.target) for node in decoder._nodes if node.op == "call_function")
-            self._kinds = tuple(dict.fromkeys(kinds))
+            targets = [node.target for node in decoder._nodes if node.op == "call_function"]
+            self._kinds = tuple(dict.fromkeys(str(one) for one in targets if one is not operator.getitem))
         return checked(self._compiled(ov.convert_model(decoder), program, build), program, graph)
 
 

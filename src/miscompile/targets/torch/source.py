@@ -9,14 +9,7 @@ from miscompile.instances.layout import Expression, Group, array, assign, call, 
 from miscompile.instances.program import slots, to_case
 from miscompile.instances.spelling import Dialect, native, spell_array, spell_call, spell_drawn
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
-
-_NAMES = {
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-}
+from miscompile.targets.torch.names import FOREIGN
 
 _FLAT = '''\
 def flat(outputs):
@@ -120,7 +113,7 @@ def spell_tensor(value: Tensor) -> Expression:
     """Return an expression for a tensor of torch, bit for bit but for what a NaN carries."""
     if native(value.dtype):
         return call("torch.tensor", spell_array(value))
-    kind = f"torch.{_NAMES.get(value.dtype, value.dtype)}"
+    kind = f"torch.{FOREIGN.get(value.dtype, value.dtype)}"
     if value.dtype == "float8e8m0":
         return Group("torch.tensor(", (spell_array(Tensor("uint8", value.array)),), f").view({kind})")
     return Group("torch.tensor(", (spell_array(Tensor("float32", value.numbers())),), f").to({kind})")
@@ -132,7 +125,7 @@ def spell_name(name: Name) -> str:
         return name.name
     if name.kind == "device":
         return f'torch.device("{name.name}")'
-    return f"torch.{_NAMES.get(name.name, name.name)}"
+    return f"torch.{FOREIGN.get(name.name, name.name)}"
 
 
 def _slot(slot: Slot) -> str:

@@ -17,16 +17,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value, tensor_of
 from miscompile.targets.torch.errors import OutsideTorchError
-
-_FOREIGN = {
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-}
-"""Element types that numpy lacks, by ONNX's names and by torch's."""
+from miscompile.targets.torch.names import FOREIGN
 
 _PLAIN = (
     *("float32", "float64", "float16", "complex64", "complex128", "bool"),
@@ -35,7 +26,7 @@ _PLAIN = (
 
 ELEMENTS: dict[str, torch.dtype] = {
     name: getattr(torch, theirs)
-    for name, theirs in (*((name, name) for name in _PLAIN), *_FOREIGN.items())
+    for name, theirs in (*((name, name) for name in _PLAIN), *FOREIGN.items())
     if hasattr(torch, theirs)
 }
 """Torch's element types by ONNX's names; an old release lacks some."""
@@ -159,7 +150,7 @@ def to_torch(value: Tensor) -> torch.Tensor:
     if value.dtype not in ELEMENTS:
         raise NotImplementedError(f"an element of {value.dtype} is no tensor's of torch")
     array = np.array(value.array, order="C")
-    if value.dtype not in _FOREIGN:
+    if value.dtype not in FOREIGN:
         return torch.from_numpy(array)
     words = np.int16 if array.itemsize == 2 else np.uint8
     return torch.from_numpy(array.view(words)).view(ELEMENTS[value.dtype])
@@ -174,7 +165,7 @@ def from_torch(value: torch.Tensor) -> Tensor:
     if name is None:
         raise NotImplementedError(f"{value.dtype} has no element type of ONNX's")
     value = value.detach().resolve_conj().resolve_neg().contiguous()
-    if name not in _FOREIGN:
+    if name not in FOREIGN:
         array = value.numpy()
         return Tensor(numpy_name(array.dtype), array)
     words = torch.int16 if value.element_size() == 2 else torch.uint8

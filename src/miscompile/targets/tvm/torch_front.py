@@ -23,6 +23,9 @@ from miscompile.targets.torch.export import checked, examples, exported
 from miscompile.targets.torch.modules import module_of
 from miscompile.targets.tvm.adapter import Tvm, TvmSession
 
+_ITEM = "getitem"
+"""What the importer's table calls the choice of one of several results, which converts nothing."""
+
 
 class TorchTvm:
     """Exports and imports a program of torch, and builds it as TVM's adapter builds models."""
@@ -60,8 +63,8 @@ def _watch(conversions: Conversions) -> None:
 
     @functools.wraps(original)
     def create(self: Any) -> dict[Any, Any]:  # noqa: ANN401 - TVM's class
-        return {
-            key: conversions.watched(function, name_of(function, str(key))) for key, function in original(self).items()
-        }
+        table = original(self)
+        watched = {key: conversions.watched(one, name_of(one, str(key))) for key, one in table.items()}
+        return {**watched, _ITEM: table[_ITEM]}
 
     importer.create_convert_map = create

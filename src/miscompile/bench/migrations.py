@@ -1,0 +1,90 @@
+"""From what `miscompile migrate` left to the subjects of the bench: tests with their bugs, counts and coverage."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from miscompile.base.errors import UsageError
+from miscompile.bench.opera import Subject, subject_of
+from miscompile.findings.store import Store
+from miscompile.instances.archive import distinct
+from miscompile.instances.instance import Instance
+from miscompile.migration.fronts import FrontEnd, chosen
+from miscompile.migration.ranking.counts import counts_of
+from miscompile.migration.ranking.order import Facts
+from miscompile.migration.ranking.reach import coverage_of, read_reached, write_reached
+from miscompile.migration.results import Row, place_of, read_rows
+from miscompile.migration.sources import instances_of
+from miscompile.targets.registry import parse_target
+
+Say = Callable[[str], None]
+
+PYTHON: Mapping[str, tuple[str, ...]] = {
+    "onnx-tvm": ("*/tvm/relax/frontend/onnx/*",),
+    "torch-tvm": ("*/tvm/relax/frontend/torch/*",),
+    "onnx-tinygrad": ("*/tinygrad/nn/onnx.py", "*/tinygrad/frontend/onnx.py"),
+    "torch-onnxruntime": ("*/torch/onnx/_internal/*", "*/onnxscript/function_libs/*"),
+    "torch-inductor": ("*/torch/_inductor/lowering.py", "*/torch/_inductor/decomposition.py", "*/torch/_decomp/*"),
+    "keras-openvino": ("*/keras/src/backend/openvino/*",),
+}
+"""Files of the front ends that are written in Python, whose statements can be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Folders that migrations left, and the archives that were migrated (none: the libraries' own tests).
+
+    With `coverage`, statements that tests reach are collected where they have not been yet, which runs every test.
+    """
+
+    folders: tuple[Path, ...]
+    instances: tuple[Path, ...] = ()
+    coverage: bool = False
+
+
+def subjects(where: Where, seed: int, say: Say) -> list[Subject]:
+    """Return a subject for each front end of each folder. Raises UsageError for a folder that holds no migration."""
+
+    @cache
+    def every(library: str) -> tuple[Instance, ...]:
+        return tuple(distinct(instances_of(library, where.instances, say)))
+
+    found = []
+    for folder in where.folders:
+        for front, rows in _migrated(folder):
+            tests = every(front.library)
+            facts = Facts(seed, counts_of(front.target, front.library))
+            spec = parse_target(front.target)
+            subject = subject_of(front.name, spec.about.name, front.library, tests, rows, facts)
+            found.append(_covered(subject, folder, front, where, say))
+    return found
+
+
+def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row]]]:
+    """Return the front ends of a migration with their results; bugs that were not confirmed do not count."""
+    with Store.open(folder, create=False) as store:
+        campaign, records = store.campaign(), store.findings()
+    if campaign is None or not campaign.options.get("migration"):
+        raise UsageError(f"{folder} holds no migration; `miscompile migrate --out {folder}` makes one")
+    doubtful = {record.signature for record in records if record.status in ("unconfirmed", "pending")}
+    sure = {record.signature for record in records if record.status in ("confirmed", "known")}
+    found = []
+    for target, library in zip(campaign.target.split(" "), campaign.options["libraries"], strict=True):
+        (front,) = chosen([target], [library])
+        rows = read_rows(place_of(folder, front.name))
+        kept = [row if row.bug not in doubtful - sure else replace(row, bug="") for row in rows]
+        found.append((front, kept))
+    return found
+
+
+def _covered(subject: Subject, folder: Path, front: FrontEnd, where: Where, say: Say) -> Subject:
+    """Return the subject with the statements that its tests reach, if they are known or wanted."""
+    place = folder / "coverage" / f"{front.name}.json.gz"
+    if not place.exists():
+        if not where.coverage or front.name not in PYTHON:
+            return subject
+        say(f"{front.name}: collecting the statements that {len(subject.instances):,} tests reach")
+        place.parent.mkdir(exist_ok=True)
+        write_reached(coverage_of(subject.instances, front.target, PYTHON[front.name]), place)
+    return replace(subject, facts=replace(subject.facts, coverage=read_reached(place).tests))
