@@ -169,8 +169,18 @@ def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
         results = _attempt(place, run, attempt)
     except BaseException as error:  # noqa: BLE001 - compilers raise whatever they like, SystemExit among it
         outcome = outcome_of(error, attempt.stage, place.known)
+        if run.build.observe and run.case.program.kind != "onnx":
+            attempt.passes = _converted(place)
         return replace(outcome, observations=_observed(place, attempt))
     return Values(results, _observed(place, attempt))
+
+
+def _converted(place: Workplace) -> tuple[str, ...]:
+    """Return the conversion functions that a front end ran before it failed: one of them is to blame."""
+    try:
+        return tuple(place.adapter.fired(""))
+    except Exception:  # noqa: BLE001 - an adapter that has just failed may not even know this
+        return ()
 
 
 def _observed(place: Workplace, attempt: Attempt) -> Observations:
@@ -264,7 +274,7 @@ def _message(error: BaseException) -> str:
 
 def _frames(innermost: TracebackType | None) -> tuple[str, ...]:
     found = [
-        f"{code.co_filename.rpartition('site-packages/')[2]}:{line}:{code.co_name}"
+        f"{code.co_filename.rpartition('site-packages/')[2]}:{line}:{getattr(code, 'co_qualname', code.co_name)}"
         for code, line in ((frame.f_code, line) for frame, line in traceback.walk_tb(innermost))
         if code.co_filename != __file__
     ]

@@ -43,7 +43,7 @@ def _in_frames(frames: Sequence[str], converters: str) -> str:
     pattern = re.compile(converters)
     for frame in frames:
         path, _, rest = frame.partition(":")
-        function = rest.rpartition(":")[2]
-        if pattern.search(path) and not function.startswith("<"):
+        function = rest.partition(":")[2].partition(".<locals>")[0]
+        if pattern.search(path) and function and not function.startswith("<"):
             return f"{path.rpartition('/')[2]}:{function}"
     return ""

@@ -23,11 +23,15 @@ from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.reference import Reference, assess, reference_case, with_outputs
 from miscompile.migration.script import Failure, write_front_script
 from miscompile.targets.known import known
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import installed, parse_target
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.script import write_script
 
 _SCRIPT_SECONDS = 120.0
+
+WITNESSES = ("onnxruntime", "openvino", "tvm", "tinygrad")
+"""Compilers that are asked, in this order, whether they agree with onnx's reference evaluator where another does not:
+the evaluator has bugs of its own, and is not what the standard says but what somebody wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,16 @@ class Confirming:
             script = self._script(stored, seen)
         except MiscompileError as error:
             return _unconfirmed(stored, str(error))
+        witness = self._witness(stored, seen)
+        if witness is None:
+            return _unconfirmed(stored, "no other compiler agrees with onnx's reference evaluator")
         shows, said = self._shows(script, stored.finding.property.target)
         off = self._ask(stored.finding.property.target, self._run(stored, seen, Build("off")))
         facts: dict[str, Any] = {
             **stored.finding.facts,
             "reproduced": shows,
             "unoptimised": self._of_unoptimised(stored, seen, off),
+            **({"witness": witness} if witness else {}),
         }
         spec = parse_target(stored.finding.property.target)
         bug = known(spec.about.name, spec.via).bug(str(stored.finding.property.signature))
@@ -97,6 +105,23 @@ class Confirming:
         if judgement.kind != held.signature.kind:
             raise MiscompileError(f"it shows {judgement.kind or judgement.status} this time")
         return Seen(test, found, outcome, judgement)
+
+    def _witness(self, stored: Stored, seen: Seen) -> str | None:
+        """Return a compiler whose results agree with the reference evaluator's; None when there is none.
+
+        Only asked for where values of ONNX models are compared; an empty text elsewhere.
+        """
+        if seen.test.instance.library != "onnx" or not isinstance(seen.outcome, Values):
+            return ""
+        accused = parse_target(stored.finding.property.target).about.name
+        for name in WITNESSES:
+            face = parse_target(name).about
+            if name == accused or any(installed(one) is None for one in face.distributions):
+                continue
+            run = Run(with_outputs(seen.test.case, seen.reference), name, Build("off"))
+            if judge(seen.reference, self._ask(name, run), self._plan.compare, face.narrowed).status == "pass":
+                return name
+        return None
 
     def _run(self, stored: Stored, seen: Seen, build: Build) -> Run:
         return Run(with_outputs(seen.test.case, seen.reference), stored.finding.property.target, build)

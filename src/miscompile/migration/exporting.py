@@ -17,7 +17,7 @@ from miscompile.migration.suite import Entry, SuiteReport, export_suite
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is exported: the first `tests` (None: all) in `order`, for the CI of `target`; of `operators` alone, if any."""
+    """What is exported: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts."""
 
     target: str = "onnxruntime"
     order: str = "opera"

@@ -10,6 +10,13 @@ from miscompile.base.errors import UsageError
 from miscompile.instances.instance import LIBRARIES
 from miscompile.targets.registry import TARGETS, VIA, parse_target, split_version
 
+CONVERTERS = {
+    "tvm": r"tvm/relax/frontend/onnx/",
+    "tinygrad": r"tinygrad/(nn|frontend|extra)/onnx",
+    "iree": r"iree/compiler/(tools|extras|dialects)/.*onnx",
+}
+"""For compilers whose reader of ONNX is written in Python, the files of its conversion functions."""
+
 _NO_COMPILER = ("reference", "toy")
 _REFERENCES = {"onnx": "reference"}
 

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import onnx
 from onnx.reference import ReferenceEvaluator
@@ -135,8 +135,9 @@ def gather_drawn(model: Model, origin: str, into: Harvest) -> None:
                 name: Held(kept[name]) if name in kept and kept[name].array.size <= 64 else _drawn(types.get(name))
                 for name in _reads(node)
             }
-            if node.op == "BatchNormalization":
-                operands[node.inputs[4]] = replace(cast(Drawn, operands[node.inputs[4]]), low=0.1)  # a variance
+            variance = operands[node.inputs[4]] if node.op == "BatchNormalization" else None
+            if isinstance(variance, Drawn):
+                operands[node.inputs[4]] = replace(variance, low=0.1)
             found = node_instance(node, operands, model.opsets.get(node.domain, model.opset))
         except ModelError as error:
             into.lost[str(error).partition("'")[0][:60].strip()] += 1

@@ -21,7 +21,7 @@ from miscompile.triage.script import DIES, PATIENCE, SHOWS
 from miscompile.triage.spelling import spell_array
 
 _CALLS = {
-    "torch": "with torch.no_grad():\n    expected = flat(model(*inputs))",
+    "torch": "with torch.no_grad():\n    expected = flat(model(*[value.clone() for value in inputs]))",
     "keras": "expected = flat(model(inputs, training=False))",
 }
 """How a library is asked for the right results."""

@@ -23,11 +23,11 @@ from miscompile.execution.spread import Spread
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Stored, identify
 from miscompile.findings.store import Campaign, Store
-from miscompile.instances.code import digest_of, encoded
+from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.migration.blame import converter_of
 from miscompile.migration.confirming import Confirming
-from miscompile.migration.fronts import FrontEnd
+from miscompile.migration.fronts import CONVERTERS, FrontEnd
 from miscompile.migration.judge import Judgement, judge
 from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
@@ -133,11 +133,47 @@ class Session:
     def _confirm(self, store: Store) -> None:
         with Confirming(self._plan) as confirming:
             for record in store.pending():
-                stored = confirming.examine(store.load(record.identifier))
+                first = store.load(record.identifier)
+                stored = self._confirmed(confirming, first)
+                if stored.finding.identifier != record.identifier:
+                    store.update(replace(first, status="unconfirmed"))
                 fresh = store.update(stored)
                 if stored.status in ("confirmed", "known"):
                     self._tell(Found(stored.finding, fresh and stored.status == "confirmed"))
                 self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
+
+    def _confirmed(self, confirming: Confirming, first: Stored) -> Stored:
+        """Return the first test of a conversion function whose failure is confirmed, else what came of `first`.
+
+        What one test shows may be chance or our own fault; the others that failed alike may still be right.
+        """
+        examined = confirming.examine(first)
+        if examined.status != "unconfirmed":
+            return examined
+        for other in self._others(first):
+            stored = confirming.examine(other)
+            if stored.status != "unconfirmed":
+                return stored
+        return examined
+
+    def _others(self, first: Stored) -> Iterator[Stored]:
+        """Yield findings like `first` of other tests with the same bug, up to the plan's number of tries."""
+        facts, held = first.finding.facts, first.finding.property
+        front = str(facts["front"])
+        tests = {digest_of(one): one for one in self._tests.get(front, ())}
+        own = digest_of(decoded(str(facts["instance"])))
+        alike = [
+            row.digest
+            for row in read_rows(place_of(self._plan.out, front))
+            if row.bug == str(held.signature) and row.digest != own and row.digest in tests
+        ]
+        for digest in alike[: self._plan.confirm - 1]:
+            test = migrate(tests[digest], constants=self._plan.constants)
+            if test is not None:
+                identifier = identify(held.signature.kind, held.target, test.case)
+                known = {**facts, "instance": encoded(test.instance).decode(), "operator": test.operator}
+                finding = replace(first.finding, identifier=identifier, case=test.case, facts=known)
+                yield replace(first, finding=finding)
 
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
@@ -152,7 +188,7 @@ class _Desk:
         self._plan, self._store = plan, store
         self._about: About = parse_target(front.target).about
         spec = parse_target(front.target)
-        self._converters = spec.front.converters if spec.front is not None else ""
+        self._converters = spec.front.converters if spec.front is not None else CONVERTERS.get(self._about.name, "")
         self._versions = versions_of(front.target)
 
     def run_of(self, test: Migrated, reference: Reference) -> Run:
@@ -178,8 +214,8 @@ class _Desk:
 
     def _seen(self, run: Run, outcome: Outcome) -> tuple[str, ...]:
         """Return the conversion functions that ran, by building once more under observation; not after a death."""
-        if is_death(outcome) or isinstance(outcome, TimedOut):
-            return ()
+        if is_death(outcome) or isinstance(outcome, TimedOut) or self.front.library == "onnx":
+            return ()  # what a compiler of ONNX says of a build is its optimisations
         again = self.pool.run([replace(run, build=replace(run.build, observe=True), purpose="bisect")])[0]
         return again.observations.passes if isinstance(again, Values | Raised) else ()
 

@@ -16,7 +16,7 @@ from miscompile.instances.code import content, decoded, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Name, Value
 from miscompile.migration.onnx_model import Constants, from_onnx_case, to_model, to_onnx_case
-from miscompile.migration.onnx_nodes import Harvest, gather
+from miscompile.migration.onnx_nodes import Harvest, gather, gather_drawn
 from miscompile.migration.onnx_values import OPTIONAL, SEQUENCE, type_value, value_graph
 
 X = Held(tensor(np.arange(6, dtype=np.float32).reshape(2, 3)))
@@ -181,3 +181,21 @@ def test_a_node_that_nothing_runs_costs_only_what_depends_on_it() -> None:
     assert {one.operator for one in found.instances} == {"Secret", "Relu", "Loop"}  # no bodies are seen then
     assert sum(found.lost.values()) == 1
     assert found.counts["nodes that the evaluator does not run"] == 1
+
+
+def test_networks_without_weights_are_read_and_variances_stay_positive() -> None:
+    ports = helper.make_tensor_value_info
+    inputs = [ports("x", TensorProto.FLOAT, [1, 2, 3]), *(ports(name, TensorProto.FLOAT, [2]) for name in "sbmv")]
+    nodes = [
+        helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"]),
+        helper.make_node("BatchNormalization", ["y", "s", "b", "m", "held"], ["z"]),
+    ]
+    held = helper.make_tensor("held", TensorProto.FLOAT, [2], [1.0, 2.0])
+    graph = helper.make_graph(nodes, "g", inputs, [ports("z", TensorProto.FLOAT, [1, 2, 3])], [held])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=10)
+    found = Harvest()
+    gather_drawn(read(model), "a network", found)
+    first, second = found.instances
+    assert first.inputs[4] == Drawn("float32", (2,), 0.1)
+    assert second.inputs[4] == Held(tensor(np.array([1.0, 2.0], np.float32)))
+    assert not found.lost

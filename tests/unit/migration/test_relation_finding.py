@@ -160,3 +160,13 @@ def test_aliases_of_torch_are_found() -> None:
     result: Tensor | None = (relations_torch.run(inputs("torch.exp")[0]) or (None,))[0]
     assert result is not None
     assert result.shape == (2, 3)
+
+
+def test_the_relations_that_ship_can_be_read() -> None:
+    import miscompile.migration as package
+
+    found = read_relations(Path(package.__file__).parent / "data" / "relations-torch.json")
+    pairs = {(one.first, one.second, one.then) for one in found}
+    assert ("torch.abs", "torch.absolute", "") in pairs
+    assert ("torch.rsqrt", "torch.sqrt", "torch.reciprocal") in pairs
+    assert all(one.ran >= 5 for one in found)

@@ -6,6 +6,7 @@ TVM's adapter makes torch look absent where nobody has imported it yet: so the i
 import functools
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 os.environ.setdefault("TVM_FFI_DISABLE_TORCH_C_DLPACK", "1")  # a faster exchange of tensors, which would be compiled
@@ -22,6 +23,10 @@ from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import checked, examples, exported
 from miscompile.targets.torch.modules import module_of
 from miscompile.targets.tvm.adapter import Tvm, TvmSession
+
+_LEVELS = {"full": "default"}
+"""Level full is what `tvm.compile` does. The graph passes that the compiler's own level adds are for inference: one
+takes the statistics of a batch, which torch's operators can ask for, for those that were given."""
 
 _ITEM = "getitem"
 """What the importer's table calls the choice of one of several results, which converts nothing."""
@@ -41,7 +46,8 @@ class TorchTvm:
         self._conversions.begin(build)
         module = module_of(program.payload)
         graph = exported(module, examples(program, module))
-        executable = self._tvm.compiled(translator.from_exported_program(graph), build)
+        level = _LEVELS.get(build.level, build.level)
+        executable = self._tvm.compiled(translator.from_exported_program(graph), replace(build, level=level))
         device = tvm.cpu()
         session: Session = TvmSession(relax.VirtualMachine(executable, device), program, device)
         return checked(session, program, graph)

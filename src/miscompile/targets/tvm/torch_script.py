@@ -1,9 +1,7 @@
 """The lines that a script of a program of torch behind TVM consists of."""
 
 from miscompile.targets.about import FrontLines
-from miscompile.targets.tvm.pipelines import FAST_BUILD, GRAPH_PASSES
-
-_PASSES = "\n".join(f"    {one!r}," for one in GRAPH_PASSES).replace("'", '"')
+from miscompile.targets.tvm.pipelines import FAST_BUILD
 
 _TARGET = repr(FAST_BUILD).replace("'", '"')
 
@@ -11,20 +9,12 @@ TORCH = FrontLines(
     setup=("import os", "", 'os.environ["TVM_FFI_DISABLE_TORCH_C_DLPACK"] = "1"  # would be compiled first', ""),
     imports=("import tvm", "from tvm import relax", "from tvm.relax.frontend.torch import from_exported_program"),
     run=f'''\
-PASSES = [
-{_PASSES}
-]
-"""Graph passes that may stand before the default pipeline, and what they are given."""
-
-
 def converted(model, inputs):
     """Export the model, import it into Relax, compile it; return its outputs."""
     module = from_exported_program(torch.export.export(model, tuple(inputs)))
     target = tvm.target.Target({_TARGET})
-    passes = [getattr(relax.transform, name)(*given) for name, given in PASSES]
-    pipeline = tvm.transform.Sequential([*passes, relax.get_default_pipeline(target)])
     with tvm.transform.PassContext(opt_level=3):
-        executable = tvm.compile(module, target, relax_pipeline=pipeline)
+        executable = tvm.compile(module, target)
     machine = relax.VirtualMachine(executable, tvm.cpu())
     outputs = machine["main"](*[to_tvm(value) for value in inputs])
     return [widened(output.numpy()) for output in outputs]

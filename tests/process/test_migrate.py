@@ -1,0 +1,110 @@
+"""Migration from the command line: a planted bug is found, confirmed by its script, and not looked for twice."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from campaigns import COMMAND
+
+from miscompile.core.tensor import tensor
+from miscompile.findings.store import Store
+from miscompile.instances.archive import Archive, write_archive
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Held
+from miscompile.migration.results import place_of, read_rows
+
+pytestmark = [pytest.mark.process, pytest.mark.compiler]
+
+SEED = 20260
+FLOATS = np.array([[1.0, -2.5], [0.25, 8.0]], np.float32)
+
+
+def node(op: str, *operands: object, version: int = 17, **attributes: int) -> Instance:
+    inputs = tuple(Held(tensor(np.asarray(one))) for one in operands)
+    return Instance("onnx", op, "node", (), attributes, inputs, version=version, source="tests", origin=f"test_{op}")
+
+
+INSTANCES = (
+    node("Or", np.array([True, False]), np.array([True, True])),
+    node("Or", np.array([[True]]), np.array([True, True])),
+    node("Gather", FLOATS, np.array([-1], np.int64), axis=0),
+    node("Relu", FLOATS),
+    node("Add", FLOATS, FLOATS),
+    node("Dropout", FLOATS),
+    node("RandomNormalLike", FLOATS),
+    node("Reshape", FLOATS, np.array([3, 3], np.int64)),
+)
+
+
+def archive(folder: Path) -> Path:
+    path = folder / "onnx.jsonl.gz"
+    write_archive(Archive("onnx", INSTANCES), path)
+    return path
+
+
+def migrate(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [*COMMAND, "migrate", "--seed", str(SEED), "--workers", "1", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
+
+
+def test_a_planted_bug_is_found_confirmed_and_kept(tmp_path: Path) -> None:
+    words = ("--to", "toy{bugs=bool_or_as_add+checked_gather}", "--instances", str(archive(tmp_path)), "--out", "out")
+    done = migrate(tmp_path, *words, "--json")
+    assert done.returncode == 1, done.stderr
+    summary = json.loads(done.stdout)
+    raised, found = sorted(
+        (one for one in summary["findings"] if one["status"] == "confirmed"), key=lambda one: str(one["kind"])
+    )
+    assert (raised["kind"], raised["culprits"]) == ("exception", ["Gather"])
+    assert (found["kind"], found["culprits"], found["duplicates"]) == ("wrong", ["Or"], 1)
+    rows = {(row.api, row.status) for row in read_rows(place_of(tmp_path / "out", "onnx-toy"))}
+    assert {("Or", "finding"), ("Relu", "pass"), ("Add", "pass"), ("RandomNormalLike", "random")} <= rows
+    with Store.open(tmp_path / "out", create=False) as store:
+        stored = store.load(found["id"])
+    assert stored.finding.facts["witness"] == "onnxruntime"
+    shown = subprocess.run([sys.executable, "-c", stored.script], capture_output=True, text=True, check=False)
+    assert shown.returncode == 1
+    assert "BUG:" in shown.stdout
+
+    again = migrate(tmp_path, *words, "--resume")
+    assert again.returncode == 1, again.stderr
+    assert "0 tests, 8 are done" in again.stderr
+    assert len(read_rows(place_of(tmp_path / "out", "onnx-toy"))) == len(INSTANCES)
+
+
+def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:
+    done = migrate(
+        tmp_path, "--to", "onnxruntime", "--from", "onnx", "--instances", str(archive(tmp_path)), "--out", "o"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Nothing found" in done.stdout
+    assert not (tmp_path / "o" / "findings").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--to", "nothing"), "there is no target 'nothing'"),
+        (("--to", "onnxruntime{via=nothing}"), "no front end 'nothing'"),
+        (("--to", "iree", "--from", "keras"), "no front end for keras"),
+        (("--to", "onnxruntime", "--from", "numpy"), "there is no library 'numpy'"),
+        (("--to", "toy", "--operators", "NoSuch"), "no instance of onnx is of NoSuch"),
+        (("--to", "toy", "--preset", "opera", "--order", "fast"), "leave one of the two out"),
+        (("--to", "toy", "--out", "."), "is not empty"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    done = migrate(tmp_path, "--instances", str(archive(tmp_path)), *words)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl.gz").write_bytes(b"nothing of the kind")
+    done = migrate(tmp_path, "--to", "toy", "--instances", "bad.jsonl.gz")
+    assert done.returncode == 2
+    assert "bad.jsonl.gz is no archive of instances" in done.stderr
