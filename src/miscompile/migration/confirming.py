@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from miscompile.base.errors import MiscompileError
-from miscompile.core.outcome import Outcome, Raised, Values, status_of
+from miscompile.core.outcome import Outcome, Raised, Values, is_death, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
@@ -31,7 +31,8 @@ _SCRIPT_SECONDS = 120.0
 
 WITNESSES = ("onnxruntime", "openvino", "tvm", "tinygrad")
 """Compilers that are asked, in this order, whether they agree with onnx's reference evaluator where another does not:
-the evaluator has bugs of its own, and is not what the standard says but what somebody wrote."""
+the evaluator has bugs of its own (older operator sets, Loop), and is not what the standard says but what somebody wrote.
+It also runs models that nobody must take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,9 @@ class Confirming:
     def _witness(self, stored: Stored, seen: Seen) -> str | None:
         """Return a compiler whose results agree with the reference evaluator's; None when there is none.
 
-        Only asked for where values of ONNX models are compared; an empty text elsewhere.
+        Only asked for ONNX, whose library is no judge by itself, and not after a death; an empty text elsewhere.
         """
-        if seen.test.instance.library != "onnx" or not isinstance(seen.outcome, Values):
+        if seen.test.instance.library != "onnx" or is_death(seen.outcome):
             return ""
         accused = parse_target(stored.finding.property.target).about.name
         for name in WITNESSES:
