@@ -31,7 +31,7 @@ _SCRIPT_SECONDS = 120.0
 
 WITNESSES = ("onnxruntime", "openvino", "tvm", "tinygrad")
 """Compilers that are asked, in this order, whether they agree with onnx's reference evaluator where another does not:
-the evaluator has bugs of its own (older operator sets, Loop), and is not what the standard says but what somebody wrote.
+the evaluator has bugs of its own (older operator sets, Loop), and is what somebody wrote, not what the standard says.
 It also runs models that nobody must take."""
 
 
