@@ -14,18 +14,34 @@ from miscompile.base.errors import UsageError
 from miscompile.targets.registry import load_attribute
 
 LIBRARIES = ("onnx", "torch", "keras")
+KINDS = ("tests", "constraints", "relations")
+"""Where instances come from: tests, what documentation and signatures say of parameters, related operators."""
 _SHOWN = 12
 
 
 def harvest_library(
-    library: str, path: Path | None, out: Path | None, seconds: float, say: Callable[[str], None], *, as_json: bool
+    library: str,
+    kind: str,
+    path: Path | None,
+    out: Path | None,
+    seconds: float,
+    say: Callable[[str], None],
+    *,
+    as_json: bool,
 ) -> int:
     """Harvest instances of a library: of the tests at `path`, or of those that come with the library itself.
 
-    They go to `out`, or without one to where `miscompile migrate` looks for them. Returns the exit code.
+    They go to `out`, or without one to where `miscompile migrate` looks for them. Those that are generated instead
+    (`kind`) always need `out`. Returns the exit code.
     """
     sources = "miscompile.migration.sources"
-    if path is None:
+    if kind != "tests":
+        if path is not None:
+            raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
+        if out is None:
+            raise UsageError(f"say with --out where the instances of kind {kind} are to go")
+        archive, place = _generated(library, kind, say), out
+    elif path is None:
         archive = load_attribute(load_attribute(f"{sources}:HARVESTS")[library])(say)
         place = out or load_attribute(f"{sources}:place_of")(library)
     else:
@@ -42,6 +58,15 @@ def harvest_library(
     else:
         _print(report)
     return 0
+
+
+def _generated(library: str, kind: str, say: Callable[[str], None]) -> Any:  # noqa: ANN401 - a late import
+    """Return instances that constraints or relations give."""
+    if kind == "constraints":
+        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say)
+    load_attribute("miscompile.migration.sources:own_instances")(library, say)  # harvests them if need be
+    known = load_attribute("miscompile.migration.sources:place_of")(library)
+    return load_attribute("miscompile.migration.relations_run:harvest_relations")(library, known, say)[0]
 
 
 def figures(archive: Any) -> dict[str, Any]:  # noqa: ANN401 - the archive's module is imported late

@@ -10,6 +10,7 @@
     outputs = [1]                                  # which results, by place; left out: all of them
     when = "..."                                   # a condition of `CONDITIONS`; left out: always
     unless = { stable = true }                     # parameters that lift the doubt
+    before = 14                                    # only operator sets before this one (onnx)
     reason = "..."
 """
 
@@ -43,10 +44,13 @@ class Doubt:
     outputs: tuple[int, ...] = ()
     when: str = ""
     unless: Mapping[str, Value] = field(default_factory=dict)
+    before: int = 0
 
     def covers(self, instance: Instance, feed: Feed) -> bool:
         """Tell whether the rule is about this instance, run on this feed."""
         if instance.library != self.library or not any(_matches(instance.api, api) for api in self.apis):
+            return False
+        if self.before and instance.version >= self.before:
             return False
         given = instance.parameters()
         if self.unless and all(name in given and given[name] == value for name, value in self.unless.items()):
@@ -138,7 +142,7 @@ def _doubt(row: Mapping[str, object]) -> Doubt:
         raise TypeError("apis and outputs are lists, unless is a table")
     return Doubt(
         str(given["library"]), tuple(map(str, apis)), kind, str(given["reason"]),  # type: ignore[arg-type]
-        tuple(int(place) for place in outputs), when, dict(unless),
+        tuple(int(place) for place in outputs), when, dict(unless), int(str(given.get("before", 0))),
     )  # fmt: skip
 
 

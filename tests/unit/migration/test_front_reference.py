@@ -10,7 +10,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held
-from miscompile.migration.doubt import CONDITIONS, doubts, parse_doubts
+from miscompile.migration.doubt import CONDITIONS, doubts, doubts_of, parse_doubts
 from miscompile.migration.reference import NOISES, Dropped, Reference, assess, reference_case, with_outputs
 
 
@@ -111,6 +111,12 @@ def test_undefined_conversions_and_shifts() -> None:
 
 def feed(*values: object) -> tuple[Tensor, ...]:
     return tuple(tensor(np.asarray(value)) for value in values)
+
+
+def test_a_rule_about_older_operator_sets() -> None:
+    x = held(np.ones((1, 2), np.float32))
+    old, new = (Instance("onnx", "Softmax", "node", (), {}, x, version=version) for version in (11, 13))
+    assert [bool(doubts_of(one, (x[0].tensor,))) for one in (old, new)] == [True, False]
 
 
 def test_conditions() -> None:

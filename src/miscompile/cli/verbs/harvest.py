@@ -15,7 +15,7 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import calls, values
 from miscompile.cli.environments import ready
-from miscompile.cli.harvesting import LIBRARIES, harvest_library
+from miscompile.cli.harvesting import KINDS, LIBRARIES, harvest_library
 from miscompile.targets.registry import load_attribute, parse_target
 
 _TVM, _PROGRAMS = "tvm", "programs"
@@ -48,6 +48,13 @@ _SHOWN = 12
 @click.option(
     "--time", "limit", callback=values.duration, default="5m", show_default=True, help="Mine so long (programs)."
 )
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="tests",
+    show_default=True,
+    help="What instances come from (onnx, torch, keras).",
+)
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the models that the tests made.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -72,12 +79,13 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
       miscompile harvest torch
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
+      miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
     say: Callable[[str], None] = _say_nothing if as_json else _say
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
-        return harvest_library(source, path, out, given["seconds"], say, as_json=as_json)
+        return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if (path is None) != (source == _PROGRAMS):
