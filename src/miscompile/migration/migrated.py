@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
+from miscompile.instances.archive import read_archive
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
@@ -37,7 +39,13 @@ def migrate(instance: Instance, *, constants: bool = False) -> Migrated | None:
     return Migrated(instance, case, digest_of(instance))
 
 
-def migrated(instances: Iterable[Instance], *, constants: bool = False) -> Iterator[tuple[Instance, Migrated | None]]:
-    """Yield each instance with the test that it makes."""
-    for instance in instances:
-        yield instance, migrate(instance, constants=constants)
+def cases_of(archives: Iterable[Path]) -> Iterator[Case]:
+    """Yield the programs of all ONNX instances in `archives`, for what works on programs whatever they are from.
+
+    Raises UsageError for a file that is no archive.
+    """
+    for archive in map(read_archive, archives):
+        for instance in archive.instances:
+            test = migrate(instance) if instance.library == "onnx" else None
+            if test is not None:
+                yield test.case

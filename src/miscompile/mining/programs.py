@@ -4,7 +4,8 @@ Whatever the programs are, a pattern is what is left of one when it is shrunk fo
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -52,8 +53,9 @@ def mined(
     each: int,
     seed: int,
     say: Callable[[str], None],
+    more: Iterable[Case] = (),
 ) -> Iterator[Pattern]:
-    """Yield patterns for passes of `target` (`wanted`, or all), from node cases and from generated programs.
+    """Yield patterns for passes of `target` (`wanted`, or all), from node cases, `more` cases and generated programs.
 
     At most `each` for a pass, and none after `seconds`. Raises UsageError for a target that is not here.
     """
@@ -62,7 +64,7 @@ def mined(
 
     def programs() -> Iterator[Case]:
         nonlocal until
-        for number, case in enumerate(_mixed(documented(target), generated(target, support, seed))):
+        for number, case in enumerate(_mixed(chain(documented(target), more), generated(target, support, seed))):
             until = min(until, time.monotonic() + seconds)  # to collect the node cases takes a while
             if time.monotonic() > until:
                 return

@@ -55,6 +55,13 @@ _SHOWN = 12
     show_default=True,
     help="What instances come from (onnx, torch, keras).",
 )
+@click.option(
+    "--instances",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Mine the operators in FILE as well (programs); can be repeated.",
+)
 @click.option("--keep", type=click.Path(path_type=Path), metavar="DIR", help="Keep the models that the tests made.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -155,7 +162,7 @@ def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapp
             support = load_attribute("miscompile.campaign.lead:probe_support")(calls.plain_plan(target), target)
             limit, each, seed = given["limit"] or _LONG, min(given["each"], _MINED), given["seed"]
             found += load_attribute("miscompile.mining.programs:mined")(
-                target, support, limit, given["passes"], each, seed, say
+                target, support, limit, given["passes"], each, seed, say, _cases(given["instances"])
             )
     except KeyboardInterrupt:
         stopped = True
@@ -174,6 +181,11 @@ def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapp
             for target, name in dict.fromkeys((target, name) for target, name, _ in sorted(counts))
         ],
     }  # fmt: skip
+
+
+def _cases(archives: tuple[Path, ...]) -> list[Any]:
+    """Return the programs of the ONNX instances in archives."""
+    return list(load_attribute("miscompile.migration.migrated:cases_of")(archives)) if archives else []
 
 
 def _check_passes(targets: Sequence[str], passes: Sequence[str]) -> None:
