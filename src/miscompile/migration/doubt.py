@@ -102,6 +102,11 @@ def _has_negative_variance(place: int) -> Callable[[Feed], bool]:
     return lambda feed: len(feed) > place and bool((np.asarray(feed[place].numbers()) < 0).any())
 
 
+def _all_whole(feed: Feed) -> bool:
+    """All operands are integers."""
+    return bool(feed) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in feed)
+
+
 def _has_negative(feed: Feed) -> bool:
     """An operand below zero."""
     return any(
@@ -113,6 +118,7 @@ CONDITIONS: Mapping[str, Callable[[Feed], bool]] = {
     "shifts too far": _shifts_too_far,
     "divides by zero": _divides_by_zero,
     "has negative": _has_negative,
+    "all operands are integers": _all_whole,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

@@ -87,10 +87,25 @@ def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Drop
         None if place in open_places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
     )
+    if any(_has_nan(value) for value in case.feeds[0]):
+        spreads = tuple(
+            None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)
+        )
     judged = [spread for spread in spreads if spread is not None]
     if not judged or all(spread.size and not np.isfinite(spread).any() for spread in judged):
         return Dropped("unstable" if judged else "unspecified")
     return Reference(first, spreads)
+
+
+def _has_nan(value: Tensor) -> bool:
+    return DTYPES[value.dtype].kind in ("float", "complex") and bool(np.isnan(value.numbers()).any())
+
+
+def _open_nan(spread: Array, value: Tensor | None) -> Array:
+    """Leave open where a NaN that was given comes out again: few operators promise it, and few compilers keep it."""
+    if value is None or DTYPES[value.dtype].kind not in ("float", "complex"):
+        return spread
+    return np.asarray(np.where(np.isnan(wide(value)), np.inf, spread))
 
 
 def with_outputs(case: Case, reference: Reference) -> Case:

@@ -84,6 +84,20 @@ def test_an_element_that_may_be_anything_is_left_out() -> None:
     assert kind(Values(((tensor(np.array([3, 6], np.int64)),),)), held) == "wrong"
 
 
+def test_where_noise_makes_elements_jump_others_may_as_well() -> None:
+    value = np.zeros(1000, np.float32)
+    value[0] = 100.0
+    moved = np.zeros(1000)
+    moved[7] = 100.0
+    few, many = value.copy(), value.copy()
+    few[3], many[:500] = 50.0, 50.0
+    held = Reference((tensor(value),), (moved,))
+    steady = Reference((tensor(value),), (np.zeros(1000),))
+    assert kind(Values(((tensor(few),),)), held) is None
+    assert kind(Values(((tensor(few),),)), steady) == "wrong"
+    assert kind(Values(((tensor(many),),)), held) == "wrong"
+
+
 def test_integers_that_doubles_cannot_tell_apart() -> None:
     value = np.array([2**53 + 1], np.int64)
     assert kind(Values(((tensor(value - 1),),)), reference(value)) == "wrong"

@@ -87,6 +87,14 @@ def test_what_the_library_does_not_answer_is_dropped(outcome: Outcome, reason: s
     assert found.reason == reason
 
 
+def test_nan_that_was_given_need_not_come_out() -> None:
+    least = Instance("torch", "torch.amin", "function", held(np.float32([np.nan, 2])))
+    found = ask(least, np.float32([np.nan, 1.0]))
+    assert isinstance(found, Reference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [np.inf, 0.0]
+
+
 def test_operators_that_leave_their_results_open() -> None:
     x = held(np.float32([2, 1, 2]))
     empty = Instance("torch", "torch.empty_like", "function", x)

@@ -295,7 +295,6 @@ ABOUT = About(
             "modules of torch traced to TorchScript",
             "miscompile.targets.openvino.torch_front:TorchOpenVino",
             ("torch",),
-            converters=r"openvino/(frontend/pytorch|tools/ovc)/",
             script="miscompile.targets.openvino.torch_script:TORCH",
         ),
         "exported": Front(
@@ -303,7 +302,6 @@ ABOUT = About(
             "programs of torch.export",
             "miscompile.targets.openvino.torch_front:ExportedOpenVino",
             ("torch",),
-            converters=r"openvino/(frontend/pytorch|tools/ovc)/",
             script="miscompile.targets.openvino.torch_script:EXPORTED",
         ),
         "keras": Front(
