@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from miscompile.base.errors import UsageError
 from miscompile.environments.shelf import name_of
 from miscompile.targets.pins import ALWAYS, pins
-from miscompile.targets.registry import about, compiler_of
+from miscompile.targets.registry import about, compiler_of, installed
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
 
@@ -28,23 +28,32 @@ class Recipe:
     @property
     def spec(self) -> str:
         """The target spec that asks for it."""
-        return f"{self.target}=={self.version}"
+        name, _, via = self.target.partition("+")
+        return f"{name}=={self.version}" + (f"{{via={via}}}" if via else "")
 
 
 def recipe_of(target: str, version: str) -> Recipe:
-    """Return the recipe for a release of the target called `target`.
+    """Return the recipe for a release of the target called `target`; `openvino+torch` is one with a front end.
 
     What `environment.toml` says of a distribution goes before what is installed always. Raises UsageError for
     a target that is unknown, or a part of this tool.
     """
-    face, special = about(target), pins(target, version)
+    name, _, via = target.partition("+")
+    face, special = about(name), pins(name, version)
     first = compiler_of(face)
     if first is None:
         raise UsageError(f"target {target} is a part of this tool; there is nothing to install")
-    wanted = {distribution_of(text): text for text in (*face.distributions, *ALWAYS)}
+    further = [_as_here(one) for one in face.fronts[via].distributions] if via else []
+    wanted = {distribution_of(text): text for text in (*face.distributions, *further, *ALWAYS)}
     wanted |= {distribution_of(text): text for text in special.requires}
     wanted.pop(distribution_of(first), None)
     return Recipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
+
+
+def _as_here(distribution: str) -> str:
+    """Return the requirement of a library as it is installed beside this tool, where the right results come from."""
+    version = installed(distribution)
+    return distribution if version is None else f"{distribution}=={version.partition('+')[0]}"
 
 
 def distribution_of(requirement: str) -> str:

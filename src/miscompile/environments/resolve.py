@@ -9,7 +9,7 @@ from miscompile.environments.interpreters import choose
 from miscompile.environments.make import make
 from miscompile.environments.recipe import distribution_of, recipe_of
 from miscompile.environments.shelf import Environment, Say, find, find_bare, serve_bare
-from miscompile.targets.registry import TargetSpec, compiler_of, installed, parse_target, versions, with_version
+from miscompile.targets.registry import TargetSpec, about, compiler_of, installed, parse_target, versions, with_version
 
 
 def prepare(text: str, say: Say, *, install: bool = False) -> str:
@@ -23,20 +23,23 @@ def prepare(text: str, say: Say, *, install: bool = False) -> str:
     spec = parse_target(text)
     if spec.version is not None:
         if not _is_own(spec):
-            make_version(spec.about.name, spec.version, say)
+            make_version(spec.shelf, spec.version, say)
         return text
     if _complete(spec):
         return text
-    serving = find_bare(spec.about.name)
+    serving = find_bare(spec.shelf)
     if serving is None:
         if not install:
             versions(spec.about)  # raises, and says what can be done
-        serving = make_newest(spec.about.name, say)
+        serving = make_newest(spec.shelf, say)
     return with_version(text, serving.version)
 
 
 def make_version(target: str, version: str, say: Say) -> Environment:
-    """Return the environment for a release of a target, made now unless it is there. Raises UsageError."""
+    """Return the environment for a release of a target, made now unless it is there. Raises UsageError.
+
+    `target` is a name, with that of a front end behind a `+` when it is for that.
+    """
     return find(target, version) or make(recipe_of(target, version), say)
 
 
@@ -50,7 +53,7 @@ def make_newest(target: str, say: Say) -> Environment:
 
 def newest_release(target: str) -> str:
     """Return the newest final release of a target for our Python. Raises UsageError when pip cannot say."""
-    compiler = compiler_of(parse_target(target).about)
+    compiler = compiler_of(about(target.partition("+")[0]))
     if compiler is None:
         raise UsageError(f"target {target} is a part of this tool; there is nothing to install")
     return pip.releases(compiler, choose("", target))[-1]
@@ -64,7 +67,7 @@ def environment_of(text: str) -> Environment | None:
     spec = parse_target(text)
     if spec.version is None or _is_own(spec):
         return None
-    found = find(spec.about.name, spec.version)
+    found = find(spec.shelf, spec.version)
     if found is None:
         name = f"{spec.about.name}=={spec.version}"
         raise UsageError(f"there is no environment for {name}; make it with `miscompile targets install {name}`")

@@ -45,6 +45,11 @@ class TargetSpec:
     via: str = ""
 
     @property
+    def shelf(self) -> str:
+        """What the environments of this target are called: a front end may need more than its compiler does."""
+        return f"{self.about.name}+{self.via}" if self.via else self.about.name
+
+    @property
     def front(self) -> Front | None:
         """The front end that the spec names; None when it names none."""
         return about(self.about.name).fronts[self.via] if self.via else None

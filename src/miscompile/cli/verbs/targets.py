@@ -71,9 +71,9 @@ def install(targets: tuple[str, ...]) -> int:
     """
     for spec in [parse_target(text) for text in targets]:
         if spec.version is None:
-            made = make_newest(spec.about.name, tell)
+            made = make_newest(spec.shelf, tell)
         else:
-            made = make_version(spec.about.name, spec.version, tell)
+            made = make_version(spec.shelf, spec.version, tell)
         click.echo(f"{made.target}=={made.version} runs in {made.path}")
     return 0
 
@@ -121,10 +121,10 @@ def _names(text: str) -> list[str]:
     """Return the names of the environments that a spec stands for. Raises UsageError when there are none."""
     spec = parse_target(text)
     if spec.version is not None:
-        found = shelf.find(spec.about.name, spec.version)
+        found = shelf.find(spec.shelf, spec.version)
         names = [] if found is None else [found.name]
     else:
-        names = [one.name for one in shelf.environments() if one.target == spec.about.name]
+        names = [one.name for one in shelf.environments() if one.target == spec.shelf]
     if not names:
         raise UsageError(f"there is no environment for {text}; `miscompile targets environments` lists them")
     return names

@@ -39,7 +39,7 @@ class Eager:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._next: Operator | None = operator_of(program)
+        self._next: Operator | None = set_width(operator_of(program))
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
@@ -48,7 +48,19 @@ class Eager:
 
         operator = self._next if self._next is not None else operator_of(self._program)
         self._next = operator if operator.instance.form != "module" else None
+        set_width(operator)
         given = [keras.ops.convert_to_tensor(native(tensor)) for tensor in feed]
         seed(self._runs)
         self._runs += 1
         return tensors_of(operator(given))
+
+
+def set_width(operator: Operator) -> Operator:
+    """Have JAX know 64-bit types where the operator has to do with them, and else not; return the operator.
+
+    With them, what has the default type of an integer comes in 64 bits, which is not what Keras says of it.
+    """
+    import jax
+
+    jax.config.update("jax_enable_x64", operator.wide)
+    return operator

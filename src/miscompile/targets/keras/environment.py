@@ -16,8 +16,8 @@ LIBRARY = "jax"
 
 
 def prepare() -> dict[str, str]:
-    """Return the variables: operations run on JAX as they are, without optional passes, 64-bit types included."""
-    return {**prepare_jax(), VARIABLE: LIBRARY, "JAX_ENABLE_X64": "1"}
+    """Return the variables: operations run on JAX as they are, without optional passes."""
+    return {**prepare_jax(), VARIABLE: LIBRARY}
 
 
 def load(backend: str) -> Any:  # noqa: ANN401 - a module

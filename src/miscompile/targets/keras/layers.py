@@ -7,6 +7,7 @@ all its parameters. Either is called on tensors, eagerly, or on symbols, which g
 import inspect
 import os
 import random
+import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,9 +24,11 @@ from miscompile.instances.values import Drawn, Held, Made, Slot
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.errors import NotSymbolicError
 from miscompile.targets.keras.values import dtype_name, flat, found, object_of
+from miscompile.targets.keras.width import is_wide
 
 SEQUENTIAL = "keras.Sequential"
 _TRAINING = "training"
+_SYMBOL = re.compile(r"\bKerasTensor\b")
 _FRONT_END = "keras/src/backend/openvino/"
 
 
@@ -39,6 +42,7 @@ class Operator:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.slots = slots(instance)
+        self.wide = is_wide(instance)
         begin()
         self._options = dict(instance.options)
         self._called = found(instance.api)
@@ -116,6 +120,11 @@ def in_sequence(instance: Instance) -> Instance:
 
 
 def _converting(error: BaseException) -> bool:
-    """Tell whether an error comes from a back end that is a compiler's front end."""
+    """Tell whether an error comes from a back end that is a compiler's front end, and was given tensors.
+
+    Some functions of Keras give their symbols to any back end as they are.
+    """
+    if _SYMBOL.search(str(error)):
+        return False
     frames = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(_FRONT_END in file.replace(os.sep, "/") for file in frames)

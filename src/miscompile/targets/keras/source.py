@@ -7,6 +7,7 @@ from miscompile.instances.layout import Expression, Group, array, assign, lay_ou
 from miscompile.instances.program import slots, to_case
 from miscompile.instances.spelling import Dialect, native, spell_array, spell_call, spell_drawn
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
+from miscompile.targets.keras.width import is_wide
 
 THEIRS = {
     "float8e4m3fn": "float8_e4m3fn",
@@ -26,6 +27,13 @@ def flat(outputs):
     value = np.asarray(keras.ops.convert_to_numpy(outputs))
     return [value if value.dtype.isbuiltin else value.astype(np.float32)]
 '''
+
+_WIDE = """\
+if keras.config.backend() == "jax":  # which else takes 64-bit types for narrower ones
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+"""
 
 _WEIGHTS = '''\
 RNG = np.random.default_rng(0)
@@ -53,7 +61,14 @@ def source(instance: Instance, *, constants: bool = False) -> str:
     own = decoded(case.program.payload)
     module = own.form == "module"
     given = array([_given(value) for value in _tensors(instance, constants)], tall=True)
-    parts = [*([_WEIGHTS, ""] if module else []), _FLAT, "", _model(own), assign("inputs", given)]
+    parts = [
+        *([_WIDE, ""] if is_wide(instance) else []),
+        *([_WEIGHTS, ""] if module else []),
+        _FLAT,
+        "",
+        _model(own),
+        assign("inputs", given),
+    ]
     text = "\n".join(parts)
     imports = [name for name in ("base64", "math") if f"{name}." in text]
     foreign = ["import ml_dtypes"] if "ml_dtypes." in text else []

@@ -36,6 +36,10 @@ _CLOSED = frozenset({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer",
 """What reads files or runs what it is given."""
 
 
+_NOT_DENSE = frozenset({"BCOO", "BCSR", "SparseTensor", "RaggedTensor", "IndexedSlices"})
+"""Types of back ends that are tensors to Keras, and to no compiler."""
+
+
 @cache
 def found(path: str) -> Any:  # noqa: ANN401 - anything of Keras'
     """Return what stands at an import path. Raises OutsideKerasError where no layer or operation can be."""
@@ -125,9 +129,11 @@ def flat(outputs: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever an operator 
         case dict():
             for item in outputs.values():
                 yield from flat(item)
+        case _ if getattr(outputs, "sparse", False) or type(outputs).__name__ in _NOT_DENSE:
+            raise NotImplementedError(f"a sparse result of type {type(outputs).__name__} is no tensor")
         case np.ndarray() | np.generic() | keras.KerasTensor():
             yield outputs
-        case _ if keras.ops.is_tensor(outputs) and not getattr(outputs, "sparse", False):
+        case _ if keras.ops.is_tensor(outputs):
             yield outputs
         case _:
             raise NotImplementedError(f"a result of type {type(outputs).__name__} is no tensor")

@@ -29,7 +29,6 @@ class KerasOnnxRuntime(OnnxRuntime):
         still()
         weights.install()
         super().__init__()
-        self._handlers: tuple[str, ...] = ()
         self._seen: dict[str, None] = {}
         self._watch()
 
@@ -42,7 +41,6 @@ class KerasOnnxRuntime(OnnxRuntime):
         names = [symbol.name for symbol in model.inputs]
         dtypes = [port.dtype for port in program.inputs]
         payload = _exported(model)
-        self._handlers = tuple(self._seen)
         return ExportedSession(super().build, payload, (names, dtypes), replace(build, observe=False))
 
     def passes(self) -> tuple[str, ...]:
@@ -52,7 +50,7 @@ class KerasOnnxRuntime(OnnxRuntime):
     def fired(self, log: str) -> tuple[str, ...]:
         """Handlers of the converter that TensorFlow's operations were given to, in order."""
         del log
-        return self._handlers
+        return tuple(self._seen)
 
     def _watch(self) -> None:
         """Note which handlers the converter asks for, by `file:class` of each."""

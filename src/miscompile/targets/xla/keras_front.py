@@ -9,6 +9,7 @@ import jax
 from miscompile.core.case import Program
 from miscompile.core.run import Build
 from miscompile.targets.keras import weights
+from miscompile.targets.keras.adapter import set_width
 from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.keras.values import flat
@@ -38,7 +39,7 @@ class XlaKeras(Xla):
 
     def _function(self, program: Program) -> Function:
         self._primitives = ()
-        operator = operator_of(program)
+        operator = set_width(operator_of(program))
         if not operator.slots:
             return lambda: _arrays(operator(()))
         model = operator.model()

@@ -3,7 +3,7 @@
 from miscompile.targets.about import FrontLines
 
 SCRIPT = FrontLines(
-    setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "jax"', 'os.environ["JAX_ENABLE_X64"] = "1"', ""),
+    setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "jax"', ""),
     imports=("import jax", "import keras"),
     run='''\
 def converted(model, inputs):
