@@ -70,10 +70,7 @@ def install(targets: tuple[str, ...]) -> int:
       miscompile targets install tvm
     """
     for spec in [parse_target(text) for text in targets]:
-        if spec.version is None:
-            made = make_newest(spec.shelf, tell)
-        else:
-            made = make_version(spec.shelf, spec.version, tell)
+        made = make_newest(spec.shelf, tell) if spec.version is None else make_version(spec.shelf, spec.version, tell)
         click.echo(f"{made.target}=={made.version} runs in {made.path}")
     return 0
 
