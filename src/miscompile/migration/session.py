@@ -131,8 +131,12 @@ class Session:
         return Row(digest_of(instance), instance.api, desk.front.name, found.reason, message=found.detail)
 
     def _confirm(self, store: Store) -> None:
+        until = time.monotonic() + self._plan.patience
         with Confirming(self._plan) as confirming:
             for record in store.pending():
+                if time.monotonic() > until:
+                    self._tell(Notice("confirming has taken long enough; --resume goes on with the findings left"))
+                    return
                 first = store.load(record.identifier)
                 stored = self._confirmed(confirming, first)
                 if stored.finding.identifier != record.identifier:

@@ -52,6 +52,7 @@ def test_operations():
     knp.add(X, 2)
     ops.cast(X, "int32")
     ops.relu(X)
+    ops.image.rgb_to_grayscale(np.ones((4, 4, 3), "float32"))
 
 
 def test_settings_of_the_process():
@@ -134,6 +135,7 @@ def test_operations_are_seen_by_whatever_name_they_are_called(archive: Archive) 
     assert added.args[1] == 2
     (cast,) = of(archive, "ops.cast")
     assert cast.args[1] == "int32"
+    assert len(of(archive, "ops.image.rgb_to_grayscale")) == 1
 
 
 def test_settings_of_the_process_become_parameters(archive: Archive) -> None:

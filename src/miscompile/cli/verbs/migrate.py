@@ -98,6 +98,14 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     help="A single run that takes longer is a hang.",
 )
 @click.option("--limit-memory", metavar="SIZE", callback=values.size, help="Memory of one worker.  [default: 8G]")
+@click.option(
+    "--patience",
+    callback=values.duration,
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Findings are confirmed for so long after the tests; --resume goes on with those left.",
+)
 @click.option("--install", is_flag=True, help="Install compilers in environments of their own when they are not here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 @click.pass_context
@@ -157,7 +165,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
             name: chosen_options[name]
             for name in (
                 "order", "seconds", "tests", "level", "compare", "constants", "instances", "operators",
-                "limit_seconds", "limit_memory", "resume",
+                "limit_seconds", "limit_memory", "resume", "patience",
             )
         },
     )  # fmt: skip

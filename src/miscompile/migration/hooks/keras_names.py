@@ -53,8 +53,8 @@ def names() -> Names:
     for name, thing in _public(keras.layers):
         if inspect.isclass(thing) and issubclass(thing, keras.layers.Layer) and name not in NO_LAYERS:
             _put(found.layers, thing, f"keras.layers.{name}")
-    for room in ("ops", "activations"):
-        for name, thing in _public(getattr(keras, room)):
+    for room, module in (("ops", keras.ops), ("ops.image", keras.ops.image), ("activations", keras.activations)):
+        for name, thing in _public(module):
             if inspect.isfunction(thing) and name not in NO_OPERATIONS:
                 _put(found.operations, thing, f"keras.{room}.{name}")
     for room in ROOMS:

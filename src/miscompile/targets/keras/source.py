@@ -59,16 +59,9 @@ def source(instance: Instance, *, constants: bool = False) -> str:
     """
     case = to_case(instance, constants=constants)
     own = decoded(case.program.payload)
-    module = own.form == "module"
     given = array([_given(value) for value in _tensors(instance, constants)], tall=True)
-    parts = [
-        *([_WIDE, ""] if is_wide(instance) else []),
-        *([_WEIGHTS, ""] if module else []),
-        _FLAT,
-        "",
-        _model(own),
-        assign("inputs", given),
-    ]
+    before = [*([_WIDE, ""] if is_wide(instance) else []), *([_WEIGHTS, ""] if own.form == "module" else [])]
+    parts = [*before, _FLAT, "", _model(own), assign("inputs", given)]
     text = "\n".join(parts)
     imports = [name for name in ("base64", "math") if f"{name}." in text]
     foreign = ["import ml_dtypes"] if "ml_dtypes." in text else []

@@ -27,6 +27,9 @@ from miscompile.targets.torch.modules import Operator, module_of  # noqa: E402
 _SILENT = frozenset({"prim::Param", "prim::Return", "prim::GetAttr", "prim::Constant"})
 """Kinds of nodes that stand for no operator."""
 
+_TAKES_DECODERS = int(ov.__version__.partition(".")[0]) >= 2024
+"""Whether the converter takes a module that has been traced already; older ones trace it themselves."""
+
 
 class TorchOpenVino(OpenVino):
     """Traces and converts a program of torch, and compiles it as OpenVINO's adapter compiles models."""
@@ -47,7 +50,9 @@ class TorchOpenVino(OpenVino):
         if build.observe:
             kinds = dict.fromkeys(_kinds(decoder.graph_element))
             self._kinds = tuple(sorted(kinds, key=lambda kind: not kind.startswith("prim::")))
-        session = self._compiled(ov.convert_model(decoder, example_input=given), program, build)
+        session = self._compiled(
+            ov.convert_model(decoder if _TAKES_DECODERS else module, example_input=given), program, build
+        )
         return CapturedSession(session, program.payload, decoder.pt_module)
 
     def passes(self) -> tuple[str, ...]:

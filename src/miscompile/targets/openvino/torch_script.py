@@ -6,7 +6,9 @@ from miscompile.targets.openvino.about import PROPERTIES
 _PROPERTIES = repr(dict(PROPERTIES)).replace("'", '"')
 
 _REST = f'''\
-    compiled = ov.Core().compile_model(made, "CPU", {_PROPERTIES})
+    core, wanted = ov.Core(), {_PROPERTIES}
+    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")
+    compiled = core.compile_model(made, "CPU", {{name: value for name, value in wanted.items() if name in known}})
     request = compiled.create_infer_request()
     arrays = [to_openvino(value) for value in inputs]
     for place, (tensor, _) in enumerate(arrays[: len(made.inputs)]):
