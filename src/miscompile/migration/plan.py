@@ -22,8 +22,8 @@ class MigrationPlan:
     `seconds` and `tests` limit each front end (None: all of its tests). `constants` makes all tensors but the first a
     part of the program, as OPERA's templates do. `instances` are archives to take in place of those that were harvested
     here; `operators` names the only operators to test. `confirm` is how many tests of one conversion function are tried
-    until one's script shows the failure, `patience` the seconds after which confirming ends; what is left stays pending and
-    is taken up by a resumed migration.
+    until one's script shows the failure, `patience` the seconds after which confirming ends; what is left stays
+    pending and is taken up by a resumed migration.
     """
 
     fronts: tuple[FrontEnd, ...]
