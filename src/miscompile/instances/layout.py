@@ -83,7 +83,7 @@ def _flat(expression: Expression) -> str | None:
 
 
 def _broken(group: Group, indent: int) -> str:
-    inner = " " * (indent + 4)
+    inner, closing = " " * (indent + 4), group.closing
     parts = [_flat(item) for item in group.items]
     line = ", ".join(part for part in parts if part is not None)
     if not group.tall and not group.glued and None not in parts and len(inner) + len(line) <= WIDTH:
@@ -92,4 +92,5 @@ def _broken(group: Group, indent: int) -> str:
         body = "".join(f"{inner}{lay_out(item, indent + 4)}\n" for item in group.items)
     else:
         body = "".join(f"{inner}{lay_out(item, indent + 4, 0, 1)},\n" for item in group.items)
-    return f"{group.opening}\n{body}{' ' * indent}{group.closing}"
+        closing = closing.removeprefix(",")  # the comma that makes one item a tuple stands there already
+    return f"{group.opening}\n{body}{' ' * indent}{closing}"

@@ -118,6 +118,9 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 {% if failure.kind == "hang" %}
 import signal
 {% endif %}
+{% for name in ("base64", "zlib") if name ~ "." in expected %}
+import {{ name }}
+{% endfor %}
 import sys
 
 import numpy as np

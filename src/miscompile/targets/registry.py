@@ -128,7 +128,7 @@ def with_version(text: str, version: str) -> str:
     return f"{name.strip()}=={version}{brace}{options}"
 
 
-OTHER_BUILDS = {"onnxruntime": ("onnxruntime-gpu",)}
+OTHER_BUILDS = {"onnxruntime": ("onnxruntime-gpu",), "tensorflow-cpu": ("tensorflow",)}
 """Distributions that put the same package in the same place as another one, for a device."""
 
 

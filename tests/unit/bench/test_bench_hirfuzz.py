@@ -167,4 +167,4 @@ def test_wrong_words_are_usage_errors(words: tuple[str, ...], says: str) -> None
 def test_bench_is_a_group_with_one_command_for_each_paper() -> None:
     command = program.get_command(click.Context(program), "bench")
     assert isinstance(command, click.Group)
-    assert list(command.commands) == ["hirfuzz", "oatest"]
+    assert list(command.commands) == ["hirfuzz", "oatest", "opera"]

@@ -34,7 +34,7 @@ def test_a_face_shows_programs_of_torch(text: str) -> None:
     assert spec.about.kinds == ("torch",)
     assert "torch" in spec.about.distributions
     assert spec.front is not None
-    assert spec.front.converters
+    assert spec.front.converters or spec.about.name == "openvino"  # whose translators are no Python
 
 
 def test_the_library_is_a_target() -> None:
