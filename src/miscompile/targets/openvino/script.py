@@ -147,6 +147,8 @@ def run(level, off={{ nothing }}):
 '''
     + "".join(f'        "{name}": {_python(value)},\n' for name, value in PROPERTIES.items())
     + """    }
+    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")
+    fixed = {name: value for name, value in fixed.items() if name in known}
 {% if placed %}
     if device == "gpu":
         properties = {@GPU@}

@@ -98,8 +98,8 @@ class Tvm:
         device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
         machine = relax.VirtualMachine(executable, device)
         if spliced and spliced.noise:
-            return NoisySession(machine, program, device, noises)
-        return TvmSession(machine, program, device)
+            return NoisySession(machine, device, noises)
+        return TvmSession(machine, device)
 
     def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
         """Return the executable of a Relax module, built as `build` says; its form is not looked at."""
@@ -177,10 +177,9 @@ def _passes(named: Iterable[tuple[str, tuple[Any, ...]]]) -> Any:  # noqa: ANN40
 class TvmSession:
     """A virtual machine with a compiled program, on `device`."""
 
-    def __init__(self, machine: Any, program: Program, device: Any) -> None:  # noqa: ANN401 - TVM's objects
+    def __init__(self, machine: Any, device: Any) -> None:  # noqa: ANN401 - TVM's objects
         self._main, self._device = machine["main"], device
         self._machine = machine  # the function does not keep its machine alive
-        self._single = len(program.outputs) == 1
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results come back to the CPU."""
@@ -189,14 +188,15 @@ class TvmSession:
     def called(self, given: Iterable[Array]) -> tuple[Tensor | None, ...]:
         """Run on arrays."""
         result = self._main(*(tvm.runtime.tensor(one, self._device) for one in given))
-        return tuple(map(_wrap, (result,) if self._single else result))
+        single = isinstance(result, tvm_ffi.Shape) or hasattr(result, "numpy")  # programs of torch return tuples always
+        return tuple(map(_wrap, (result,) if single else result))
 
 
 class NoisySession(TvmSession):
     """The same with a program that takes noise: the last tensor of a feed is a number that tells which."""
 
-    def __init__(self, machine: Any, program: Program, device: Any, noises: tuple[Noise, ...]) -> None:  # noqa: ANN401
-        super().__init__(machine, program, device)
+    def __init__(self, machine: Any, device: Any, noises: tuple[Noise, ...]) -> None:  # noqa: ANN401
+        super().__init__(machine, device)
         self._noises = noises
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:

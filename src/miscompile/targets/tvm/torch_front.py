@@ -49,7 +49,7 @@ class TorchTvm:
         level = _LEVELS.get(build.level, build.level)
         executable = self._tvm.compiled(translator.from_exported_program(graph), replace(build, level=level))
         device = tvm.cpu()
-        session: Session = TvmSession(relax.VirtualMachine(executable, device), program, device)
+        session: Session = TvmSession(relax.VirtualMachine(executable, device), device)
         return checked(session, program, graph)
 
     def passes(self) -> tuple[str, ...]:
