@@ -251,7 +251,7 @@ def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
 def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
     """Classify an exception: expected by `known.toml`, a failed allocation, or an error to report.
 
-    `kind` is the class name; `frames` are the innermost frames as `file:line:function`, the innermost first.
+    `kind` is the class name; `frames` are the innermost frames as `file:line:qualified function`, the innermost first.
     """
     kind = type(error).__name__
     message = _message(error)
