@@ -112,6 +112,13 @@ def test_a_type_that_is_computed_in_a_narrower_one_by_design() -> None:
     assert judge(reference(value), Values(((tensor(near, "float32"),),)), "strict", narrow).kind is None
 
 
+def test_what_the_narrower_type_does_not_hold_is_left_open() -> None:
+    value, narrow = np.array([1e200, 2.0], np.float64), {"float64": "float32"}
+    other = np.array([3.4028234663852886e38, 2.0], np.float64)
+    assert judge(reference(value), Values(((tensor(other),),)), "strict", narrow).kind is None
+    assert judge(reference(value), Values(((tensor(other),),)), "strict", {}).kind == "wrong"
+
+
 def test_the_fixed_rule_is_a_distance() -> None:
     value = np.array([1000.0], np.float32)
     off = Values(((tensor(value + 0.01),),))
