@@ -107,6 +107,11 @@ def _all_whole(feed: Feed) -> bool:
     return bool(feed) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in feed)
 
 
+def _has_double(feed: Feed) -> bool:
+    """An operand is float64."""
+    return any(value.dtype == "float64" for value in feed)
+
+
 def _has_negative(feed: Feed) -> bool:
     """An operand below zero."""
     return any(
@@ -119,6 +124,7 @@ CONDITIONS: Mapping[str, Callable[[Feed], bool]] = {
     "divides by zero": _divides_by_zero,
     "has negative": _has_negative,
     "all operands are integers": _all_whole,
+    "an operand is float64": _has_double,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }
