@@ -20,7 +20,8 @@ _REST = f'''\
 def to_openvino(value):
     """Return a tensor as OpenVINO's, and the array whose memory it shares."""
     value = value.contiguous()
-    foreign = {{torch.bfloat16: ov.Type.bf16, torch.float8_e4m3fn: ov.Type.f8e4m3, torch.float8_e5m2: ov.Type.f8e5m2}}
+    names = {{torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}}
+    foreign = {{dtype: getattr(ov.Type, name) for dtype, name in names.items() if hasattr(ov.Type, name)}}
     if value.dtype not in foreign:
         return ov.Tensor(value.numpy()), value
     words = value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy()
