@@ -49,7 +49,7 @@ def harvest_library(
             raise UsageError("harvest onnx takes no PATH: its tests are data that come with onnx")
         if out is None:
             raise UsageError("say with --out where the instances of your own tests are to go")
-        archive = load_attribute(f"miscompile.migration.{library}_harvest:harvest_tests")(path, say, seconds)
+        archive = load_attribute(load_attribute(f"{sources}:TESTS")[library])(path, say, seconds)
         place = out
     load_attribute("miscompile.instances.archive:write_archive")(archive, place)
     report = {"source": library, "path": None if path is None else str(path), "out": str(place), **figures(archive)}

@@ -27,6 +27,13 @@ HARVESTS: Mapping[str, str] = {
 }
 """For each library the function that harvests its own tests: from a function that hears of progress to an archive."""
 
+TESTS: Mapping[str, str] = {
+    "torch": "miscompile.migration.torch_harvest:harvest_tests",
+    "keras": "miscompile.migration.keras_harvest:harvest_keras_tests",
+}
+"""For each library the function that harvests any tests: from a path, a function that hears of progress, and the
+seconds that a file may take, to an archive."""
+
 
 def place_of(library: str) -> Path:
     """Return where the instances of a library's own tests are kept. Raises UsageError when it is not installed."""
