@@ -112,17 +112,9 @@ def _has_double(feed: Feed) -> bool:
     return any(value.dtype == "float64" for value in feed)
 
 
-def _has_negative(feed: Feed) -> bool:
-    """An operand below zero."""
-    return any(
-        DTYPES[value.dtype].kind in ("int", "float") and bool((np.asarray(value.numbers()) < 0).any()) for value in feed
-    )
-
-
 CONDITIONS: Mapping[str, Callable[[Feed], bool]] = {
     "shifts too far": _shifts_too_far,
     "divides by zero": _divides_by_zero,
-    "has negative": _has_negative,
     "all operands are integers": _all_whole,
     "an operand is float64": _has_double,
     "third operand is a negative variance": _has_negative_variance(2),

@@ -14,9 +14,9 @@ from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import FindingKind
 from miscompile.instances.instance import Instance
+from miscompile.instances.layout import array, assign
 from miscompile.targets.about import FrontLines
 from miscompile.targets.registry import load_attribute, parse_target
-from miscompile.triage.layout import array, assign
 from miscompile.triage.script import DIES, PATIENCE, SHOWS
 from miscompile.triage.spelling import spell_array
 

@@ -45,11 +45,11 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
+from miscompile.instances.layout import array, assign, call, quoted
 from miscompile.lowering.program import Lowered, UnloweredError
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.bisect import expand
-from miscompile.triage.layout import array, assign, call, quoted
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
 from miscompile.triage.spelling import native, onnx_name, spell_array, spell_feeds, spell_model, spell_payload

@@ -132,8 +132,8 @@ def test_conditions() -> None:
     assert divides(feed(np.int32([1]), np.int32([0])))
     assert divides(feed(np.int8([-128]), np.int8([-1])))
     assert not divides(feed(np.float32([1]), np.float32([0])))
-    assert CONDITIONS["has negative"](feed(np.float32([-1])))
-    assert not CONDITIONS["has negative"](feed(np.uint8([1])))
+    assert CONDITIONS["all operands are integers"](feed(np.uint8([1])))
+    assert not CONDITIONS["all operands are integers"](feed(np.float32([1])))
 
 
 def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:

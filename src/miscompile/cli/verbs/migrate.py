@@ -125,7 +125,8 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
       miscompile migrate --to openvino==2023.1.0 --preset opera --install
       miscompile migrate --to onnxruntime --instances mine.jsonl.gz
 
-    Findings are folders in OUT/findings, with standalone scripts; OUT/results has a line for each test.
+    Findings are folders in OUT/findings, with standalone scripts; OUT/results has a line for each test,
+    OUT/totals.json the table.
     Ctrl-C stops cleanly, --resume goes on. Exit code 1 means findings.
     """
     plan = _plan(ctx, given)
@@ -138,8 +139,10 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
     if not as_json:
         click.echo(f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}", err=True)
     code = conduct(plan, lambda listeners: _run(plan, listeners), as_json=as_json)
+    rows = [totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts]
+    (plan.out / "totals.json").write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n", "utf-8")
     if not as_json:
-        _print([totals(front.name, read_rows(place_of(plan.out, front.name))) for front in plan.fronts])
+        _print(rows)
     return code
 
 
@@ -204,8 +207,3 @@ def _print(rows: Sequence[Totals]) -> None:
         )  # fmt: skip
         table.add_row(row.front, *(f"{count:,}" for count in counts))
     Console().print(table)
-
-
-def totals_json(rows: Sequence[Totals]) -> str:
-    """Return the totals as JSON."""
-    return json.dumps([row.as_json() for row in rows], indent=2)
