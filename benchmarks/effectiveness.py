@@ -47,12 +47,14 @@ class Pairs:
         return float(mean), *(float(bound) for bound in np.percentile(gains, (2.5, 97.5)))
 
 
-def sequences(case: Case, target: str, seed: int, layers: int, pool: Pool) -> list[tuple[str, ...]] | None:
+def sequences(
+    case: Case, target: str, build: Build, seed: int, layers: int, pool: Pool
+) -> list[tuple[str, ...]] | None:
     """Return the passes executed on the least, the most, and two random programs; None when one was not built."""
     options = f"layers={layers}, share=1.0, seed"
     forms = [f"egraph{{pick=least, {options}={seed}}}", f"egraph{{pick=most, {options}={seed}}}"]
     forms += [f"egraph{{pick=random, {options}={seed + turn}}}" for turn in (1, 2)]
-    outcomes = pool.run([Run(case, target, Build("full", observe=True, form=form)) for form in forms])
+    outcomes = pool.run([Run(case, target, replace(build, form=form)) for form in forms])
     if not all(isinstance(outcome, Values) for outcome in outcomes):
         return None
     return [outcome.observations.passes for outcome in outcomes]
@@ -77,6 +79,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=500)
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--disabled", default="", help="passes to switch off, joined with commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
@@ -98,11 +101,12 @@ def main() -> None:
 def _measured(target: str, options: argparse.Namespace) -> dict[str, object]:
     plan = Plan(target, seed=options.seed, producers=(f"strict{{nodes={options.nodes}, control=0, containers=0}}",))
     producer = make_producer(plan, probe_support(plan, target))
+    build = Build("full", disabled=frozenset(filter(None, options.disabled.split(","))), observe=True)
     found, index = [], 0
     with make_pool(replace(plan, workers=1), 1) as pool:
         while len(found) < options.graphs and index < 3 * options.graphs:
             case = producer.propose(stream(options.seed, "effectiveness", index))
-            passes = sequences(case, target, index * 3, options.layers, pool)
+            passes = sequences(case, target, build, index * 3, options.layers, pool)
             index += 1
             if passes is not None:
                 found.append(passes)

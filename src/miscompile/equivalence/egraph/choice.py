@@ -232,21 +232,17 @@ class _Walk:
         number, layer, name = state
         option = kept_option(self._program, name) if name else self._choose(number, layer)
         self._options[state] = option
-        below = self._operands[state] = self._below(number, layer, option)
-        return iter(below)
-
-    def _below(self, number: int, layer: int, option: Option) -> tuple[State, ...]:
-        """Return the states in which an option reads its operands."""
-        children, top = option.children, self._top
         if self._kept:
-            return self._below_kept(number, layer, option)
-        if option.symbol.op == OPAQUE:
-            return tuple([(child, top, "") for child in children])
-        if layer == 0:
-            return tuple([(child, 0, "") for child in children])
-        ranks = self._space.ranks
-        rank = ranks[number]
-        return tuple([(child, layer if ranks[child] < rank else layer - 1, "") for child in children])
+            below = self._below_kept(number, layer, option)
+        elif layer == 0 or option.symbol.op == OPAQUE:
+            at = self._top if option.symbol.op == OPAQUE else 0
+            below = tuple([(child, at, "") for child in option.children])
+        else:
+            ranks = self._space.ranks
+            rank = ranks[number]
+            below = tuple([(child, layer if ranks[child] < rank else layer - 1, "") for child in option.children])
+        self._operands[state] = below
+        return iter(below)
 
     def _below_kept(self, number: int, layer: int, option: Option) -> tuple[State, ...]:
         ranks = self._space.ranks

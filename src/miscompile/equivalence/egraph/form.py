@@ -126,7 +126,8 @@ def tapped(restored: Restored, taps: int, seed: int) -> Model:
     """
     graph = restored.model.graph
     outputs = {info.name for info in graph.outputs}
-    inner = [name for name in restored.types if name not in outputs]
+    types = restored.types
+    inner = [name for name in types if name not in outputs]
     ranked = sorted(inner, key=lambda name: mix(seed, name_key(name)))[:taps]
-    found = [ValueInfo(name, TensorType(*restored.types[name])) for name in ranked]
+    found = [ValueInfo(name, TensorType(*types[name])) for name in ranked]
     return replace(restored.model, graph=replace(graph, outputs=(*graph.outputs, *found)))

@@ -5,7 +5,7 @@ then nodes are written. A node of the program whose term is kept is written as i
 a term that a rule made is written anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from miscompile.core.tensor import Tensor
@@ -93,10 +93,15 @@ class _Numbering:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A model, and the types of those inner values that its nodes compute and whose types are concrete."""
+    """A model, and what tells the types of its inner values, which few callers want."""
 
     model: Model
-    types: Mapping[str, Type]
+    ask: Callable[[], dict[str, Type]]
+
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """The types of those inner values that the model's nodes compute and whose types are concrete."""
+        return self.ask()
 
 
 def restore(program: Program, selection: Selection, found: Layout) -> Restored:
@@ -106,7 +111,7 @@ def restore(program: Program, selection: Selection, found: Layout) -> Restored:
     said in the program's opset.
     """
     writer = _Writer(program, selection, found)
-    return Restored(writer.model(), writer.types())
+    return Restored(writer.model(), writer.types)
 
 
 class _Writer:
