@@ -25,9 +25,12 @@ def own_form(form: str, kinds: Mapping[str, type[Any]]) -> Any:  # noqa: ANN401 
 
 
 def source_of(file: str) -> str:
-    """Return what stands in `file`, a path from this folder, from its first import on: for the text of a script."""
-    text = Path(__file__).parent.joinpath(file).read_text("utf-8")
-    return re.sub(r"  # noqa.*", "", text[text.index("\nimport ") :]).strip()
+    """Return what stands in `file`, a path from this folder, for the text of a script.
+
+    That is all but its docstring, remarks to linters, and imports from this package.
+    """
+    text = Path(__file__).parent.joinpath(file).read_text("utf-8").partition('"""\n\n')[2]
+    return re.sub(r"  # noqa.*|^from miscompile.*\n", "", text, flags=re.MULTILINE).strip()
 
 
 PRESENTED = """\

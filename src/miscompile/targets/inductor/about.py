@@ -65,7 +65,10 @@ ABOUT = About(
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
     forms=tuple(FORMS),
-    variants={"decomposed": ("decomposed", "decomposed{share=0.9}")},
+    variants={
+        "decomposed": ("decomposed", "decomposed{share=0.9}"),
+        "related": ("related", "related{share=1.0}"),
+    },
     lowered=True,
     devices=("cpu", "cuda"),
     max_opset=28,

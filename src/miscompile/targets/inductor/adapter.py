@@ -29,7 +29,7 @@ from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.forms import own_form
 from miscompile.targets.inductor.about import ABOUT
-from miscompile.targets.inductor.backends import inductor, taken_apart
+from miscompile.targets.inductor.backends import inductor, interpreter
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.forms import FORMS
 from miscompile.targets.inductor.program import program as lowered
@@ -124,11 +124,8 @@ class Inductor:
             return Session(function, build.device)
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
-        if form is not None and build.level in ("off", "aot"):
-            return _compiled(function, taken_apart(form), zeros, build.device)
-        if build.level == "aot":
-            aot = torch._dynamo.lookup_backend("aot_eager_decomp_partition")
-            return _compiled(function, aot, zeros, build.device)
+        if build.level in ("off", "aot"):
+            return _compiled(function, interpreter(form, build.level), zeros, build.device)
         further = {} if build.device == "cpu" else {key: value for key, value in CUDA_SETTINGS.items() if _known(key)}
         with settings.patch({**settings_of(build.level, build.disabled, _known), **further}):
             return _compiled(function, inductor(form), zeros, build.device)

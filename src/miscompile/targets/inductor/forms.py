@@ -1,4 +1,4 @@
-"""The form of a program that Inductor's adapter presents itself: taken apart by another table of decompositions."""
+"""Forms of a program that Inductor's adapter presents itself: of other decompositions, and of related operators."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,29 @@ class Decomposed:
 
     def __post_init__(self) -> None:
         """Raise SpecError for a share that is none."""
-        if not 0 <= self.share <= 1:
-            raise SpecError("share is a probability: a number from 0 to 1")
+        _need_probability(self.share)
 
 
-FORMS = {"decomposed": Decomposed}
-"""The form by name."""
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A `share` of the calls, drawn by `seed`, is made to a related operator: an alias, a method, one after another.
+
+    Related operators keep every bit, but for those of one after another. These round once more, by what the noise of
+    the unoptimised program covers, and no operator that is ever exact has any.
+    """
+
+    seed: int = 0
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for a share that is none."""
+        _need_probability(self.share)
+
+
+def _need_probability(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise SpecError("share is a probability: a number from 0 to 1")
+
+
+FORMS = {"decomposed": Decomposed, "related": Related}
+"""The forms by name."""

@@ -1,5 +1,7 @@
 """The lines that a reproducer for Inductor consists of, beside what all scripts have in common."""
 
+import re
+
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.inductor.about import ABOUT
@@ -11,14 +13,19 @@ _LEVELS["nopasses"]["cpp.simdlen"] = 1
 _SETTINGS = {**SETTINGS, "vectorization": {"cpp.simdlen": 1}}
 
 _FORMS = """\
-{% set presented = "decomposed" if presented == "decomposed" else "" %}
+{% set presented = presented if presented in ("decomposed", "related") else "" %}
 {% set nothing = "None" if presented and not alike else nothing %}
 """
 
-_TABLE = source_of("inductor/decompositions.py").replace("import torch\n", "")
 
-_DECOMPOSED = f"""\
-{{% if presented %}}
+def _source(*files: str) -> str:
+    """Return what stands in files beside this one, without the import of torch, which a script has anyway."""
+    text = "\n\n\n".join(source_of(f"inductor/{file}").replace("import torch\n", "") for file in files)
+    return re.sub(r"\n{4,}", "\n\n\n", text)
+
+
+_OWN = f"""\
+{{% if presented == "decomposed" %}}
 import functools
 
 from functorch.compile import make_boxed_func
@@ -26,8 +33,16 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.compile_fx import compile_fx
 
 {{% raw %}}
-{_TABLE}
+{_source("decompositions.py")}
 {{%- endraw %}}
+
+
+
+{{% elif presented == "related" %}}
+{{% raw %}}
+{_source("related.py", "relations.py")}
+{{%- endraw %}}
+
 
 
 {{% endif %}}
@@ -37,7 +52,7 @@ _PRELUDE = (
     PLACEMENT
     + PRESENTED
     + _FORMS
-    + _DECOMPOSED
+    + _OWN
     + '''\
 def tensor(array, dtype):
     """Return an array as a tensor; brain floats come as 16-bit words."""
@@ -117,11 +132,16 @@ def run(level, off={{{{ nothing }}}}):
 {{% endif %}}
 {{% endif %}}
     backend = "aot_eager_decomp_partition" if level == "aot" else "inductor"
-{{% if presented %}}
+{{% if presented == "decomposed" %}}
     if changed:  # take operators apart by another table of decompositions
         table = chosen_decompositions({{{{ given.seed }}}}, {{{{ given.share }}}})
         apart = aot_autograd(fw_compiler=run_eagerly, bw_compiler=run_eagerly, decompositions=table)
         backend = apart if level in ("off", "aot") else functools.partial(compile_fx, decompositions=table)
+{{% elif presented %}}
+    if changed:  # call related operators instead
+        backend = functools.partial(compile_related, level)
+{{% endif %}}
+{{% if presented %}}
     plain = level == "off" and not changed
     function = program if plain else torch.compile(program, backend=backend, fullgraph=True, dynamic=False)
 {{% else %}}
@@ -136,13 +156,23 @@ def run(level, off={{{{ nothing }}}}):
     return [[to_numpy(value) for value in result] for result in results]
 
 
-{{% if presented %}}
+{{% if presented == "decomposed" %}}
 def run_eagerly(graph, inputs):
     \"\"\"Run a graph as it is, each operator by its own kernel.\"\"\"
     return make_boxed_func(graph.forward)
 
 
 os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
+
+
+{{% elif presented %}}
+def compile_related(level, graph, inputs):
+    \"\"\"Compile a graph with related operators in it; at level off, return it as it is.\"\"\"
+    graph = with_related(graph, {{{{ given.seed }}}}, {{{{ given.share }}}})
+    if level == "off":
+        return graph.forward
+    name = "aot_eager_decomp_partition" if level == "aot" else "inductor"
+    return torch._dynamo.lookup_backend(name)(graph, inputs)
 
 
 {{% endif %}}
