@@ -31,6 +31,7 @@ _MASKS: tuple[tuple["re.Pattern[str]", str], ...] = tuple(
         (r"\bIn Node, \(.*\) ?, Error\b", "In Node <name>, Error"),
         (r"\b0[xX][0-9a-fA-F]+\b", "<address>"),
         (r'"[^"]*"|(?<!\w)\'[^\']*\'|`[^`\']*[`\']', "<name>"),
+        (r"%[\w.]+|(?<=, )(?:true|false)\b|\b(?:true|false)(?=, )", "<value>"),  # operands in LLVM's text
         (r"\b(operator|parameter) \([^()]*\)", r"\1 <name>"),
         (r"\b([Nn]ode)(?: name)?\s*(?:\([^()]*\)|:\s*[\w./-]+)", r"\1 <name>"),
         (r"[{\[(]\s*(?:(?:-?\d+|\?|None)\s*,?\s*)+[}\])]|\{\s*\}|\[\s*\]", "<shape>"),

@@ -43,6 +43,8 @@ MESSAGES = [
     ("C:/work/src/einsum.h:7", "einsum.h:#"),
     ("cannot open /tmp/abc123/model.onnx now", "cannot open <path> now"),
     ("it can't be   done\n\n at once", "it can't be done at once"),
+    ("for FCmp %12 = fcmp oeq i1 true, %7, !dbg !3", "for FCmp <value> = fcmp oeq i# <value>, <value>, !dbg !#"),
+    ("for FCmp %1 = fcmp oeq i1 %.a, false, !dbg !3", "for FCmp <value> = fcmp oeq i# <value>, <value>, !dbg !#"),
     ("\x1b[31mred\x1b[0m", "red"),
 ]
 
