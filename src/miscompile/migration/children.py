@@ -7,38 +7,29 @@ Tests of a library crash, hang and change their process, so each file runs in a 
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from miscompile.base.digest import digest_bytes
-from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.code import from_json
 from miscompile.instances.instance import Instance, Library
 from miscompile.migration.hooks.recording import LIMIT, LINES
+from miscompile.mining.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line
 from miscompile.mining.suites import Say
 
-_LOG = "output.txt"
 _EAR = 0.2
 """Seconds between two looks at what a child says."""
 
-_ROOT_MARKS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".git")
-
-ENVIRONMENT: Mapping[str, str] = {
-    "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for a network
-    "TRANSFORMERS_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONHASHSEED": "0",  # sets of element types are walked through
-}
+_ENVIRONMENT: Mapping[str, str] = {**ENVIRONMENT, "PYTHONHASHSEED": "0"}
+"""Sets of element types are walked through, hence the last one."""
 
 
 @dataclass(slots=True)
@@ -110,7 +101,7 @@ def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str
         harvested.notes.append(f"{name} ran out of {child.seconds:g} s")
     elif ending in ("died", "empty"):
         why = "ran no test" if ending == "empty" else ending
-        harvested.notes.append(f"{name} {why}: {_last_line(child.out / _LOG)}")
+        harvested.notes.append(f"{name} {why}: {last_line(child.out / LOG)}")
 
 
 def run_files(
@@ -136,14 +127,6 @@ def run_files(
     return harvested
 
 
-def home_of(path: Path) -> Path:
-    """Return where the authors of a test run it: the nearest folder above with settings of a project."""
-    for folder in path.parents:
-        if any((folder / mark).exists() for mark in _ROOT_MARKS):
-            return folder
-    return path.parent
-
-
 def _above_package(path: Path) -> Path:
     """Return the nearest folder above `path` that is no part of a package."""
     folder = path.parent
@@ -156,8 +139,8 @@ def _run(child: Child, hear: Callable[[str], None]) -> str:
     """Return `ended` or `time`. The child with all that it started is dead afterwards."""
     paths = [str(child.above)] if child.above else []
     paths += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-    environment = {**os.environ, **ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
-    log = child.out / _LOG
+    environment = {**os.environ, **_ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
+    log = child.out / LOG
     with log.open("wb") as output, log.open("rb") as heard:
         process = subprocess.Popen(
             [sys.executable, "-m", child.module, *child.words],
@@ -178,7 +161,7 @@ def _run(child: Child, hear: Callable[[str], None]) -> str:
                     hear(line)
             return "time"
         finally:
-            _kill_group(process)
+            kill_group(process)
             for line in lines.fresh():
                 hear(line)
 
@@ -200,13 +183,6 @@ def _deaf(line: str) -> None:
     del line
 
 
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """End the child and whatever it has left running."""
-    with contextlib.suppress(ProcessLookupError):  # nothing is left of it
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
 def _read(out: Path, harvested: Harvested) -> tuple[int, bool]:
     """Add what a child wrote down; return its number of tests, and whether it came to its end.
 
@@ -226,26 +202,9 @@ def _read(out: Path, harvested: Harvested) -> tuple[int, bool]:
     return tests, ended
 
 
-def _last_line(log: Path) -> str:
-    """Return the last line that speaks of an error, or else the last one."""
-    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Fatal" in line] or lines
-    return told[-1][:200] if told else "it said nothing"
-
-
 def _versions(distributions: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in distributions:
         with contextlib.suppress(metadata.PackageNotFoundError):  # an optional one that is not here
             found[name] = metadata.version(name)
     return found
-
-
-def need(packages: Mapping[str, str], what: str) -> None:
-    """Raise UsageError that says what to install when a package is missing.
-
-    `packages` maps the name to import to the name to install.
-    """
-    missing = [name for module, name in packages.items() if find_spec(module) is None]
-    if missing:
-        raise UsageError(f"{what} needs {' and '.join(missing)}: pip install {' '.join(missing)}")

@@ -21,9 +21,10 @@ import numpy as np
 from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive, read_archive
 from miscompile.instances.instance import Instance, Library
-from miscompile.migration.children import Child, Harvested, need, run_child
+from miscompile.migration.children import Child, Harvested, run_child
 from miscompile.migration.constraints import Operation, Runs, generate
 from miscompile.migration.hooks.recording import Lines
+from miscompile.mining.processes import need
 
 MODULES = {
     "onnx": "miscompile.migration.constraints_onnx",

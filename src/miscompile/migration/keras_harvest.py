@@ -8,8 +8,9 @@ from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive
-from miscompile.migration.children import Child, Harvested, need, run_child, run_files
+from miscompile.migration.children import Child, Harvested, run_child, run_files
 from miscompile.migration.hooks.recording import LIMIT
+from miscompile.mining.processes import need
 from miscompile.mining.suites import Say, files_of
 
 _RECORDER = "miscompile.migration.hooks.record_tests"

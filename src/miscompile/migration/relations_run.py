@@ -20,7 +20,7 @@ from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive, distinct, read_archive
 from miscompile.instances.instance import Instance, Library
 from miscompile.instances.values import Drawn, Held, Value, leaves, mapped
-from miscompile.migration.children import Child, Harvested, need, run_child
+from miscompile.migration.children import Child, Harvested, run_child
 from miscompile.migration.constraints import Operation
 from miscompile.migration.hooks.recording import LINES, Lines
 from miscompile.migration.relations import (
@@ -33,6 +33,7 @@ from miscompile.migration.relations import (
     study,
     study_pair,
 )
+from miscompile.mining.processes import need
 
 MODULES = {
     "torch": "miscompile.migration.hooks.relations_torch",

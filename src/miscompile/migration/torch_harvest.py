@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from miscompile.instances.archive import Archive
-from miscompile.migration.children import Child, Harvested, need, run_child, run_files
+from miscompile.migration.children import Child, Harvested, run_child, run_files
 from miscompile.migration.hooks.recording import LIMIT
+from miscompile.mining.processes import need
 from miscompile.mining.suites import Say, files_of
 
 _DATABASE = "miscompile.migration.hooks.torch_database"

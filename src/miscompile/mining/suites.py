@@ -4,10 +4,7 @@ A test suite of a compiler imports the compiler, may crash it, hang, or leave th
 process, each file runs in a process of its own, and what a hook saw before such an end is kept.
 """
 
-import contextlib
-import importlib.util
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,17 +14,14 @@ from pathlib import Path
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import UsageError
 from miscompile.mining.pairs import Gathered, read_record
+from miscompile.mining.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line, need
 
 Say = Callable[[str], None]
 
-_ROOT_MARKS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".git")
-_LOG = "output.txt"
 _WHY = {"died": "died", "empty": "ran no test"}
 
 _ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for a network
-    "TRANSFORMERS_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
+    **ENVIRONMENT,
     "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # on a hit no pass runs
     "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -60,9 +54,7 @@ SUITES = {
 
 def check_packages(suite: Suite) -> None:
     """Raise UsageError, which says what to install, when a package that the hook needs is not here."""
-    missing = [name for module, name in suite.packages if importlib.util.find_spec(module) is None]
-    if missing:
-        raise UsageError(f"harvest {suite.name} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    need(dict(suite.packages), f"harvest {suite.name}")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -107,7 +99,7 @@ def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float,
         if ending == "time":
             gathered.notes.append(f"{path.name} ran out of {seconds:g} s")
         elif ending in ("died", "empty"):
-            gathered.notes.append(f"{path.name} {_WHY[ending]}: {_last_line(out / _LOG)}")
+            gathered.notes.append(f"{path.name} {_WHY[ending]}: {last_line(out / LOG)}")
         say(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
         if gathered.stopped:
             break
@@ -117,13 +109,13 @@ def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float,
 def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
     """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
     command = [sys.executable, "-m", suite.hook, str(path), str(out)]
-    with (out / _LOG).open("wb") as log:
+    with (out / LOG).open("wb") as log:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=_home(path),
+            cwd=home_of(path),
             env={**os.environ, **_ENVIRONMENT},
             start_new_session=True,
         )
@@ -132,27 +124,5 @@ def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
         except subprocess.TimeoutExpired:
             return "time"
         finally:
-            _kill_group(child)
+            kill_group(child)
     return "ended"
-
-
-def _kill_group(child: "subprocess.Popen[bytes]") -> None:
-    """End the child and whatever it has left running."""
-    with contextlib.suppress(ProcessLookupError):  # nothing is left of it
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-
-
-def _home(path: Path) -> Path:
-    """Return where the authors of a test run it: the nearest folder above with settings of a project."""
-    for folder in path.parents:
-        if any((folder / mark).exists() for mark in _ROOT_MARKS):
-            return folder
-    return path.parent
-
-
-def _last_line(log: Path) -> str:
-    """Return the last line that speaks of an error, or else the last one."""
-    lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Fatal" in line] or lines
-    return told[-1][:200] if told else "it said nothing"

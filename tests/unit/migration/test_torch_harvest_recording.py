@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import UsageError
 from miscompile.instances.instance import Instance
-from miscompile.migration.children import Harvested, home_of, need
+from miscompile.migration.children import Harvested
 from miscompile.migration.hooks.recording import PATIENCE, Collector, has
+from miscompile.mining.processes import home_of, need
 
 
 def instance(number: int, api: str = "torch.add", origin: str = "") -> Instance:
