@@ -199,9 +199,7 @@ def main() -> int:
         rounded = {size: {key: round(value, 3) for key, value in row.items()} for size, row in rows.items()}
         print(json.dumps({"measured": rounded, "once": round(once, 1), "polyjuice": PAPER}))
         return 0
-    print(
-        "operators  " + "".join(f"{part:>9}" for part in SHOWN) + "   paper  operators: fewest most"
-    )
+    print("operators  " + "".join(f"{part:>9}" for part in SHOWN) + "   paper  operators: fewest most")
     for size, row in rows.items():
         parts = "".join(f"{row[part]:9.2f}" for part in SHOWN)
         sizes = f"{row['operators']:9.0f}: {row['fewest']:6.0f} {row['most_operators']:4.0f}"

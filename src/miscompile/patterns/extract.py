@@ -6,27 +6,20 @@ another, by the intermediate tensors they share (OATest, section 3.1). Both are 
 back, so that they can run alone and stand in another graph. What flows in is a hole, what others read a broken output.
 """
 
-import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import SpecError
 from miscompile.core.tensor import Tensor
-from miscompile.graph.edges import map_bodies, producers, reads, users
+from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.regions import Regions, elements, plain, standard
 from miscompile.graph.typing import value_types
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
-
-_STANDARD = ("", "ai.onnx")
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
-)
-_MOST_SHARING = 8
-"""Users up to which a shared operand makes a block hang together; what half the model reads (a mask) does not."""
 
 _MOST_BLOCKS = 1 << 14
 """Blocks that are looked for in one graph where all of them are wanted; wide graphs have more than anyone can use."""
@@ -115,28 +108,13 @@ def blocks(
             yield seed
 
 
-class Operators:
-    """The dependency graph over the operators of a graph, by their places in the order of execution.
-
-    `before` and `after` are the operators that one reads from and that read from it; `beside` those that share an
-    operand with it; `fixed` tells whether one depends on constants alone, `fit` whether it can stand in a piece.
-    """
+class Operators(Regions):
+    """The operators of a graph, and what pieces they make; `left` counts what cannot be in one, by reason."""
 
     def __init__(self, whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> None:
-        graph = whole.graph
-        self.whole, self.graph, self.sizes, self.left = whole, graph, sizes, Counter[str]() if left is None else left
-        self._users = users(graph)
-        self._outer = {info.name for info in graph.outputs}
-        made = self._made = producers(graph)
-        self.before = [sorted({made[name] for name in reads(node) if name in made}) for node in graph.nodes]
-        self.after: list[list[int]] = [[] for _ in graph.nodes]
-        for place, sources in enumerate(self.before):
-            for source in sources:
-                self.after[source].append(place)
-        self.fixed = self._fixed()
-        self.beside = [self._sharing(node) for node in graph.nodes]
-        self.fit = [self._fits(node) for node in graph.nodes]
-        self._taken = [place for place, fit in enumerate(self.fit) if fit and not self.fixed[place]]
+        self.whole, self.sizes, self.left = whole, sizes, Counter[str]() if left is None else left
+        super().__init__(whole.graph, self._fits)
+        self._taken = self.starts()
 
     def units(self, by_constants: bool = False) -> Iterator[frozenset[int]]:
         """Yield the sets of operators that hang together by the tensors they read and make."""
@@ -144,7 +122,7 @@ class Operators:
         for place in self._taken:
             node = self.graph.nodes[place]
             for name in (*reads(node), *node.outputs):
-                if name and (by_constants or not self._constant(name)):
+                if name and (by_constants or not self.constant(name)):
                     groups.setdefault(name, []).append(place)
         near: dict[int, set[int]] = {place: set() for place in self._taken}
         for places in groups.values():
@@ -167,9 +145,9 @@ class Operators:
             for members in waiting.pop(size, {}):
                 if size >= self.sizes.least:
                     yield members
-                for place in self._near(members):
+                for place in self.near(members):
                     wider = self.closed(members | {place})
-                    if len(wider) <= self.sizes.most and wider not in seen and self._whole(wider):
+                    if len(wider) <= self.sizes.most and wider not in seen and self.all_fit(wider):
                         if len(seen) >= _MOST_BLOCKS:
                             self.left[f"blocks beyond the first {_MOST_BLOCKS}"] += 1
                             continue
@@ -186,38 +164,6 @@ class Operators:
                 yield members
             if len(seen) == count:
                 return
-
-    def grown(self, start: int, size: int, rng: random.Random) -> frozenset[int]:
-        """Grow a region of at most `size` operators from `start`, by neighbours and what lies between."""
-        members, refused = frozenset({start}), set[int]()
-        while len(members) < size:
-            options = [place for place in self._near(members) if place not in refused]
-            if not options:
-                break
-            chosen = options[int(rng.random() * len(options))]
-            wider = self.closed(members | {chosen})
-            if len(wider) > size or not self._whole(wider):
-                refused.add(chosen)
-            else:
-                members = wider
-        return members
-
-    def closed(self, members: frozenset[int]) -> frozenset[int]:
-        """Return `members` with every operator on a path between two of them."""
-        first, last = min(members), max(members)
-        below = _reached(members, self.after, first, last)
-        above = _reached(members, self.before, first, last)
-        return members | (below & above)
-
-    def with_constants(self, members: frozenset[int]) -> frozenset[int]:
-        """Add what works on constants alone, such as their transposition: constants are not to become holes."""
-        wider, waiting = set(members), list(members)
-        while waiting:
-            for place in self.before[waiting.pop()]:
-                if self.fixed[place] and self.fit[place] and place not in wider:
-                    wider.add(place)
-                    waiting.append(place)
-        return frozenset(wider)
 
     def cut(self, members: frozenset[int], source: str) -> Seed | None:
         """Return these operators as a seed; None, counted, when they have no hole, or exceed the sizes.
@@ -258,44 +204,16 @@ class Operators:
             return "pieces without outputs"
         if sum(value.array.nbytes for value in constants.values()) > sizes.weights:
             return f"pieces with constants of more than {sizes.weights >> 10} KiB"
-        if any(_size(types[name]) > sizes.elements for name in (*inputs, *made) if name in types):
+        if any(elements(types[name]) > sizes.elements for name in (*inputs, *made) if name in types):
             return f"pieces with values of more than {sizes.elements} elements"
         return ""
-
-    def _near(self, members: frozenset[int]) -> list[int]:
-        """Return the operators next to a region that can join it, in order."""
-        near = {place for edges in (self.before, self.after, self.beside) for m in members for place in edges[m]}
-        return sorted(place for place in near - members if self.fit[place] and not self.fixed[place])
-
-    def _whole(self, members: frozenset[int]) -> bool:
-        return all(self.fit[place] for place in members)
-
-    def _constant(self, name: str) -> bool:
-        return name in self.graph.initializers or (name in self._made and self.fixed[self._made[name]])
-
-    def _fixed(self) -> list[bool]:
-        """Tell of each operator whether it depends on constants alone."""
-        fixed: list[bool] = []
-        for node in self.graph.nodes:
-            read = [name for name in reads(node) if name not in self.graph.initializers]
-            source = bool(node.inputs) or node.op == "Constant"
-            fixed.append(source and all(name in self._made and fixed[self._made[name]] for name in read))
-        return fixed
-
-    def _sharing(self, node: Node) -> list[int]:
-        """Return the operators that read an operand of `node` too, as the projections of an attention do."""
-        names = [name for name in dict.fromkeys(reads(node)) if not self._constant(name)]
-        groups = [self._users[name] for name in names]
-        return [place for group in groups if len(group) <= _MOST_SHARING for place in group]
 
     def _breaks(self, name: str, members: frozenset[int]) -> bool:
         """Tell whether a value made in a piece is read outside it; what nothing reads at all is no output.
 
         Nor is what depends on constants alone: whoever else reads it gets it with their own piece.
         """
-        if self.fixed[self._made[name]]:
-            return False
-        return name in self._outer or any(place not in members for place in self._users.get(name, ()))
+        return not self.fixed[self.made[name]] and self.leaves(name, members)
 
     def _fits(self, node: Node) -> bool:
         """Tell whether `node` can stand in a piece."""
@@ -322,34 +240,3 @@ def _flooded(start: int, near: Mapping[int, set[int]]) -> set[int]:
             members.add(place)
             waiting.append(place)
     return members
-
-
-def _reached(members: frozenset[int], edges: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
-    """Return the operators between `first` and `last` that can be reached from `members`."""
-    found: set[int] = set()
-    waiting = list(members)
-    while waiting:
-        for place in edges[waiting.pop()]:
-            if first <= place <= last and place not in found:
-                found.add(place)
-                waiting.append(place)
-    return found
-
-
-def plain(node: Node) -> bool:
-    """Tell whether `node`, with all that its bodies hold, is of the standard domain and not random."""
-    if node.domain not in _STANDARD or node.op in _RANDOM:
-        return False
-    if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
-        return False  # it may be in training mode
-    return all(plain(inner) for body in node.subgraphs() for inner in body.nodes)
-
-
-def standard(node: Node) -> Node:
-    """Return `node` with the standard domain called by its short name, in bodies too."""
-    inner = map_bodies(node, lambda body: replace(body, nodes=tuple(map(standard, body.nodes))))
-    return replace(inner, domain="")
-
-
-def _size(kind: TensorType) -> int:
-    return math.prod(size for size in kind.shape or () if isinstance(size, int))
