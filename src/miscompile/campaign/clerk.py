@@ -27,11 +27,13 @@ from miscompile.campaign.wiring import differential, make_pool, reprogram
 from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property
 from miscompile.core.outcome import Values
+from miscompile.core.ports import Runner
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.execution.fleet import Pool
+from miscompile.execution.late import Late
 from miscompile.execution.pool import LocalPool
 from miscompile.findings import folder
 from miscompile.findings.encode import evidence_facts
@@ -125,15 +127,18 @@ class _Triage:
         """Return the smallest case, and the plainest pair of builds that it violates; None when it violates none."""
         guilty = self._culprits(case, found)
         with ExitStack() as stack:
-            admits = self._demand(case, stack)
+            voter = Late(lambda: stack.enter_context(LocalPool(VOTER, 1, self.plan.limits)))
+            admits = self._demand(case, voter)
             for pair in self._pairs(found, guilty):
                 rng = stream(self.seed, "reduce")
-                reduced = reduce_case(case, pair, self.pool, rng, reprogram=reprogram, budget=budget, admits=admits)
+                reduced = reduce_case(
+                    case, pair, self.pool, rng, reprogram=reprogram, budget=budget, admits=admits, voter=voter
+                )
                 if reduced is not None:
                     return pair, reduced
         return found, None
 
-    def _demand(self, case: Case, stack: ExitStack) -> Callable[[Case], bool]:
+    def _demand(self, case: Case, voter: Runner) -> Callable[[Case], bool]:
         """Return what a reduction must keep: a model that the reference implementation takes, if it takes it now.
 
         Asked for only where the model itself may be to blame.
@@ -141,7 +146,6 @@ class _Triage:
         facts = self.stored.finding.facts
         if not _asks_referee(self._kind, facts.get("reference")):
             return any_case
-        voter = stack.enter_context(LocalPool(VOTER, 1, self.plan.limits))
         return (lambda smaller: takes(smaller, voter)) if takes(case, voter) else any_case
 
     def _pairs(self, found: BuildPair, guilty: Sequence[str]) -> list[BuildPair]:

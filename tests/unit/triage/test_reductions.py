@@ -9,7 +9,7 @@ from virtual_compiler import VirtualCompiler, exactly
 
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Feed, Program
-from miscompile.core.outcome import Crashed, Outcome
+from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.attributes import attributes
@@ -135,6 +135,22 @@ def test_capture_gives_the_part_in_front_of_a_crash() -> None:
 
     front = ReferenceCapture(Picky([]), "toy", Build("off"))(chain())
     assert set(front[0]) == {"x", "c", "a", "b"}
+
+
+def test_what_kills_the_build_is_seen_by_the_reference_implementation() -> None:
+    class Reference(VirtualCompiler):
+        """Divides by zero without a word, as numpy does."""
+
+        def run(self, runs: Sequence[Run]) -> list[Outcome]:
+            assert {(run.target, run.build) for run in runs} == {("reference", Build("off"))}
+            return [Values(((tensor(np.abs(divisor)), tensor(2 * np.abs(divisor)), tensor(divisor)),)) for _ in runs]
+
+    nodes = (Node("Abs", ("c",), ("a",)), Node("Add", ("a", "a"), ("b",)), Node("Div", ("c", "b"), ("d",)))
+    for divisor, sound in ((np.zeros(1, np.int64), False), (np.full(1, -3), True)):
+        draft = draft_of((), (info("d", 1, dtype="int64"),), nodes, {"c": tensor(divisor)}, {})
+        dying = VirtualCompiler([lambda model, build: Crashed("run", 8)])
+        assert Guard(ReferenceCapture(dying, "toy", Build("off"), Reference([])))(draft) is sound
+        assert Guard(ReferenceCapture(dying, "toy", Build("off")))(draft), "nobody has seen the values"
 
 
 def test_bypass_takes_many_at_once() -> None:

@@ -15,6 +15,7 @@ from miscompile.graph.model import Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.typing import value_types
 from miscompile.triage.reduce.draft import Draft
+from miscompile.triage.referee import VOTER
 
 _HALVINGS = 3
 _KEPT = 16
@@ -34,12 +35,13 @@ class Capture(Protocol):
 class ReferenceCapture:
     """Captures on one build of one target.
 
-    If the whole graph does not run there (it crashes that build too), the front half is tried, then the front
-    quarter, and so on: the part in front of a crash is what a front cut wants to know.
+    If the whole graph does not run there (it crashes that build too), the `voter`, a runner of onnx's reference
+    implementation, is asked; else the front half is tried, then the front quarter, and so on: the part in front of a
+    crash is what a front cut wants to know, and what leads to it tells whether the error is a lawful one.
     """
 
-    def __init__(self, runner: Runner, target: str, build: Build) -> None:
-        self._runner, self._target = runner, target
+    def __init__(self, runner: Runner, target: str, build: Build, voter: Runner | None = None) -> None:
+        self._runner, self._target, self._voter = runner, target, voter
         self._build = replace(build, observe=False)
         self._known: OrderedDict[str, Captured] = OrderedDict()
 
@@ -57,12 +59,17 @@ class ReferenceCapture:
         nodes = draft.graph.nodes
         for step in range(_HALVINGS + 1):
             front = nodes[: len(nodes) >> step]
-            seen = self._run(draft, front) if front else None
+            seen = self._run(self._runner, draft, front, self._target, self._build) if front else None
+            if seen is None and not step and nodes and self._voter is not None:
+                seen = self._run(self._voter, draft, nodes, VOTER, Build("off"))
             if seen is not None:
                 return tuple({**known, **more} for known, more in zip(given, seen, strict=True))
         return given
 
-    def _run(self, draft: Draft, nodes: Sequence[Node]) -> list[dict[str, Tensor]] | None:
+    @staticmethod
+    def _run(
+        runner: Runner, draft: Draft, nodes: Sequence[Node], target: str, build: Build
+    ) -> list[dict[str, Tensor]] | None:
         try:
             types = value_types(draft.model)
             names = [name for node in nodes for name in node.outputs if isinstance(types.get(name), TensorType)]
@@ -71,7 +78,7 @@ class ReferenceCapture:
         except MiscompileError:
             return None  # not expressible as a case; the reduction goes on without captured values
         feeds = tuple(tuple(feed[port.name] for port in program.inputs) for feed in draft.feeds)
-        outcome = self._runner.run([Run(Case(program, feeds), self._target, self._build, "reduce")])[0]
+        outcome = runner.run([Run(Case(program, feeds), target, build, "reduce")])[0]
         if not isinstance(outcome, Values):
             return None
         return [

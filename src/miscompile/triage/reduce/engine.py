@@ -85,14 +85,17 @@ def reduce_case(
     budget: Budget | None = None,
     reductions: Sequence[Reduction] | None = None,
     admits: Callable[[Case], bool] = any_case,
+    voter: Runner | None = None,
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To hold an attribution fixed, pass the pair that `bisect.only` makes. Without `reductions` the standard ones
-    are used; what they find must also please `admits`, which is asked last. Programs that are no readable ONNX model,
-    or break its rules, come back as they are. Deterministic for a given `rng`.
+    are used; what they find must also please `admits`, which is asked last. `voter` runs onnx's reference
+    implementation: it shows what flows through a graph that no build runs, so that undefined behaviour is seen there
+    too. Programs that are no readable ONNX model, or break its rules, come back as they are. Deterministic for a given
+    `rng`.
     """
-    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget(), admits)
+    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget(), admits, voter)
     if not search.start(case):
         return None
     if search.best is not None and search.defined:
@@ -111,9 +114,10 @@ class Search:
         reprogram: Reprogram,
         budget: Budget,
         admits: Callable[[Case], bool] = any_case,
+        voter: Runner | None = None,
     ) -> None:
         self._oracle, self._runner, self._seed, self._reprogram, self._budget = oracle, runner, seed, reprogram, budget
-        self._admits = admits
+        self._admits, self._voter = admits, voter
         self._seen: set[str] = set()
         self._slips: dict[Symptom, Slip] = {}
         self._steps: list[str] = []
@@ -133,7 +137,7 @@ class Search:
         if is_invalid(case):
             return True  # one operator that breaks the rules; candidates would be held to rules that it must break
         sound = evidence.reference or evidence.faulty
-        self.capture = ReferenceCapture(self._runner, sound.target, sound.build)
+        self.capture = ReferenceCapture(self._runner, sound.target, sound.build, self._voter)
         self._guard = Guard(self.capture)
         try:
             draft = take_apart(case)
