@@ -1,4 +1,6 @@
-"""Relations that were seen on samples but do not hold in general: which, and why. What is left can be relied on.
+"""Relations that were seen on samples but do not hold in general: which, and why.
+
+What is left can be relied on. An entry of `data/refuted-torch.toml`:
 
     [[refuted]]
     among = ["torch.fmax", "torch.maximum"]                     # any two of these, or

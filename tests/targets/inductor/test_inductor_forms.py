@@ -1,4 +1,4 @@
-"""The form that Inductor's adapter presents: a program that is taken apart by another table of decompositions."""
+"""The forms that Inductor's adapter presents: programs of other decompositions, and of related operators."""
 
 import contextlib
 import importlib.util
@@ -41,7 +41,8 @@ pytestmark = [
 OPS = (
     "Add", "Mul", "Sub", "Div", "Erf", "Gelu", "Softmax", "LogSoftmax", "LayerNormalization", "Clip", "HardSwish",
     "LeakyRelu", "Elu", "MatMul", "Gemm", "ReduceSum", "ReduceMean", "Softplus", "Where", "Equal", "Transpose",
-    "Concat", "Slice", "Sigmoid", "Tanh", "Mod", "Floor", "Round", "Trilu", "CumSum", "BatchNormalization",
+    "Concat", "Slice", "Sigmoid", "Tanh", "Mod", "Floor", "Round", "Trilu", "CumSum", "BatchNormalization", "Sqrt",
+    "Abs", "Neg", "Max", "Reshape",
 )  # fmt: skip
 KNOBS = Knobs(
     nodes=5, spread=0.3, motifs=0.3, variants=1, opsets=tuple(range(13, 22)), max_elements=200, ops=OPS,
@@ -89,11 +90,12 @@ def judged(pool: LocalPool, item: Case, build: Build) -> Verdict | None:
     return verdict
 
 
+@pytest.mark.parametrize("form", ["decomposed", "related"])
 @pytest.mark.parametrize("level", ["off", "full"])
-def test_any_table_gives_the_same_program(level: str, pool: LocalPool) -> None:
+def test_any_form_gives_the_same_program(level: str, form: str, pool: LocalPool) -> None:
     seen = Counter[str]()
     for number, item in enumerate(drawn(24)):
-        verdict = judged(pool, item, Build(level, form=f"decomposed{{seed={number}}}"))
+        verdict = judged(pool, item, Build(level, form=f"{form}{{seed={number}}}"))
         seen["none" if verdict is None else type(verdict).__name__] += 1
         assert not isinstance(verdict, Violated), (item.recipe, verdict.evidence.message)
     assert seen["Holds"] > 12, seen
@@ -118,13 +120,29 @@ def test_the_table_depends_on_seed_and_share_alone() -> None:
     assert not {"aten.gelu.default", "aten._softmax.default", "aten.addmm.default"} & kept
 
 
-@pytest.mark.parametrize("level", ["off", "full"])
-def test_a_script_does_the_same_in_a_process_of_its_own(level: str, tmp_path: Path) -> None:
+def script(form: str, level: str) -> str:
     item, details = small(), {"allowed": 1e-6, "difference": 1e-3}
-    faulty, held = Run(item, "inductor", Build(level, form="decomposed{seed=5}")), Run(item, "inductor", Build("off"))
-    evidence = Evidence("wrong", "monte-carlo", "in a line", faulty, held, "y", details)
+    faulty, held = Run(item, "inductor", Build(level, form=form)), Run(item, "inductor", Build("off"))
+    return write_script(item, Evidence("wrong", "monte-carlo", "in a line", faulty, held, "y", details))
+
+
+@pytest.mark.parametrize("form", ["decomposed{seed=5}", "related{share=1.0}"])
+@pytest.mark.parametrize("level", ["off", "aot", "full"])
+def test_a_script_does_the_same_in_a_process_of_its_own(level: str, form: str, tmp_path: Path) -> None:
     path = tmp_path / "repro.py"
-    path.write_text(write_script(item, evidence), "utf-8")
+    path.write_text(script(form, level), "utf-8")
     done = run_script(path, seconds=120)
     assert done.code == 0, done
     assert "the bug does not show" in done.stdout
+
+
+@pytest.mark.parametrize("level", ["off", "full"])
+def test_a_script_calls_related_operators(level: str, tmp_path: Path) -> None:
+    text = script("related{share=1.0}", level)
+    true, untrue = "torch.softmax torch.special.softmax Tensor.softmax", "torch.softmax torch.log_softmax"
+    assert true in text
+    path = tmp_path / "repro.py"
+    path.write_text(text.replace(true, untrue), "utf-8")
+    done = run_script(path, seconds=120)
+    assert done.code == 1, done
+    assert "BUG" in done.stdout

@@ -26,7 +26,7 @@ from miscompile.graph.read import load, read
 from miscompile.targets.external import initializers, store
 from miscompile.targets.forms import own_form
 from miscompile.targets.inductor.forms import FORMS as INDUCTOR
-from miscompile.targets.inductor.forms import Decomposed
+from miscompile.targets.inductor.forms import Decomposed, Related
 from miscompile.targets.onnxruntime.forms import FORMS as ONNXRUNTIME
 from miscompile.targets.onnxruntime.forms import External, Reload
 from miscompile.targets.openvino.forms import FORMS as OPENVINO
@@ -134,7 +134,7 @@ def test_scratch_folders_of_the_dead_are_removed_and_those_of_the_living_are_not
 
 @given(st.integers(0, 9), st.sampled_from(["onnx", "ort"]))
 def test_forms_print_and_parse(seed: int, kind: Any) -> None:
-    for form in (Reload(seed, kind), External(seed), Decomposed(seed, 0.25)):
+    for form in (Reload(seed, kind), External(seed), Decomposed(seed, 0.25), Related(seed, 0.75)):
         name = type(form).__name__.lower()
         assert own_form(print_spec(name, form), {**ONNXRUNTIME, **INDUCTOR}) == form
 
@@ -154,6 +154,8 @@ def test_forms_of_others_are_not_presented_here() -> None:
         ("openvino", "reload{stage=later}"),
         ("inductor", "decomposed{share=2}"),
         ("inductor", "decomposed{share=much}"),
+        ("inductor", "related{share=-0.1}"),
+        ("inductor", "related{only=abs}"),
     ],
 )
 def test_wrong_options_are_refused(target: str, form: str) -> None:
@@ -190,6 +192,8 @@ SAID = {
     ("openvino", "external{seed=7}"): ("def store(", "path, 7, shapes_too=True)"),
     ("inductor", "decomposed{seed=7}"): ("chosen_decompositions(7, 0.5)", "decompositions=table"),
     ("inductor", "decomposed{share=0.9, seed=7}"): ("chosen_decompositions(7, 0.9)",),
+    ("inductor", "related{seed=7}"): ("with_related(graph, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
+    ("inductor", "related{share=1.0}"): ("with_related(graph, 0, 1.0)", "functools.partial(compile_related, level)"),
 }
 
 
@@ -206,9 +210,8 @@ def test_a_script_presents_what_the_build_presents(target: str, form: str, level
         assert "from miscompile" not in text
 
 
-@pytest.mark.parametrize("target", OWN)
-def test_where_both_builds_see_the_form_the_script_presents_it_twice(target: str) -> None:
-    form = next(iter(OWN[target]))
+@pytest.mark.parametrize(("target", "form"), [(target, form) for target, forms in OWN.items() for form in forms])
+def test_where_both_builds_see_the_form_the_script_presents_it_twice(target: str, form: str) -> None:
     text = script(target, Build("full", form=form), Build("off", form=form))
     compile(text, "script", "exec")
     assert "off is not None" not in text
@@ -220,4 +223,5 @@ def test_a_script_of_another_form_has_nothing_of_that(target: str, form: str) ->
     text = script(target, Build("full", form=form), Build("off"))
     compile(text, "script", "exec")
     assert "off is not None" not in text
-    assert not any(word in text for word in ("def store(", "chosen_decompositions", "import_model", "optimized_model"))
+    words = ("def store(", "chosen_decompositions", "with_related", "import_model", "optimized_model")
+    assert not any(word in text for word in words)
