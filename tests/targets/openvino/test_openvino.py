@@ -161,6 +161,16 @@ def test_inputs_are_told_apart_when_some_are_dropped_or_renamed(inputs: str, bod
         assert np.array_equal(first(outcome).array, wanted)
 
 
+@pytest.mark.parametrize(
+    "inputs", ["float ratio, float[2] x", "float[2] x, float ratio", "float[2] x, float[2] u, float ratio"]
+)
+def test_dropout_drops_its_ratio_and_renames_what_it_passes_on(inputs: str, pool: LocalPool) -> None:
+    item = chain(f"({inputs}) => (float[2] y) {{ y = Dropout(x, ratio) }}")
+    given = next(value for port, value in zip(item.program.inputs, item.feeds[0], strict=True) if port.name == "x")
+    for outcome in run(pool, item, OFF, FULL):
+        assert first(outcome).same(given)
+
+
 def test_without_a_compiler_levels_remain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     monkeypatch.delenv("LD_PRELOAD", raising=False)

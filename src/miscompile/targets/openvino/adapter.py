@@ -141,7 +141,8 @@ def places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - 
     """Return for each input of `program` its number in the compiler's `model`, None if it was dropped.
 
     The front end keeps the order, but drops inputs that nothing uses, and gives an input that Dropout passes on the
-    name of Dropout's output, so that names alone do not tell.
+    name of Dropout's output, so that names alone do not tell. Raises NotImplementedError when an input of the compiler
+    would be left without elements.
     """
     names = [port.name for port in program.inputs]
     if len(model.inputs) < len(names):
@@ -152,15 +153,20 @@ def places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - 
         kept = names
     if len(kept) == len(model.inputs):
         return [kept.index(name) if name in kept else None for name in names]
-    found = {name: index for index, port in enumerate(model.inputs) for name in port.get_names()}
+    found = {name: index for index, port in enumerate(model.inputs) for name in port.get_names() if name in names}
+    if len(found) != len(model.inputs):
+        raise NotImplementedError("the compiler has dropped and renamed inputs, so that nobody knows which are left")
     return [found.get(name) for name in names]
 
 
 def _used(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that nodes of `graph` or of graphs inside it read, and those that it returns."""
+    """Return the names that nodes of `graph` or of graphs inside it read, and those that it returns.
+
+    Dropout does nothing with its ratio and mode: the front end passes its first operand on.
+    """
     used = {output.name for output in graph.output}
     for node in graph.node:
-        used.update(node.input)
+        used.update(node.input[:1] if node.op_type == "Dropout" else node.input)
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 used |= _used(inner)

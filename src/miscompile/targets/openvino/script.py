@@ -142,6 +142,8 @@ def run(level, off={{ nothing }}):
     places = {name: index for index, port in enumerate(read.inputs) for name in port.get_names()}
     if len(read.inputs) == len(model.graph.input):  # else inputs that nothing uses were dropped
         places = {port.name: index for index, port in enumerate(model.graph.input)}
+    own = [port.name for port in model.graph.input if port.name not in places]
+    places.update(zip(own, [i for i, port in enumerate(read.inputs) if not port.get_names() & set(feeds[0])]))
     fixed = {
         "INFERENCE_NUM_THREADS": {{ faulty.threads }},
 '''
