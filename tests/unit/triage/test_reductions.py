@@ -413,6 +413,7 @@ UNDEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
     ("GatherND", {}, floats(3, 2), tensor(np.array([[2, 2]]))),
     ("GatherND", {"batch_dims": 1}, floats(2, 3), tensor(np.array([[0], [3]]))),
     ("NegativeLogLikelihoodLoss", {}, floats(1, 3), ints(3)),
+    ("DFT", {}, floats(1, 3, 1), ints(0)),
     ("SoftmaxCrossEntropyLoss", {"ignore_index": 1}, floats(1, 3), ints(-1)),
 ]
 DEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
@@ -425,6 +426,7 @@ DEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
     ("GatherND", {}, floats(3, 2), tensor(np.array([[-3, 1]]))),
     ("GatherND", {"batch_dims": 1}, floats(2, 3), tensor(np.array([[0], [2]]))),
     ("NegativeLogLikelihoodLoss", {}, floats(1, 3), ints(2)),
+    ("DFT", {}, floats(1, 3, 1), ints(1)),
     ("SoftmaxCrossEntropyLoss", {"ignore_index": -1}, floats(1, 3), ints(-1)),
 ]
 

@@ -121,6 +121,12 @@ def _classes(node: Node, known: Known) -> bool:
     return bool(((counted >= 0) & (counted < scores.shape[1])).all())
 
 
+def _length(node: Node, known: Known) -> bool:
+    """A signal has at least one element."""
+    length = _value(node, known, 1)
+    return length is None or not (length.array < 1).any()
+
+
 def _cast(node: Node, known: Known) -> bool:
     """A float outside the integer type's range has no defined conversion."""
     value, to = _value(node, known, 0), node.attributes.get("to")
@@ -146,4 +152,5 @@ _RULES: Mapping[str, Callable[[Node, Known], bool]] = {
     "NegativeLogLikelihoodLoss": _classes,
     "SoftmaxCrossEntropyLoss": _classes,
     "Cast": _cast,
+    "DFT": _length,
 }
