@@ -81,9 +81,10 @@ class Detective:
         if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
             return Charge(found, usual[0])  # the same message has had the same culprits each time
         about = parse_target(pair.target).about
+        before = {name for one in usual for name in one.culprits}
         with hastened(self.pool, found.kind, lambda: first):
             guilty = culprits(
-                case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", case.program.digest)
+                case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", digest), suspects=before
             )
         signature = signature_of(found, outcome, guilty, model_of(case))
         usual.append(signature)

@@ -96,6 +96,28 @@ def test_a_violation_is_repeated_and_attributed(name: str, guilty: tuple[str, ..
     assert pool.renewed == 1
 
 
+def test_culprits_of_the_same_symptom_are_tried_first() -> None:
+    class Counting(FakePool):
+        """Counts what it is asked."""
+
+        asked = 0
+
+        def run(self, runs: Sequence[Run]) -> list[Outcome]:
+            self.asked += len(runs)
+            return super().run(runs)
+
+    pool = Counting("toy{bugs=bias_inside_activation}")
+    case, evidence = _typed(*violation("bias_inside_activation", "toy{bugs=bias_inside_activation}"))
+    investigator, asked = detective(pool), []
+    for _ in range(2):
+        before = pool.asked
+        charge = investigator.investigate(case, evidence)
+        assert charge is not None
+        assert charge.signature.culprits == ("ActivationFusion", "MatMulAddFusion")
+        asked.append(pool.asked - before)
+    assert asked[1] < asked[0]
+
+
 def _typed(case: Case, evidence: Evidence) -> tuple[Case, Evidence]:
     """The case with ports that say what the unoptimised build gives."""
     (seen,) = InProcessRunner("toy").run([Run(case, "toy", OFF)])
