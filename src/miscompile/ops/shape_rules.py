@@ -148,6 +148,9 @@ SHAPE_RULES: Rules = {
     "GatherElements": _elements,
     "ScatterElements": _elements,
     **dict.fromkeys(("ArgMax", "ArgMin"), _FIRST),
+    "EyeLike": lambda call: call.operand(0).rank == 2,
+    "ConstantOfShape": lambda call: call.operand(0).rank == 1,
+    "MatMul": lambda call: bool(call.operand(0).rank and call.operand(1).rank),
     "TopK": _top_k,
     "CumSum": _cum_sum,
     **dict.fromkeys(

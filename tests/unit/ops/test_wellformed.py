@@ -31,6 +31,8 @@ def operand(place: int, given: Given) -> Operand | None:
 
 
 FINE: list[tuple[str, Sequence[Given], Mapping[str, Plain | None], int]] = [
+    ("EyeLike", [(2, 3)], {}, 1),
+    ("MatMul", [(3,), (2, 3, 1)], {}, 1),
     ("Clip", [(2, 3), (), ()], {}, 1),
     ("Clip", [(2, 3), None, ()], {}, 1),
     ("PRelu", [(2, 3), (3,)], {}, 1),
@@ -74,6 +76,9 @@ FINE: list[tuple[str, Sequence[Given], Mapping[str, Plain | None], int]] = [
 ]
 
 BROKEN: list[tuple[str, Sequence[Given], Mapping[str, Plain | None], int]] = [
+    ("EyeLike", [(3,)], {}, 1),
+    ("EyeLike", [(1, 2, 3)], {}, 1),
+    ("MatMul", [(), (3, 1)], {}, 1),
     ("Clip", [(2, 3), (1,), ()], {}, 1),
     ("Clip", [(2, 3), None, (1, 1)], {}, 1),
     ("PRelu", [(3,), (2, 3)], {}, 1),
