@@ -19,11 +19,8 @@ from miscompile.base.errors import ModelError
 from miscompile.core.case import Case, Feed
 from miscompile.core.tensor import Tensor
 from miscompile.graph.program import to_program
+from miscompile.graph.randomness import RANDOM
 from miscompile.graph.read import read
-
-_RANDOM = frozenset(
-    {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,7 @@ def _version(op: str, opset: int, domain: str) -> int:
 def _is_random(node: onnx.NodeProto) -> bool:
     if node.op_type == "Dropout":
         return len(node.input) > 2
-    return node.op_type in _RANDOM
+    return node.op_type in RANDOM
 
 
 def _tensors(sets: Any) -> tuple[tuple[Feed, ...] | None, tuple[Feed, ...] | None]:  # noqa: ANN401 - onnx's own lists

@@ -19,7 +19,8 @@ from miscompile.corpus.observation import Observed, Seen
 from miscompile.graph.edges import reads
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
-from miscompile.graph.regions import Regions, elements, plain, standard
+from miscompile.graph.randomness import plain
+from miscompile.graph.regions import Regions, elements, standard
 from miscompile.ops.seed import Seed
 
 _TELLING_SIZE = 16

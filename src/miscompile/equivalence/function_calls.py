@@ -11,21 +11,12 @@ from miscompile.equivalence.function_sets import wrappable
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Function, Model, Node
 from miscompile.graph.prune import callee_key, function_key
+from miscompile.graph.randomness import RANDOM
 from miscompile.graph.rename import Names, redirect
 from miscompile.ops.registry import version_of
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
+MAY_DRAW = RANDOM | {"Dropout"}
 """Operators that may give other values each time they run."""
 
 _Place = tuple[int, int]
@@ -156,7 +147,7 @@ def pure(nodes: Iterable[Node], model: Model) -> bool:
         if callee is not None:
             if not pure(callee.nodes, model):
                 return False
-        elif node.domain not in STANDARD or node.op in RANDOM:
+        elif node.domain not in STANDARD or node.op in MAY_DRAW:
             return False
         if not all(pure(body.nodes, model) for body in node.subgraphs()):
             return False

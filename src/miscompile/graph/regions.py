@@ -11,10 +11,6 @@ from dataclasses import replace
 from miscompile.graph.edges import map_bodies, producers, reads, users
 from miscompile.graph.model import Graph, Node, TensorType
 
-_STANDARD = ("", "ai.onnx")
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
-)
 _MOST_SHARING = 8
 """Users up to which a shared operand makes operators hang together; what half the model reads (a mask) does not."""
 
@@ -122,15 +118,6 @@ def _reached(members: Members, edges: Sequence[Sequence[int]], first: int, last:
                 found.add(place)
                 waiting.append(place)
     return found
-
-
-def plain(node: Node) -> bool:
-    """Tell whether `node`, with all that its bodies hold, is of the standard domain and not random."""
-    if node.domain not in _STANDARD or node.op in _RANDOM:
-        return False
-    if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
-        return False  # it may be in training mode
-    return all(plain(inner) for body in node.subgraphs() for inner in body.nodes)
 
 
 def standard(node: Node) -> Node:

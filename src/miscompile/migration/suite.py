@@ -28,15 +28,13 @@ from miscompile.base.errors import ModelError, UsageError
 from miscompile.core.case import Case, Feed
 from miscompile.graph.emit import tensor_proto
 from miscompile.graph.model import Node
+from miscompile.graph.randomness import RANDOM
 from miscompile.graph.read import read
 from miscompile.migration.onnx_model import evaluated
 from miscompile.migration.onnx_values import from_array, to_array
 
 KIND = "migrated"
 _FILES = {"suite_script.py": "test_suite.py", "suite_options.py": "conftest.py"}
-_RANDOM = frozenset(
-    {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def _draws(node: Node, opset: int) -> bool:
     if node.op == "Dropout" and not node.domain:
         given = node.attributes.get("is_test")
         return len(node.inputs) > 2 or (opset < 7 and not (given and given.value))
-    return node.op in _RANDOM and not node.domain
+    return node.op in RANDOM and not node.domain
 
 
 def _bytes(array: Any) -> bytes:  # noqa: ANN401 - an array of any type

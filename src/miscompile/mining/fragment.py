@@ -14,8 +14,9 @@ from miscompile.core.tensor import Tensor
 from miscompile.corpus.binding import normalised
 from miscompile.generation.finish import ir_version_of
 from miscompile.graph.bodies import is_static, typing_of
-from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
 from miscompile.graph.program import to_program
+from miscompile.graph.randomness import plain
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, Style, choose_range, draw
 from miscompile.triage.reduce.draft import Draft, take_apart
@@ -23,11 +24,6 @@ from miscompile.triage.reduce.leaves import structural
 
 MOST_BYTES = 64 << 10
 """Constants of a pattern take no more; what needs more is a model, not a pattern."""
-
-_STANDARD = ("", "ai.onnx")
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
-)
 
 
 def seed_of(case: Case, outcome: Values, source: str) -> Seed | None:
@@ -50,7 +46,7 @@ def seed_of(case: Case, outcome: Values, source: str) -> Seed | None:
     if any(value is None for value in results.values()) or graph.sparse_initializers:
         return None
     tensors = [*constants.values(), *(draft.feeds[0][name] for name in fed), *filter(None, results.values())]
-    if any(value.dtype not in PLAIN for value in tensors) or not all(map(_plain, graph.nodes)):
+    if any(value.dtype not in PLAIN for value in tensors) or not all(map(plain, graph.nodes)):
         return None
     if sum(value.array.nbytes for value in constants.values()) > MOST_BYTES:
         return None
@@ -89,15 +85,6 @@ def range_of(values: Sequence[Tensor]) -> Range | None:
 
 def _type(value: Tensor) -> TensorType:
     return TensorType(value.dtype, value.shape)
-
-
-def _plain(node: Node) -> bool:
-    """Tell whether `node`, with all that its bodies hold, is of the standard domain and gives the same each time."""
-    if node.domain not in _STANDARD or node.op in _RANDOM:
-        return False
-    if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:
-        return False  # it may be in training mode
-    return all(_plain(inner) for body in node.subgraphs() for inner in body.nodes)
 
 
 def case_of(seed: Seed, rng: random.Random) -> Case:

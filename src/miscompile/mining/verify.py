@@ -7,6 +7,7 @@ because nothing before it took its pattern away, the passes that did fire can be
     python -m miscompile.mining.verify onnxruntime src/miscompile/patterns/data/wakes/onnxruntime.json --siblings
 
 makes the table of a target anew, for the version that is installed.
+Where a compiler takes seconds for a program, `--tries 1 --opset 17` asks for one program in each dtype.
 """
 
 import argparse
@@ -225,11 +226,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("target", help="a target spec")
     parser.add_argument("path", type=Path, help="the table to write")
     parser.add_argument("--siblings", action="store_true", help="switch the passes that fire off one by one")
+    parser.add_argument("--tries", type=int, default=TRIES, help=f"programs for each opset and dtype ({TRIES})")
+    parser.add_argument("--opset", type=int, action="append", help="an opset to try, can be repeated (several)")
     given = parser.parse_args(words)
     face = parse_target(given.target).about
     version = versions_of(given.target)[face.distributions[0]]
+    siblings = face.passes if given.siblings else ()
     with LocalPool(given.target) as pool:
-        table = verify(catalogue(), given.target, pool, version, siblings=face.passes if given.siblings else ())
+        table = verify(catalogue(), given.target, pool, version, given.tries, opsets=given.opset, siblings=siblings)
     write(table, given.path)
 
 

@@ -16,7 +16,8 @@ from miscompile.base.errors import SpecError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.regions import Regions, elements, plain, standard
+from miscompile.graph.randomness import plain
+from miscompile.graph.regions import Regions, elements, standard
 from miscompile.graph.typing import value_types
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range

@@ -13,7 +13,7 @@ from miscompile.equivalence.exact.inline import inlined
 from miscompile.equivalence.exact.placed import Placed
 from miscompile.equivalence.exact.scopes import Scope, rewrite, scopes, types_by_scope
 from miscompile.equivalence.exact.wrap_kinds import PLAIN
-from miscompile.equivalence.function_calls import RANDOM
+from miscompile.equivalence.function_calls import MAY_DRAW
 from miscompile.equivalence.function_compose import importing, own_domain
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Function, Model, Node, TensorType, ValueType
@@ -95,7 +95,7 @@ class Expand(Placed):
         self, node: Node, scope: Scope, types: Mapping[str, ValueType], model: Model
     ) -> tuple[Function, Node] | None:
         """Return function and call for `node`, None where it stays."""
-        if node.domain not in ("", "ai.onnx") or node.op in RANDOM or not has_body(node.op, scope.opset):
+        if node.domain not in ("", "ai.onnx") or node.op in MAY_DRAW or not has_body(node.op, scope.opset):
             return None
         if scope.path.startswith("fn:") or callee_key(node) in map(function_key, model.functions):
             return None

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import captured
 from miscompile.graph.model import Model, Node, TensorType, ValueType
+from miscompile.graph.randomness import RANDOM
 from miscompile.graph.typing import value_types
 
 _RESERVED = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%+,={}@> "})
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
-                     "Bernoulli", "Dropout"})  # fmt: skip
+_UNKNOWN = RANDOM | {"Dropout"}
 """Operators whose results are not known at compile time even when their operands are."""
 
 
@@ -103,7 +103,7 @@ def _is_known(node: Node, known: set[str]) -> bool:
     if node.op == "Constant" and node.domain in ("", "ai.onnx"):
         return True
     used = [value for value in node.inputs if value]
-    if not used or node.op in _RANDOM or any(True for _ in node.subgraphs()):
+    if not used or node.op in _UNKNOWN or any(True for _ in node.subgraphs()):
         return False
     return known.issuperset(used)
 
