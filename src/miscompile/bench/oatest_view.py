@@ -25,6 +25,9 @@ _ARMS = {
 }
 
 
+_MOST_WORDS = 12
+"""Rows for what a target says; the file of figures has all."""
+
 _STRATEGIES = get_args(Strategy)
 
 
@@ -40,6 +43,7 @@ def _tables(results: Results) -> Iterator[Table | Text]:
             "valid: passes onnx's full check, and the target builds and runs it unoptimised; refused: a lawful no. The "
             f"paper: {_percent(PAPERS_DIRECT)} valid when edges are not repaired.\n"
         )
+        yield from _said(results.splicing)
         yield _joints(results.splicing)
         yield Text(
             "in, out, inside: an operator of the pattern reads an inner result of the seed, an operator of the seed "
@@ -78,6 +82,17 @@ def _validity(found: Sequence[Splicing]) -> Table:
         shares = [_percent(one.share(count)) for count in (one.valid, one.checked)]
         table.add_row(one.target, f"{one.syntheses:,}", *shares, str(one.refused), str(failed))
     return table
+
+
+def _said(found: Sequence[Splicing]) -> Iterator[Table | Text]:
+    if any(one.said for one in found):
+        table = plain_table("What targets say of programs without values", "target", "programs", "words")
+        for one in found:
+            for words, count in [*one.said.items()][:_MOST_WORDS]:
+                table.add_row(one.target, str(count), words)
+        table.columns[-1].justify = "left"
+        yield table
+        yield Text("")
 
 
 def _joints(found: Sequence[Splicing]) -> Table:

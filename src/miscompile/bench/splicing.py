@@ -14,9 +14,10 @@ from miscompile.bench.series import Judged, Laboratory, run_series
 from miscompile.bench.tracing import Traced, joined
 from miscompile.bench.triggers import Sample, Trigger, recipe_wakes, sample_of, triggers
 from miscompile.campaign.wiring import make_oracle
-from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values, status_of
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values, status_of
 from miscompile.graph.check import check
 from miscompile.graph.read import read
+from miscompile.triage.signature import frames_of, normalise
 
 PAPERS_TRIGGER = {"tvm": 0.9136, "onnxruntime": 0.7549}
 """Trigger rates of the paper, by coverage of the files of the passes."""
@@ -37,7 +38,8 @@ class Splicing:
 
     `checked` pass onnx's full check and what this tool asks beyond it; `unchecked` says of the others why not.
     `endings` says what became of the unoptimised build: values; refused, which is a lawful no; any other word is a
-    failure. `valid` pass the check and run. `into`, `out` and `inside` count programs with an edge from the seed into
+    failure; `said` counts what it says of those without values, beginning with that word, masked as in signatures.
+    `valid` pass the check and run. `into`, `out` and `inside` count programs with an edge from the seed into
     the pattern, from the pattern into the seed, and with both; in `fixed`, what the pattern reads of the seed depends
     on no input, which is not counted as an edge; in `disputed` the recipe says another thing than the edges.
     `strategies` says how the patterns came in, `bridges` and `orders` how many bridges and patterns a program has,
@@ -51,6 +53,7 @@ class Splicing:
     checked: int
     unchecked: Mapping[str, int]
     endings: Mapping[str, int]
+    said: Mapping[str, int]
     valid: int
     into: int
     out: int
@@ -91,6 +94,7 @@ class Splicing:
             "shares": {name: self.share(getattr(self, name)) for name in shares},
             "unchecked": dict(self.unchecked),
             "endings": dict(self.endings),
+            "said": dict(self.said),
             "strategies": dict(self.strategies),
             "bridges": self.bridges.as_json(),
             "orders": self.orders.as_json(),
@@ -114,6 +118,7 @@ class _Tally:
     counts: Counter[str] = field(default_factory=Counter)
     unchecked: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
     strategies: Counter[str] = field(default_factory=Counter)
     bridges: list[int] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
@@ -123,6 +128,8 @@ class _Tally:
         case, counts = judged.case, self.counts
         ending = ending_of(judged.outcomes[0])
         self.endings[ending] += 1
+        if ending != "values":
+            self.said[f"{ending}: {words_of(judged.outcomes[0])}"] += 1
         try:
             check(case.program.payload)
         except ModelError as error:
@@ -151,6 +158,7 @@ class _Tally:
             checked=counts["checked"],
             unchecked=dict(self.unchecked),
             endings=dict(self.endings),
+            said=dict(self.said.most_common()),
             valid=counts["valid"],
             into=counts["into"],
             out=counts["out"],
@@ -176,6 +184,17 @@ def ending_of(outcome: Outcome) -> str:
             return "refused"
         case _:
             return status_of(outcome)
+
+
+def words_of(outcome: Outcome) -> str:
+    """Return what a target says of a program that it gives no values for, without what varies from case to case."""
+    match outcome:
+        case Rejected() | Unsupported() | Raised() | OutOfMemory():
+            return normalise(outcome.message)
+        case Crashed(_, signal, observations):
+            return " < ".join((f"signal {signal}", *frames_of(observations.stderr)))
+        case _:
+            return ""
 
 
 def measure(

@@ -5,7 +5,7 @@ import json
 import pytest
 from played_pools import PlayedPool, firing, laboratory, operators
 
-from miscompile.bench.splicing import ending_of, measure
+from miscompile.bench.splicing import ending_of, measure, words_of
 from miscompile.bench.tracing import Traced
 from miscompile.core.outcome import Crashed, Outcome, Raised, Rejected, TimedOut, Unsupported, Values
 from miscompile.core.run import Run
@@ -37,6 +37,13 @@ def producer(patterns: list[Pattern] | None = None) -> Traced:
 )
 def test_a_lawful_no_is_told_from_a_failure(outcome: Outcome, word: str) -> None:
     assert ending_of(outcome) == word
+
+
+def test_words_leave_out_what_varies() -> None:
+    raised = [words_of(Raised("compile", "E", f"node n{place} has {place} axes")) for place in (1, 23)]
+    assert raised[0] == raised[1] != ""
+    assert words_of(Crashed("run", 11)) == "signal 11"
+    assert words_of(TimedOut("run", 3.0)) == ""
 
 
 def test_figures_come_as_they_are_made_and_end_with_the_trigger_rate(monkeypatch: pytest.MonkeyPatch) -> None:
