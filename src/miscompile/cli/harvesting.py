@@ -31,8 +31,9 @@ def harvest_library(
 ) -> int:
     """Harvest instances of a library: of the tests at `path`, or of those that come with the library itself.
 
-    They go to `out`, or without one to where `miscompile migrate` looks for them. Those that are generated instead
-    (`kind`) always need `out`. Returns the exit code.
+    They go to `out`, or without one to where `miscompile migrate` looks for them: then a harvest that was interrupted
+    leaves what is there. Those that are generated instead (`kind`) always need `out`. Returns the exit code; raises
+    KeyboardInterrupt when nothing is kept.
     """
     sources = "miscompile.migration.sources"
     if kind != "tests":
@@ -51,6 +52,9 @@ def harvest_library(
             raise UsageError("say with --out where the instances of your own tests are to go")
         archive = load_attribute(load_attribute(f"{sources}:TESTS")[library])(path, say, seconds)
         place = out
+    if archive.stopped and out is None:
+        say("instances that were there before are left as they are; with --out FILE a part of them is kept")
+        raise KeyboardInterrupt
     load_attribute("miscompile.instances.archive:write_archive")(archive, place)
     report = {"source": library, "path": None if path is None else str(path), "out": str(place), **figures(archive)}
     if as_json:

@@ -31,6 +31,11 @@ class Archive:
     versions: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def stopped(self) -> bool:
+        """Tell whether the harvest was interrupted, so that this is a part of what there is."""
+        return bool(self.figures.get("stopped"))
+
 
 def write_archive(archive: Archive, path: Path) -> None:
     """Write an archive to `path` (`.jsonl.gz`). Raises UsageError when that is not possible."""

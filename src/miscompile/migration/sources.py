@@ -46,13 +46,18 @@ def place_of(library: str) -> Path:
 
 
 def own_instances(library: str, say: Say) -> Archive:
-    """Return the instances of a library's own tests, harvesting them (with a line about it) on first use."""
+    """Return the instances of a library's own tests, harvesting them (with a line about it) on first use.
+
+    Raises KeyboardInterrupt when the harvest was interrupted: a part of it would be taken for the whole from then on.
+    """
     place = place_of(library)
     if place.exists():
         return read_archive(place)
     say(f"harvesting operator instances from the tests of {library} (once per version)")
     archive = load_attribute(QUICK.get(library, HARVESTS[library]))(say)
     assert isinstance(archive, Archive)
+    if archive.stopped:
+        raise KeyboardInterrupt
     write_archive(archive, place)
     return archive
 
