@@ -92,6 +92,9 @@ def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:
         (("--to", "iree", "--from", "keras"), "no front end for keras"),
         (("--to", "onnxruntime", "--from", "numpy"), "there is no library 'numpy'"),
         (("--to", "toy", "--operators", "NoSuch"), "no instance of onnx is of NoSuch"),
+        (("--to", "toy", "--operators", "Add,NoSuch"), "no instance of onnx is of NoSuch"),
+        (("--to", "toy", "--level", "fastest"), "has no level 'fastest'"),
+        (("--to", "toy", "--order", "additional"), "statements of onnx-toy cannot be counted"),
         (("--to", "toy", "--preset", "opera", "--order", "fast"), "leave one of the two out"),
         (("--to", "toy", "--out", "."), "is not empty"),
     ],
@@ -101,6 +104,23 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_2(tmp_path: Path, words:
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_the_number_of_tests_holds_for_a_resumed_migration_as_well(tmp_path: Path) -> None:
+    words = ("--to", "toy", "--instances", archive(tmp_path).name, "--out", "out")
+    for number, count in enumerate((2, 2, 5)):
+        done = migrate(tmp_path, *words, "--tests", str(count), *(["--resume"] if number else []))
+        assert done.returncode == 0, done.stderr
+        assert len(read_rows(place_of(tmp_path / "out", "onnx-toy"))) == count
+
+
+def test_a_resumed_migration_finds_its_archives_from_anywhere(tmp_path: Path) -> None:
+    words = ("--to", "toy", "--out", str(tmp_path / "out"))
+    assert migrate(tmp_path, *words, "--instances", archive(tmp_path).name, "--tests", "2").returncode == 0
+    (tmp_path / "elsewhere").mkdir()
+    done = migrate(tmp_path / "elsewhere", *words, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert len(read_rows(place_of(tmp_path / "out", "onnx-toy"))) == len(INSTANCES)
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """From what `miscompile migrate` left to the subjects of the bench: tests with their bugs, counts and coverage."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,22 +13,12 @@ from miscompile.instances.instance import Instance
 from miscompile.migration.fronts import FrontEnd, chosen
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import Facts
-from miscompile.migration.ranking.reach import coverage_of, read_reached, write_reached
+from miscompile.migration.ranking.reach import PYTHON, reached_by
 from miscompile.migration.results import Row, place_of, read_rows
 from miscompile.migration.sources import instances_of
 from miscompile.targets.registry import parse_target
 
 Say = Callable[[str], None]
-
-PYTHON: Mapping[str, tuple[str, ...]] = {
-    "onnx-tvm": ("*/tvm/relax/frontend/onnx/*",),
-    "torch-tvm": ("*/tvm/relax/frontend/torch/*",),
-    "onnx-tinygrad": ("*/tinygrad/nn/onnx.py", "*/tinygrad/frontend/onnx.py"),
-    "torch-onnxruntime": ("*/torch/onnx/_internal/*", "*/onnxscript/function_libs/*"),
-    "torch-inductor": ("*/torch/_inductor/lowering.py", "*/torch/_inductor/decomposition.py", "*/torch/_decomp/*"),
-    "keras-openvino": ("*/keras/src/backend/openvino/*",),
-}
-"""Files of the front ends that are written in Python, whose statements can be counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +42,20 @@ def subjects(where: Where, seed: int, say: Say) -> list[Subject]:
 
     found = []
     for folder in where.folders:
-        for front, rows in _migrated(folder):
+        for front, rows, constants in _migrated(folder):
             tests = every(front.library)
             facts = Facts(seed, counts_of(front.target, front.library))
             spec = parse_target(front.target)
             subject = subject_of(front.name, spec.about.name, front.library, tests, rows, facts)
-            found.append(_covered(subject, folder, front, where, say))
+            found.append(_covered(subject, folder, front, where, say, constants=constants))
     return found
 
 
-def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row]]]:
-    """Return the front ends of a migration with their results; bugs that were not confirmed do not count."""
+def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row], bool]]:
+    """Return the front ends of a migration with their results, and whether operands were constants.
+
+    Bugs that were not confirmed do not count.
+    """
     with Store.open(folder, create=False) as store:
         campaign, records = store.campaign(), store.findings()
     if campaign is None or not campaign.options.get("migration"):
@@ -74,17 +67,14 @@ def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row]]]:
         (front,) = chosen([target], [library])
         rows = read_rows(place_of(folder, front.name))
         kept = [row if row.bug not in doubtful - sure else replace(row, bug="") for row in rows]
-        found.append((front, kept))
+        found.append((front, kept, bool(campaign.options["constants"])))
     return found
 
 
-def _covered(subject: Subject, folder: Path, front: FrontEnd, where: Where, say: Say) -> Subject:
+def _covered(subject: Subject, folder: Path, front: FrontEnd, where: Where, say: Say, *, constants: bool) -> Subject:
     """Return the subject with the statements that its tests reach, if they are known or wanted."""
     place = folder / "coverage" / f"{front.name}.json.gz"
-    if not place.exists():
-        if not where.coverage or front.name not in PYTHON:
-            return subject
-        say(f"{front.name}: collecting the statements that {len(subject.instances):,} tests reach")
-        place.parent.mkdir(exist_ok=True)
-        write_reached(coverage_of(subject.instances, front.target, PYTHON[front.name]), place)
-    return replace(subject, facts=replace(subject.facts, coverage=read_reached(place).tests))
+    if front.name not in PYTHON or not (where.coverage or place.exists()):
+        return subject
+    reached = reached_by(subject.instances, front.name, front.target, place, say, constants=constants)
+    return replace(subject, facts=replace(subject.facts, coverage=reached.tests))

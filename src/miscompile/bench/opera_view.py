@@ -20,8 +20,10 @@ def opera_view(results: Results) -> Group:
 def _tables(results: Results) -> Iterator[Table | Text]:
     fronts = [front for front in results.fronts if front.rankings]
     for front in results.fronts:
-        if not front.rankings:
+        if not front.bugs:
             yield Text(f"{front.name}: no bug in {front.tests} tests, so there is nothing to rank for.")
+        elif not front.rankings:
+            yield Text(f"{front.name}: none of these orders is known; those by statements need --coverage.")
     if not fronts:
         return
     names = [name for name in ORDERS if any(name in front.rankings for front in fronts)]

@@ -153,7 +153,9 @@ class Confirming:
             judgement.allowed,
             tuple(value for value in seen.reference.results if value is not None),
         )
-        return write_front_script(seen.test.instance, target, failure, dict(stored.versions))
+        return write_front_script(
+            seen.test.instance, target, failure, dict(stored.versions), constants=self._plan.constants
+        )
 
     def _onnx_script(self, stored: Stored, seen: Seen) -> str:
         """Return the script that any finding of an ONNX model gets, with the right result written in it."""

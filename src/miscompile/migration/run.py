@@ -1,6 +1,7 @@
 """A migration from beginning to end: instances of each library, an order for each front end, and the session."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from miscompile.base.errors import UsageError
@@ -11,7 +12,8 @@ from miscompile.instances.instance import Instance
 from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
-from miscompile.migration.ranking.order import Facts, ranked
+from miscompile.migration.ranking.order import ORDERS, Facts, ranked
+from miscompile.migration.ranking.reach import check_front, reached_by
 from miscompile.migration.session import Session
 from miscompile.migration.sources import instances_of
 
@@ -34,26 +36,55 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             listener.on(Notice(text))
 
+    if _by_statements(plan):
+        for front in plan.fronts:
+            check_front(front.name)
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
     found = {library: _wanted(plan, library, say) for library in libraries}
-    ordered = {front.name: ordered_for(plan, front, found[front.library]) for front in plan.fronts}
+    check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
+    ordered = {front.name: ordered_for(plan, front, found[front.library], say) for front in plan.fronts}
     Session(plan, ordered, listeners).run()
 
 
 def _wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
-    """Return the instances of a library that the plan asks for. Raises UsageError when there are none."""
+    """Return the instances of a library that the plan asks for. Raises UsageError when the library has none."""
     every = tuple(distinct(instances_of(library, plan.instances, say)))
     if not every:
         raise UsageError(f"there are no instances of {library} to migrate; `miscompile harvest {library}` makes some")
-    named = [name for name in plan.operators if any(name in (one.api, one.operator) for one in every)]
-    if plan.operators and not named:
-        raise UsageError(
-            f"no instance of {library} is of {', '.join(plan.operators)}; give names as in torch.nn.Conv2d"
-        )
-    return tuple(one for one in every if not plan.operators or one.api in named or one.operator in named)
+    return of_operators(every, plan.operators)
 
 
-def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instance]) -> list[Instance]:
-    """Return the instances in the order in which they go through a front end."""
-    places = ranked(plan.order, instances, Facts(plan.seed, counts_of(front.target, front.library)))
-    return [instances[place] for place in places]
+def of_operators(instances: Sequence[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
+    """Return the instances of the operators called `names`: by path, or its last part; all without names."""
+    return tuple(one for one in instances if not names or any(_named(name, one) for name in names))
+
+
+def check_operators(names: Sequence[str], instances: Sequence[Instance], libraries: Sequence[str]) -> None:
+    """Raise UsageError for a name that no instance has: a misspelt operator must not look like one without bugs."""
+    missing = [name for name in names if not any(_named(name, one) for one in instances)]
+    if missing:
+        has = " or ".join(libraries)
+        raise UsageError(f"no instance of {has} is of {', '.join(missing)}; give names as in torch.nn.Conv2d, Resize")
+
+
+def _named(name: str, instance: Instance) -> bool:
+    return name in (instance.api, instance.operator)
+
+
+def _by_statements(plan: MigrationPlan) -> bool:
+    return "coverage" in ORDERS[plan.order].needs
+
+
+def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instance], say: Say) -> list[Instance]:
+    """Return the instances in the order in which they go through a front end.
+
+    An order by statements runs all of them once, and keeps in OUT/coverage what they reach.
+    """
+    if not instances:  # the named operators are another library's
+        return []
+    facts = Facts(plan.seed, counts_of(front.target, front.library))
+    if _by_statements(plan):
+        place = plan.out / "coverage" / f"{front.name}.json.gz"
+        reached = reached_by(instances, front.name, front.target, place, say, constants=plan.constants)
+        facts = replace(facts, coverage=reached.tests)
+    return [instances[place] for place in ranked(plan.order, instances, facts)]

@@ -44,17 +44,20 @@ class Failure:
     expected: tuple[Tensor, ...]
 
 
-def write_front_script(instance: Instance, target: str, failure: Failure, versions: Mapping[str, str]) -> str:
+def write_front_script(
+    instance: Instance, target: str, failure: Failure, versions: Mapping[str, str], *, constants: bool = False
+) -> str:
     """Return the script that shows a failure of the front end `target` (a spec with `via`).
 
-    Raises UsageError when the front end has no script lines.
+    With `constants` all tensors but the first are the model's own, as in the test that failed. Raises UsageError when
+    the front end has no script lines.
     """
     spec = parse_target(target)
     if spec.front is None or not spec.front.script:
         raise UsageError(f"{target} has no script lines; name them in its about.py")
     lines = load_attribute(spec.front.script)
     assert isinstance(lines, FrontLines)
-    source: Callable[[Instance], str] = load_attribute(f"miscompile.targets.{instance.library}.source:source")
+    source: Callable[..., str] = load_attribute(f"miscompile.targets.{instance.library}.source:source")
     spelled = _spelled(failure) if lines.apart else ""
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
@@ -64,7 +67,7 @@ def write_front_script(instance: Instance, target: str, failure: Failure, versio
         message="\n".join(textwrap.wrap(" ".join(failure.message.split())[:1200], _WIDTH)),
         versions=versions,
         lines=lines,
-        source=source(instance).strip("\n"),
+        source=source(instance, constants=constants).strip("\n"),
         expected=spelled or _CALLS[instance.library],
         failure=failure,
         dies=failure.kind in ("death", "hang"),

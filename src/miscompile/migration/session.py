@@ -87,7 +87,8 @@ class Session:
                 stack.enter_context(LocalPool(front.target, plan.workers, plan.limits)),
                 store,
             )
-            for batch in _batches(waiting[: plan.tests]):
+            left = None if plan.tests is None else max(0, plan.tests - len(done))
+            for batch in _batches(waiting[:left]):
                 if deadline is not None and time.monotonic() > deadline:
                     break
                 self._run_batch(desk, batch, rows)
@@ -236,6 +237,7 @@ class _Desk:
             "instance": encoded(test.instance).decode(),
             "operator": test.operator,
             "front": self.front.name,
+            "constants": self._plan.constants,
         }
         identifier = identify(found.kind, self.front.target, run.case)
         finding = Finding(

@@ -18,6 +18,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.migration.script import Failure, write_front_script
 from miscompile.targets.torch.source import source
 
 pytestmark = [
@@ -202,3 +203,12 @@ def test_the_source_says_what_the_adapter_does(pool: LocalPool, tmp_path: Path) 
         expected = values(run(pool, instance, constants=place % 2 == 1))
         widened = [np.asarray(one.numbers()) for one in expected]
         assert said == [[str(one.dtype), list(one.shape), one.tobytes().hex()] for one in widened], instance.api
+
+
+def test_operands_that_were_constants_are_constants_in_scripts_too() -> None:
+    given = (Held(tensor(np.ones((2, 2), np.float32))), Held(tensor(np.ones((2, 2), np.float32))))
+    instance = Instance("torch", "torch.mul", "function", given)
+    failure = Failure("wrong", "run", "a test", "", 0, 0, 1e-4, ())
+    assert "def forward(self, x0, x1):" in write_front_script(instance, "inductor{via=torch}", failure, {})
+    text = write_front_script(instance, "inductor{via=torch}", failure, {}, constants=True)
+    assert "def forward(self, x0):" in text

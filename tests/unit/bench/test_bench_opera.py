@@ -2,18 +2,28 @@
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 
 import pytest
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
-from miscompile.bench.opera import PAPERS, PAPERS_FRONTS, Options, Subject, run, subject_of
+from miscompile.bench.opera import PAPERS, PAPERS_FRONTS, Options, Results, Subject, run, subject_of
 from miscompile.bench.opera_view import opera_view
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.migration.ranking.order import ORDERS, Facts
 from miscompile.migration.results import Row
+
+
+def said(results: Results) -> str:
+    """Return what people are shown."""
+    console = Console(width=160, file=StringIO())
+    console.print(opera_view(results))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
 
 ARGUMENTS = ("stride", "padding", "dilation")
 
@@ -93,6 +103,13 @@ def test_without_bugs_there_is_nothing_to_measure() -> None:
     *_, results = run(Options(), [subject_of("f", "tvm", "torch", tests, rows, Facts())])
     assert results.fronts[0].rankings == {}
     assert results.means() == {}
+    assert "no bug in 5 tests" in said(results)
+
+
+def test_bugs_without_an_order_are_not_called_none() -> None:
+    *_, results = run(Options(orders=("total",)), [subject(60)])
+    assert results.fronts[0].bugs
+    assert "none of these orders is known; those by statements need --coverage" in said(results)
 
 
 def test_tests_that_were_never_run_are_left_out() -> None:

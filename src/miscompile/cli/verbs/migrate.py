@@ -13,14 +13,14 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, cpus
-from miscompile.cli.environments import ready
+from miscompile.cli.environments import ready, tell
 from miscompile.cli.options import check_out, default_out, new_seed
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.migration.fronts import FrontEnd, chosen
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
-from miscompile.targets.registry import load_attribute
+from miscompile.targets.registry import load_attribute, parse_target
 
 _LIBRARIES = ("onnx", "torch", "keras")
 _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
@@ -60,7 +60,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 @click.option(
     "--instances",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
     metavar="FILE",
     help="Take the operator instances in FILE, as `miscompile harvest` makes them. Repeatable."
     " [default: those of the libraries' own tests, harvested on first use]",
@@ -131,11 +131,9 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
     """
     plan = _plan(ctx, given)
     check_out(plan.out, resume=plan.resume)
-    present = [ready(front.target, install=given["install"]) for front in plan.fronts]
-    for front in plan.fronts:
-        ready(front.reference, install=False)
-    fronts = tuple(FrontEnd(front.library, target) for front, target in zip(plan.fronts, present, strict=True))
+    fronts = _present(plan.fronts, given["targets"], install=given["install"])
     plan = _resumed(replace(plan, fronts=fronts))
+    _check_level(plan)
     if not as_json:
         click.echo(f"migrating to {plan.title}, seed {plan.seed}, findings go to {plan.out}", err=True)
     code = conduct(plan, lambda listeners: _run(plan, listeners), as_json=as_json)
@@ -172,6 +170,35 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
             )
         },
     )  # fmt: skip
+
+
+def _present(fronts: Sequence[FrontEnd], targets: Sequence[str], *, install: bool) -> tuple[FrontEnd, ...]:
+    """Return the front ends that can run here. Those that were not named one by one may be absent, with a line.
+
+    Raises UsageError for one that was named, and when none is left.
+    """
+    found: list[FrontEnd] = []
+    missing: list[str] = []
+    for front in fronts:
+        try:
+            ready(front.reference, install=False)
+            found.append(FrontEnd(front.library, ready(front.target, install=install)))
+        except UsageError as error:
+            if front.target in targets and parse_target(front.target).via:
+                raise
+            missing.append(f"{front.name} is left out: {error}")
+    if not found:
+        raise UsageError("; ".join(missing))
+    for line in missing:
+        tell(line)
+    return tuple(found)
+
+
+def _check_level(plan: MigrationPlan) -> None:
+    for front in plan.fronts:
+        levels = parse_target(front.target).about.levels
+        if plan.level not in levels:
+            raise UsageError(f"{front.target} has no level '{plan.level}'; there are: {', '.join(levels)}")
 
 
 def _resumed(plan: MigrationPlan) -> MigrationPlan:

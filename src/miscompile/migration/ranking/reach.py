@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,16 @@ from miscompile.instances.instance import Instance
 from miscompile.targets.registry import parse_target
 
 _TRACER = "miscompile.migration.ranking.tracer"
+
+PYTHON: Mapping[str, tuple[str, ...]] = {
+    "onnx-tvm": ("*/tvm/relax/frontend/onnx/*",),
+    "torch-tvm": ("*/tvm/relax/frontend/torch/*",),
+    "onnx-tinygrad": ("*/tinygrad/nn/onnx.py", "*/tinygrad/frontend/onnx.py"),
+    "torch-onnxruntime": ("*/torch/onnx/_internal/*", "*/onnxscript/function_libs/*"),
+    "torch-inductor": ("*/torch/_inductor/lowering.py", "*/torch/_inductor/decomposition.py", "*/torch/_decomp/*"),
+    "keras-openvino": ("*/keras/src/backend/openvino/*",),
+}
+"""By the names of front ends, the files of those that are written in Python, whose statements can be counted."""
 
 
 @dataclass(slots=True)
@@ -37,21 +47,27 @@ class Reached:
 
 
 def coverage_of(
-    instances: Sequence[Instance], target: str, sources: Sequence[str], *, limit: int = 60, python: str = sys.executable
+    instances: Sequence[Instance],
+    target: str,
+    sources: Sequence[str],
+    *,
+    constants: bool = False,
+    limit: int = 60,
+    python: str = sys.executable,
 ) -> Reached:
     """Send instances through the front end `target` one by one; return the statements of `sources` that each reaches.
 
-    `sources` are patterns of files, as `*/tvm/relax/frontend/*`. A test that takes more than `limit` seconds is ended;
-    one that kills its process reaches nothing, and the others go on in a new one. What runs when modules are imported
-    is not counted. Raises UsageError when coverage is not installed, the target cannot be loaded, or no test reaches
-    anything, as when the front end is not written in Python.
+    `sources` are patterns of files, as `*/tvm/relax/frontend/*`; `constants` as in `migrate`. A test that takes more
+    than `limit` seconds is ended; one that kills its process reaches nothing, and the others go on in a new one. What
+    runs when modules are imported is not counted. Raises UsageError when coverage is not installed, the target cannot
+    be loaded, or no test reaches anything, as when the front end is not written in Python.
     """
     if python == sys.executable and find_spec("coverage") is None:
         raise UsageError("statement coverage needs coverage.py; run: pip install coverage")
     parse_target(target)
     reached = Reached()
     numbers: dict[str, int] = {}
-    settings = json.dumps({"target": target, "sources": list(sources), "limit": limit})
+    settings = json.dumps({"target": target, "sources": list(sources), "limit": limit, "constants": constants})
     for number, ending, lines in _heard(instances, [python, "-m", _TRACER, settings]):
         reached.endings[ending] += 1
         found = [f"{file}:{line}" for file, numbered in lines.items() for line in numbered]
@@ -62,6 +78,32 @@ def coverage_of(
             f"no test reached a statement of {', '.join(sources)} on {target}: is its front end in Python?"
         )
     return reached
+
+
+def reached_by(
+    instances: Sequence[Instance], front: str, target: str, place: Path, say: Callable[[str], None], *, constants: bool
+) -> Reached:
+    """Return the statements that instances reach in the front end called `front`; kept at `place` when collected once.
+
+    Collecting runs every test. Raises UsageError as `coverage_of` does, and for a front end that is not in Python.
+    """
+    check_front(front)
+    if place.exists():
+        known = read_reached(place)
+        if all(digest_of(instance) in known.tests for instance in instances):
+            return known
+    say(f"{front}: collecting the statements that {len(instances):,} tests reach")
+    reached = coverage_of(instances, target, PYTHON[front], constants=constants)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_reached(reached, place)
+    return reached
+
+
+def check_front(front: str) -> None:
+    """Raise UsageError unless the front end called `front` is written in Python."""
+    if front not in PYTHON:
+        can = ", ".join(PYTHON)
+        raise UsageError(f"statements of {front} cannot be counted, it is not written in Python; those of {can} can")
 
 
 def _heard(

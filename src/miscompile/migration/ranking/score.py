@@ -1,9 +1,10 @@
 """The two scores of OPERA (section III-B) and what they are counted on.
 
-An operator's score is Num_DLL / Num_DLC: how often it occurs among the migrated tests over how often it occurs in the
-compiler's own tests. The paper does not say what becomes of an operator that the compiler never tests. Here it counts
-as if it were tested once, so that it leads by how much the library tests it, and not without bounds: much of what a
-compiler does not test it does not support either.
+An operator's score is Num_DLL / Num_DLC: how often it occurs in the library's tests over how often it occurs in the
+compiler's own tests, both counted under the same name (`key_of`). Instances that are restated or generated are no tests
+of the library, and do not count. The paper does not say what becomes of an operator that the compiler never tests. Here
+it counts as if it were tested once, so that it leads by how much the library tests it, and not without bounds: much of
+what a compiler does not test it does not support either.
 
 An instance's score is the share of its parameters and of the pairs of its parameters whose values lie in a subspace (a
 pair of subspaces) that no instance of the same operator which is ranked already lies in. The paper's "percentage of
@@ -20,6 +21,9 @@ import numpy.typing as npt
 
 from miscompile.instances.instance import Instance
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
+
+MADE = frozenset({"versions", "constraints", "relations", "sequential"})
+"""Sources of instances that this tool has made of others or of documentation: the library's tests do not hold them."""
 
 Operator = tuple[str, str]
 """What makes two instances ones of the same operator: the path, and the form in which it is used."""
@@ -46,11 +50,11 @@ def signature_scores(instances: Sequence[Instance], counts: Mapping[str, int]) -
     """Return the score of every operator among the instances of one library.
 
     `counts` says how often a compiler's own tests use an operator, by `key_of`; operators that are not in it count as
-    tested once, as do those with a count of 0.
+    tested once, as do those with a count of 0. So do operators that only generated instances have, in the library.
     """
-    uses = Counter(operator_of(instance) for instance in instances)
-    library = instances[0].library if instances else ""
-    return {one: number / max(1, counts.get(key_of(library, one[0]), 0)) for one, number in uses.items()}
+    keys = {operator_of(instance): key_of(instance.library, instance.api) for instance in instances}
+    uses = Counter(keys[operator_of(instance)] for instance in instances if instance.source not in MADE)
+    return {one: max(1, uses[key]) / max(1, counts.get(key, 0)) for one, key in keys.items()}
 
 
 @dataclass(slots=True)

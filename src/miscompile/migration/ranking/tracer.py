@@ -23,18 +23,19 @@ from miscompile.targets.registry import load_attribute, parse_target
 class Tracer:
     """Measures one program after the other."""
 
-    def __init__(self, adapter: Adapter, sources: Sequence[str], limit: int) -> None:
+    def __init__(self, adapter: Adapter, sources: Sequence[str], limit: int, *, constants: bool = False) -> None:
         coverage: Any = import_module("coverage")
         self._coverage = coverage.Coverage(data_file=None, config_file=False, include=list(sources))
         self._adapter = adapter
         self._limit = limit
+        self._constants = constants
 
     def trace(self, line: bytes) -> tuple[str, dict[str, list[int]]]:
         """Return how the test of this instance ended, and the lines that it ran in each file.
 
         The alarm is not caught: it ends the process, also inside a compiler.
         """
-        test = migrate(decoded(line))
+        test = migrate(decoded(line), constants=self._constants)
         if test is None:
             return "no program", {}
         self._coverage.erase()
@@ -62,7 +63,7 @@ def main(settings: str) -> int:
     os.environ.setdefault("COVERAGE_CORE", "ctrace")
     spec = parse_target(given["target"])
     adapter: Adapter = load_attribute(spec.about.adapter)(**spec.options)
-    tracer = Tracer(adapter, given["sources"], int(given["limit"]))
+    tracer = Tracer(adapter, given["sources"], int(given["limit"]), constants=bool(given["constants"]))
     print("ready", file=out, flush=True)
     for line in sys.stdin.buffer:
         ending, lines = tracer.trace(line)

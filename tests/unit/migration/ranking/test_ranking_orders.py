@@ -88,6 +88,19 @@ def test_an_operator_that_is_never_tested_counts_as_tested_once() -> None:
     assert found == {"torch.add": 0.5, "torch.mul": 1.0, "torch.nn.Conv2d": 1.0}
 
 
+def test_ways_to_one_operator_are_counted_together_in_the_library_too() -> None:
+    ways = [("torch.nn.Conv2d", 3), ("torch.nn.functional.conv2d", 4), ("torch.conv2d", 2)]
+    tests = [Instance("torch", api, "function") for api, count in ways for _ in range(count)]
+    assert set(signature_scores(tests, {"conv2d": 3}).values()) == {3.0}
+
+
+def test_instances_that_were_made_are_no_uses_in_tests() -> None:
+    tests = [Instance("onnx", "Add", "node", (), {"x": 1}, source="tests")]
+    made = [Instance("onnx", api, "node", (), {"x": 2}, source="versions") for api in ("Add", "Add", "Mul")]
+    found = {operator[0]: score for operator, score in signature_scores(tests + made, {}).items()}
+    assert found == {"Add": 1.0, "Mul": 1.0}
+
+
 @pytest.mark.parametrize(
     ("library", "api", "key"),
     [

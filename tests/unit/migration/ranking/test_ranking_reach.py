@@ -1,5 +1,6 @@
 """Statements that tests reach: collected from a real front end, and kept in a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
 from miscompile.migration.ranking.order import Facts, ranked
-from miscompile.migration.ranking.reach import Reached, coverage_of, read_reached, write_reached
+from miscompile.migration.ranking.reach import PYTHON, Reached, coverage_of, reached_by, read_reached, write_reached
 
 
 def node(api: str, count: int, **given: int) -> Instance:
@@ -68,6 +69,25 @@ def test_the_others_go_on_after_a_death(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert found.endings == {"run": 3, "died": 2}
     assert found.tests[digest_of(TESTS[3])] == frozenset()
     assert len(found.tests[digest_of(TESTS[0])]) == 1
+
+
+def test_statements_are_collected_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    collected: list[int] = []
+
+    def collect(tests: Sequence[Instance], target: str, sources: Sequence[str], *, constants: bool) -> Reached:
+        assert (target, list(sources), constants) == ("tvm", list(PYTHON["onnx-tvm"]), True)
+        collected.append(len(tests))
+        return Reached(["a.py:1"], {digest_of(test): frozenset({0}) for test in tests})
+
+    monkeypatch.setattr("miscompile.migration.ranking.reach.coverage_of", collect)
+    place, told = tmp_path / "coverage" / "onnx-tvm.json.gz", list[str]()
+    for tests in (TESTS[:2], TESTS[:2], TESTS[:1], TESTS):
+        found = reached_by(tests, "onnx-tvm", "tvm", place, told.append, constants=True)
+        assert {digest_of(test) for test in tests} <= found.tests.keys()
+    assert collected == [2, 4]
+    assert len(told) == 2
+    with pytest.raises(UsageError, match="not written in Python; those of onnx-tvm"):
+        reached_by(TESTS, "onnx-openvino", "openvino", place, told.append, constants=False)
 
 
 def test_what_was_collected_is_kept(tmp_path: Path) -> None:
