@@ -42,6 +42,9 @@ MOST_ROUNDS = 4
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
 
+CORPUS = "corpus"
+"""The folder below a campaign's own for seeds that later sessions, and lanes that are started again, begin with."""
+
 RARELY = (20_000, 20, 50)
 """Thresholds of the garbage collector: a lane makes thousands of values a second that count themselves free."""
 
@@ -103,7 +106,9 @@ class Lane:
         self.orders, self.pool, self.detective, self.out = orders, pool, detective, out
         self.plan = orders.plan
         self.versions = {target: versions_of(target) for target in self.plan.targets}
-        self.producer = make_producer(self.plan, *orders.supports)
+        self.producer = make_producer(
+            self.plan, *orders.supports, corpus=self.plan.out / CORPUS, name=f"lane-{orders.lane}"
+        )
         self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
         self.oracle = make_oracle(self.plan, self.disabled)
         self.counters: Counter[str] = Counter()

@@ -36,6 +36,7 @@ from miscompile.oracles.differential import Differential
 from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
 from miscompile.oracles.dynamic import Dynamic as DynamicOracle
 from miscompile.oracles.optimisation import Optimisation
+from miscompile.synthesis.corpus import Corpus
 from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.synthesis.producer import Synthesised
 from miscompile.synthesis.sources import patterns_for
@@ -45,17 +46,21 @@ VOTERS = ("reference",)
 """Targets that are asked in the second round of a differential judgement only."""
 
 
-def make_producer(plan: Plan, *supports: Support) -> Producer:
+def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, name: str = "") -> Producer:
     """Return the plan's producers as one; `supports` are the support tables of the plan's targets.
 
-    Raises UsageError when nothing is left to generate, or the user's model is broken.
+    Seeds that lead to something new are kept in the folder `corpus`, in a file called `name`, and those that are there
+    are used (None: they are forgotten). Raises UsageError when nothing is left to generate, or the user's model is
+    broken.
     """
     seeds = seeds_of(plan).seeds if wants_seeds(plan) else ()
     tables = dict(zip(plan.targets, supports, strict=True))
 
     def make(chosen: tuple[str, ...]) -> Producer:
         support = joint([tables[target] for target in chosen]) if plan.others else supports[0]
-        return _mixture(plan, support, seeds) if plan.model is None else Seeded(seeds, plan.knobs({}, ""), support)
+        if plan.model is not None:
+            return Seeded(seeds, plan.knobs({}, ""), support)
+        return _mixture(plan, support, seeds, None if corpus is None else _corpus_of(corpus, name, chosen))
 
     if plan.model is not None:
         return _around(plan, make if seeds else None)
@@ -74,12 +79,18 @@ def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> P
     return Mixture(((around, 1.0), (sliced, 1.0)))
 
 
-def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
+def _corpus_of(folder: Path, name: str, chosen: Sequence[str]) -> Corpus:
+    """Return the corpus of what is generated for the targets `chosen`; each choice has a folder of its own."""
+    targets = [parse_target(target).about.name for target in chosen]
+    return Corpus(folder / "-".join(targets), name, targets[0])
+
+
+def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> Producer:
     parts: list[tuple[Producer, float]] = []
     lowered = any(parse_target(target).about.lowered for target in plan.targets)
     for name, knobs in plan.producer_specs():
         try:
-            parts.append((_producer(plan, name, knobs, support, seeds, lowered), knobs.share))
+            parts.append((_producer(plan, name, knobs, support, seeds, lowered, corpus), knobs.share))
         except UsageError:
             usual = name == "oatest" and not plan.producers
             if not usual and (name != "seeded" or not plan.others):
@@ -90,7 +101,13 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed]) -> Producer:
 
 
 def _producer(
-    plan: Plan, name: str, knobs: AnyKnobs, support: Support, seeds: Sequence[Seed], lowered: bool
+    plan: Plan,
+    name: str,
+    knobs: AnyKnobs,
+    support: Support,
+    seeds: Sequence[Seed],
+    lowered: bool,
+    corpus: Corpus | None,
 ) -> Producer:
     if isinstance(knobs, HirfuzzKnobs):
         return Hirfuzz(knobs, support)
@@ -99,9 +116,8 @@ def _producer(
     if isinstance(knobs, OatestKnobs):
         faces = [parse_target(target).about for target in plan.targets]
         functions = all(about.functions for about in faces)
-        return Synthesised(
-            knobs, support, patterns_for(knobs), [about.name for about in faces], seeds, functions=functions
-        )
+        names = [about.name for about in faces]
+        return Synthesised(knobs, support, patterns_for(knobs), names, seeds, functions=functions, corpus=corpus)
     if name == "seeded":
         return Seeded(seeds, knobs, support)
     kinds: dict[str, Callable[[Knobs, Support], Producer]] = {"strict": Strict, "sweep": Sweep, "dynamic": Dynamic}

@@ -40,7 +40,9 @@ from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Granularity, Pattern, Wake
 from miscompile.patterns.print import print_motif
 
-_HEAD = "miscompile patterns, format 1"
+HEAD = "miscompile patterns, format 1"
+"""The first line of a library."""
+
 _IR_VERSION = 10
 _STEP = "  "
 _PINNED = "pinned"
@@ -52,7 +54,7 @@ def write_library(patterns: Sequence[Pattern], path: Path) -> None:
 
     Raises StoreError when it cannot be written.
     """
-    text = "\n".join([f"{_HEAD}\n", *map(print_pattern, patterns)])
+    text = "\n".join([f"{HEAD}\n", *map(print_pattern, patterns)])
     unready = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         unready.write_text(text, "utf-8")
@@ -73,10 +75,16 @@ def read_library(path: Path) -> tuple[Pattern, ...]:
         raise StoreError(f"cannot read patterns from {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is no library of patterns: {error.reason} at byte {error.start}") from None
+    return tuple(read_entries(text, path))
+
+
+def read_entries(text: str, path: Path) -> Iterator[Pattern]:
+    """Yield the patterns in `text`, which is that of the file `path`. Raises StoreError that names file and line."""
     lines = text.split("\n")
-    if lines[0].rstrip() != _HEAD:
-        raise StoreError(f"{path}:1: this is no library of patterns, which begins with '{_HEAD}'")
-    return tuple(_pattern(entry, path) for entry in _entries(lines, path))
+    if lines[0].rstrip() != HEAD:
+        raise StoreError(f"{path}:1: this is no library of patterns, which begins with '{HEAD}'")
+    for entry in _entries(lines, path):
+        yield _pattern(entry, path)
 
 
 def print_pattern(pattern: Pattern) -> str:

@@ -1,13 +1,14 @@
 """Cases made by synthesis: patterns of optimisations inside seeds, and again inside what came of that."""
 
 import random
+import sys
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.errors import RejectedDraft, StoreError, UsageError
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
@@ -26,6 +27,7 @@ from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import noop_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.synthesis.choice import Chooser
+from miscompile.synthesis.corpus import Corpus, Kept
 from miscompile.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of
 from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.synthesis.pool import Entry, SeedPool
@@ -56,7 +58,8 @@ class _Offspring:
 class Synthesised:
     """Producer of cases with patterns inside seeds. `targets` are the names of the compilers under test.
 
-    `functions`: model-local functions may stand in a case. Raises UsageError when there is no pattern to use.
+    `functions`: model-local functions may stand in a case. The pool begins with what is in `corpus`, and seeds that it
+    admits go there. Raises UsageError when there is no pattern to use.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Synthesised:
         seeds: Sequence[Seed] = (),
         *,
         functions: bool = True,
+        corpus: Corpus | None = None,
     ) -> None:
         patterns = [one for one in patterns if _admitted(one, knobs)]
         if not patterns:
@@ -82,6 +86,9 @@ class Synthesised:
         self._waiting: deque[Case] = deque()
         self._offspring: dict[int, _Offspring] = {}
         self._number = 0
+        self._corpus = corpus
+        if corpus is not None and knobs.high_order:
+            self._recall(corpus)
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
@@ -103,10 +110,32 @@ class Synthesised:
             return
         if fresh or (not seen and case.recipe["chance"] < _UNOBSERVED):
             offspring.parent.idle = 0
-            host = offspring.parent.host
+            self._admit(offspring, passes)
+
+    def _admit(self, offspring: _Offspring, passes: frozenset[str]) -> None:
+        host = offspring.parent.host
+        names = (*host.patterns, offspring.pattern)
+        with suppress(RejectedDraft):
+            self.pool.put(prepared(offspring.seed, host.opset, self.support, self._limits, names), passes)
+            self._keep(Kept(offspring.seed, passes, names))
+
+    def _keep(self, kept: Kept) -> None:
+        """Write a seed into the corpus. Where that fails, the campaign goes on without one."""
+        if self._corpus is None or not kept.passes:
+            return
+        try:
+            self._corpus.add(kept, self._number)
+        except StoreError as error:
+            print(f"seeds are no longer kept: {error}", file=sys.stderr)
+            self._corpus = None
+
+    def _recall(self, corpus: Corpus) -> None:
+        """Take in the seeds of a corpus, with what their passes tell of combinations that are known."""
+        for kept in corpus.load(self.knobs.pool):
+            self.pool.observe(kept.passes)
             with suppress(RejectedDraft):
-                names = (*host.patterns, offspring.pattern)
-                self.pool.put(prepared(offspring.seed, host.opset, self.support, self._limits, names), passes)
+                host = prepared(kept.seed, kept.seed.opset, self.support, self._limits, kept.patterns)
+                self.pool.put(host, kept.passes)
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:
         """Yield the programs of one synthesis: as made, then with other outputs, constants and inputs."""
