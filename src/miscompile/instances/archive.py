@@ -15,6 +15,7 @@ from typing import Any
 from miscompile.base.errors import UsageError
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
+from miscompile.instances.program import slots
 
 SCHEMA = 1
 
@@ -56,19 +57,33 @@ def write_archive(archive: Archive, path: Path) -> None:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive. Raises UsageError when it is not there, damaged, or of another schema."""
+    """Read an archive. Raises UsageError when it is not there, of another schema, or damaged, which names the line."""
     try:
         with gzip.open(path, "rb") as file:
             head = json.loads(file.readline())
             if head["schema"] != SCHEMA:
                 raise UsageError(f"{path} has schema {head['schema']}, this miscompile reads {SCHEMA}; harvest anew")
-            instances = tuple(decoded(line) for line in file)
-        return Archive(str(head["library"]), instances, dict(head["versions"]), dict(head["figures"]))
+            library = head["library"]
+            instances = tuple(_read(line, library, f"{path}, line {number}") for number, line in enumerate(file, 2))
+        return Archive(str(library), instances, dict(head["versions"]), dict(head["figures"]))
     except FileNotFoundError:
         raise UsageError(f"there are no instances at {path}; `miscompile harvest` makes them") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UsageError(f"{path} is no archive of instances ({reason}); harvest anew") from None
+
+
+def _read(line: bytes, library: object, place: str) -> Instance:
+    """Return the instance of a line. Raises UsageError that begins with `place` for a line that is none of these."""
+    try:
+        found = decoded(line)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}; harvest anew") from None
+    if found.library != library:
+        raise UsageError(f"{place}: an instance of {found.library} in an archive of {library}; harvest anew")
+    if slots(found):
+        raise UsageError(f"{place}: this is a program with inputs to be filled, no instance; harvest anew")
+    return found
 
 
 def distinct(instances: Iterable[Instance]) -> Iterator[Instance]:
