@@ -8,7 +8,9 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +43,44 @@ def write_archive(archive: Archive, path: Path) -> None:
         "versions": dict(archive.versions),
         "figures": dict(archive.figures),
     }
-    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _fresh(path) as fresh:
         with gzip.GzipFile(fresh, "wb", mtime=0) as file:
             file.write(json.dumps(head).encode() + b"\n")
             for instance in archive.instances:
                 file.write(encoded(instance) + b"\n")
         fresh.replace(path)
+
+
+def check_place(path: Path) -> None:
+    """Raise UsageError as `write_archive` does when no archive can be written to `path`; leave nothing there.
+
+    For those who are about to run something long whose result would be lost.
+    """
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        with _fresh(path) as fresh:
+            fresh.touch()
+            if path.is_dir():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+    finally:
+        for folder in missing:  # the innermost comes first
+            with suppress(OSError):  # it has not been made, or somebody uses it already
+                folder.rmdir()
+
+
+@contextmanager
+def _fresh(path: Path) -> Iterator[Path]:
+    """Give a name beside `path`, whose folder is made; what is left there in the end goes. OSError is UsageError."""
+    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield fresh
+        finally:
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(f"cannot write {path}: {reason}; choose another place for the instances") from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def read_archive(path: Path) -> Archive:

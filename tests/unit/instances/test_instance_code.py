@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.instances.archive import Archive, distinct, read_archive, write_archive
+from miscompile.instances.archive import Archive, check_place, distinct, read_archive, write_archive
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case, slots, to_case
@@ -205,6 +205,26 @@ def test_archives_are_read_back(tmp_path: Path) -> None:
     write_archive(archive, path)
     assert read_archive(path) == archive
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_place_is_looked_at_without_leaving_anything(tmp_path: Path) -> None:
+    check_place(tmp_path / "a" / "b" / "torch.jsonl.gz")
+    assert list(tmp_path.iterdir()) == []
+    there = tmp_path / "torch.jsonl.gz"
+    there.write_bytes(b"older")
+    check_place(there)
+    assert there.read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("place", ["file/a/torch.jsonl.gz", "folder", "file/torch.jsonl.gz"])
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for attempt in (check_place, lambda path: write_archive(Archive("torch", ()), path)):
+        with pytest.raises(UsageError, match=f"cannot write {re.escape(str(tmp_path / place))}: .*another place"):
+            attempt(tmp_path / place)
+    assert {file.name for file in tmp_path.iterdir()} == {"file", "folder"}
+    assert list((tmp_path / "folder").iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\x1f\x8b damaged"])
