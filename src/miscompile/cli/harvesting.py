@@ -64,7 +64,8 @@ def _generated(library: str, kind: str, out: Path, say: Callable[[str], None]) -
     """Return instances that constraints or relations give; relations themselves are written beside `out`."""
     load_attribute("miscompile.instances.archive:check_place")(out)  # the harvest takes long
     if kind == "constraints":
-        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say)
+        bases = load_attribute("miscompile.migration.sources:harvested")(library, say)
+        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say, bases=bases)
     load_attribute("miscompile.migration.sources:own_instances")(library, say)  # harvests them if need be
     known = load_attribute("miscompile.migration.sources:place_of")(library)
     harvest = load_attribute("miscompile.migration.relations_run:harvest_relations")

@@ -162,8 +162,8 @@ def _complex(data: Mapping[str, Json]) -> complex:
 def _drawn(data: Mapping[str, Json]) -> Drawn:
     """Return a recipe that can be drawn from: an error would come up long after the line is forgotten."""
     found = Drawn(_dtype(data), _shape(data), data["low"], data["high"], _natural(data["seed"], "seed"))
-    if found.dtype == "string" or math.prod(size or 1 for size in found.shape) > _MOST_DRAWN:
-        raise ValueError(f"a recipe for texts, or for more than {_MOST_DRAWN} elements")
+    if math.prod(size or 1 for size in found.shape) > _MOST_DRAWN:
+        raise ValueError(f"a recipe for more than {_MOST_DRAWN} elements")
     ends = data["low"], data["high"]
     if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends) or not found.drawable():
         raise ValueError(f"no {found.dtype} can be drawn from {found.low} to {found.high}")

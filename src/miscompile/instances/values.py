@@ -78,6 +78,8 @@ class Drawn:
         if kind in ("int", "uint"):
             low = int(self.low)
             return low >= -_WORDS and max(int(self.high), low + 1) <= _WORDS
+        if kind == "string":
+            return False
         return kind == "bool" or (self.low <= self.high and math.isfinite(float(self.high) - float(self.low)))
 
     def tensor(self) -> Tensor:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import SOURCE, layer_of
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 
 Operator = tuple[str, str]
@@ -26,8 +27,9 @@ Operator = tuple[str, str]
 
 
 def operator_of(instance: Instance) -> Operator:
-    """Return the operator that an instance is one of."""
-    return instance.api, instance.form
+    """Return the operator that an instance is one of; a layer in a sequence is that layer, used in another form."""
+    layer = layer_of(instance)
+    return (instance.api, instance.form) if layer is instance else (layer.api, SOURCE)
 
 
 def key_of(library: str, api: str) -> str:
