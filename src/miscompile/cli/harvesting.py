@@ -41,7 +41,7 @@ def harvest_library(
             raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
         if out is None:
             raise UsageError(f"say with --out where the instances of kind {kind} are to go")
-        archive, place = _generated(library, kind, say), out
+        archive, place = _generated(library, kind, out, say), out
     elif path is None:
         archive = load_attribute(load_attribute(f"{sources}:HARVESTS")[library])(say)
         place = out or load_attribute(f"{sources}:place_of")(library)
@@ -64,13 +64,18 @@ def harvest_library(
     return 0
 
 
-def _generated(library: str, kind: str, say: Callable[[str], None]) -> Any:  # noqa: ANN401 - a late import
-    """Return instances that constraints or relations give."""
+def _generated(library: str, kind: str, out: Path, say: Callable[[str], None]) -> Any:  # noqa: ANN401 - a late import
+    """Return instances that constraints or relations give; relations themselves are written beside `out`."""
+    load_attribute("miscompile.instances.archive:check_place")(out)  # the harvest takes long
     if kind == "constraints":
-        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say)
+        bases = load_attribute("miscompile.migration.sources:harvested")(library, say)
+        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say, bases=bases)
     load_attribute("miscompile.migration.sources:own_instances")(library, say)  # harvests them if need be
     known = load_attribute("miscompile.migration.sources:place_of")(library)
-    return load_attribute("miscompile.migration.relations_run:harvest_relations")(library, known, say)[0]
+    harvest = load_attribute("miscompile.migration.relations_run:harvest_relations")
+    archive, relations = harvest(library, known, say)
+    load_attribute("miscompile.migration.refuted:keep_relations")(relations, archive, out, say)
+    return archive
 
 
 def figures(archive: Any) -> dict[str, Any]:  # noqa: ANN401 - the archive's module is imported late

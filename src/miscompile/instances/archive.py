@@ -8,13 +8,16 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import UsageError
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
+from miscompile.instances.program import slots
 
 SCHEMA = 1
 
@@ -45,35 +48,74 @@ def write_archive(archive: Archive, path: Path) -> None:
         "versions": dict(archive.versions),
         "figures": dict(archive.figures),
     }
-    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _fresh(path) as fresh:
         with gzip.GzipFile(fresh, "wb", mtime=0) as file:
             file.write(json.dumps(head).encode() + b"\n")
             for instance in archive.instances:
                 file.write(encoded(instance) + b"\n")
         fresh.replace(path)
+
+
+def check_place(path: Path) -> None:
+    """Raise UsageError as `write_archive` does when no archive can be written to `path`; leave nothing there.
+
+    For those who are about to run something long whose result would be lost.
+    """
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        with _fresh(path) as fresh:
+            fresh.touch()
+            if path.is_dir():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+    finally:
+        for folder in missing:  # the innermost comes first
+            with suppress(OSError):  # it has not been made, or somebody uses it already
+                folder.rmdir()
+
+
+@contextmanager
+def _fresh(path: Path) -> Iterator[Path]:
+    """Give a name beside `path`, whose folder is made; what is left there in the end goes. OSError is UsageError."""
+    fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield fresh
+        finally:
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(f"cannot write {path}: {reason}; choose another place for the instances") from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive. Raises UsageError when it is not there, damaged, or of another schema."""
+    """Read an archive. Raises UsageError when it is not there, of another schema, or damaged, which names the line."""
     try:
         with gzip.open(path, "rb") as file:
             head = json.loads(file.readline())
             if head["schema"] != SCHEMA:
                 raise UsageError(f"{path} has schema {head['schema']}, this miscompile reads {SCHEMA}; harvest anew")
-            instances = tuple(decoded(line) for line in file)
-        return Archive(str(head["library"]), instances, dict(head["versions"]), dict(head["figures"]))
+            library = head["library"]
+            instances = tuple(_read(line, library, f"{path}, line {number}") for number, line in enumerate(file, 2))
+        return Archive(str(library), instances, dict(head["versions"]), dict(head["figures"]))
     except FileNotFoundError:
         raise UsageError(f"there are no instances at {path}; `miscompile harvest` makes them") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UsageError(f"{path} is no archive of instances ({reason}); harvest anew") from None
+
+
+def _read(line: bytes, library: object, place: str) -> Instance:
+    """Return the instance of a line. Raises UsageError that begins with `place` for a line that is none of these."""
+    try:
+        found = decoded(line)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}; harvest anew") from None
+    if found.library != library:
+        raise UsageError(f"{place}: an instance of {found.library} in an archive of {library}; harvest anew")
+    if slots(found):
+        raise UsageError(f"{place}: this is a program with inputs to be filled, no instance; harvest anew")
+    return found
 
 
 def distinct(instances: Iterable[Instance]) -> Iterator[Instance]:

@@ -27,6 +27,12 @@ Json = Any
 _LARGEST = 1 << 26
 """Bytes of a tensor that are read at most: what claims more is damaged."""
 
+_MOST_DRAWN = 1 << 24
+"""Elements of a tensor that is drawn: no harvest makes a recipe of more."""
+
+_MOST_SIZES = 64
+"""Dimensions that numpy knows."""
+
 
 def encoded(instance: Instance) -> bytes:
     """Return the instance as one line of JSON."""
@@ -48,7 +54,7 @@ def decoded(line: bytes | str) -> Instance:
     """Return the instance that `encoded` wrote. Raises UsageError for anything else."""
     try:
         return from_json(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error) as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UsageError(f"this is no operator instance ({reason})") from None
 
@@ -72,7 +78,7 @@ def to_json(instance: Instance) -> dict[str, Json]:
 
 
 def from_json(data: Mapping[str, Json]) -> Instance:
-    """Return the instance of a JSON object. Raises ValueError, KeyError or TypeError for what is none."""
+    """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
     if data["library"] not in LIBRARIES or data["form"] not in FORMS:
         raise ValueError(f"library {data['library']}, form {data['form']}")
     return Instance(
@@ -83,7 +89,7 @@ def from_json(data: Mapping[str, Json]) -> Instance:
         {str(name): value_from(item) for name, item in data.get("kwargs", {}).items()},
         tuple(value_from(item) for item in data.get("inputs", ())),
         {str(name): value_from(item) for name, item in data.get("options", {}).items()},
-        int(data.get("version", 0)),
+        _natural(data.get("version", 0), "operator set", 1 << 31),
         tuple(bool(named) for named in data.get("results", ())),
         str(data.get("source", "")),
         str(data.get("origin", "")),
@@ -121,7 +127,7 @@ def value_json(value: Value) -> Json:
 
 
 def value_from(data: Json) -> Value:
-    """Return the parameter that `value_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+    """Return the parameter that `value_json` wrote. Raises what `decoded` catches for anything else."""
     if isinstance(data, list):
         return [value_from(item) for item in data]
     if not isinstance(data, dict):
@@ -148,9 +154,46 @@ def _dict(data: Mapping[str, Json]) -> dict[Value, Value]:
 
 def _complex(data: Mapping[str, Json]) -> complex:
     real, imaginary = (value_from(part) for part in data["of"])
-    assert isinstance(real, int | float)
-    assert isinstance(imaginary, int | float)
+    if not isinstance(real, int | float) or not isinstance(imaginary, int | float):
+        raise ValueError("a complex number has two numbers")
     return complex(real, imaginary)
+
+
+def _drawn(data: Mapping[str, Json]) -> Drawn:
+    """Return a recipe that can be drawn from: an error would come up long after the line is forgotten."""
+    found = Drawn(_dtype(data), _shape(data), data["low"], data["high"], _natural(data["seed"], "seed"))
+    if math.prod(size or 1 for size in found.shape) > _MOST_DRAWN:
+        raise ValueError(f"a recipe for more than {_MOST_DRAWN} elements")
+    ends = data["low"], data["high"]
+    if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends) or not found.drawable():
+        raise ValueError(f"no {found.dtype} can be drawn from {found.low} to {found.high}")
+    return found
+
+
+def _slot(data: Mapping[str, Json]) -> Slot:
+    found = Slot(_natural(data["index"], "index"), _dtype(data), _shape(data))
+    if math.prod(found.shape) > _LARGEST:
+        raise ValueError(f"an input of more than {_LARGEST} elements")
+    return found
+
+
+def _dtype(data: Mapping[str, Json]) -> str:
+    if data["dtype"] not in DTYPES:
+        raise ValueError(f"there is no element type {data['dtype']!r:.40}")
+    return str(data["dtype"])
+
+
+def _shape(data: Mapping[str, Json]) -> tuple[int, ...]:
+    shape = tuple(_natural(size, "size") for size in data["shape"])
+    if len(shape) > _MOST_SIZES:
+        raise ValueError(f"a tensor of {len(shape)} dimensions")
+    return shape
+
+
+def _natural(number: Json, what: str, end: int = 1 << 63) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < end:
+        raise ValueError(f"{number!r:.40} is no {what}")
+    return number
 
 
 _READERS: dict[str, Callable[[Mapping[str, Json]], Value]] = {
@@ -162,8 +205,8 @@ _READERS: dict[str, Callable[[Mapping[str, Json]], Value]] = {
     "slice": lambda data: Span(*(value_from(part) for part in data["of"])),
     "made": _made,
     "tensor": lambda data: Held(_unpacked(data)),
-    "drawn": lambda data: Drawn(data["dtype"], tuple(data["shape"]), data["low"], data["high"], data["seed"]),
-    "slot": lambda data: Slot(data["index"], data["dtype"], tuple(data["shape"])),
+    "drawn": _drawn,
+    "slot": _slot,
 }
 
 
@@ -175,8 +218,10 @@ def _packed(tensor: Tensor) -> Json:
 
 
 def _unpacked(data: Mapping[str, Json]) -> Tensor:
-    dtype, shape = str(data["dtype"]), tuple(int(size) for size in data["shape"])
+    dtype, shape = _dtype(data), _shape(data)
     if dtype == "string":
+        if not all(isinstance(item, str) for item in data["of"]):
+            raise ValueError("a tensor of texts holds something else")
         return Tensor(dtype, np.array(data["of"], object).reshape(shape))
     storage = DTYPES[dtype].storage
     opener = zlib.decompressobj()

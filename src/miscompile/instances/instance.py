@@ -11,11 +11,12 @@ One schema for all libraries. What is given to an operator stands in two places,
 `module` is a torch module or a Keras layer, `node` a node of ONNX.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from miscompile.instances.values import Value
+from miscompile.instances.values import Drawn, Held, Value, leaves
 
 Library = Literal["onnx", "torch", "keras"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
@@ -59,3 +60,9 @@ class Instance:
             **{f"input {place}": value for place, value in enumerate(self.inputs)},
             **{f"input {name}": value for name, value in self.options.items()},
         }
+
+    def elements(self) -> int:
+        """Return how many elements its tensors have together."""
+        values = [leaf for one in self.parameters().values() for leaf in leaves(one)]
+        held = sum(value.tensor.array.size for value in values if isinstance(value, Held))
+        return held + sum(math.prod(value.shape) for value in values if isinstance(value, Drawn))

@@ -4,6 +4,7 @@ Numbers, texts, tuples, lists and dicts are Python's own. What only a library ca
 initializer) is named, never held: `Name` and `Made` say what is to be looked up or called again.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -16,6 +17,9 @@ from miscompile.core.tensor import Tensor, tensor
 NameKind = Literal["dtype", "layout", "memory_format", "device", "function", "special"]
 """`dtype`: an ONNX name of an element type; `function`: an import path; `special`: `Ellipsis`, `NotImplemented`. The
 others are names that the library itself gives."""
+
+_WORDS = 1 << 63
+"""Integers are drawn from -`_WORDS` to `_WORDS`, the end excluded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,16 @@ class Drawn:
     low: float = -1.0
     high: float = 1.0
     seed: int = 0
+
+    def drawable(self) -> bool:
+        """Tell whether there are numbers between the ends, and these not too far apart for the generator."""
+        kind = DTYPES[self.dtype].kind
+        if kind in ("int", "uint"):
+            low = int(self.low)
+            return low >= -_WORDS and max(int(self.high), low + 1) <= _WORDS
+        if kind == "string":
+            return False
+        return kind == "bool" or (self.low <= self.high and math.isfinite(float(self.high) - float(self.low)))
 
     def tensor(self) -> Tensor:
         """Return the tensor; the same recipe gives the same bits in every process."""

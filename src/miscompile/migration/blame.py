@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from miscompile.core.outcome import Outcome, Raised
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import layer_of
 
 _SOURCES = (
     re.compile(r"(?:frontends?|front_end)/[\w/]*?([\w-]+/(?:src/)?(?:op|ops|translators?)/[\w/]*\.cpp)"),
@@ -33,7 +34,7 @@ def converter_of(instance: Instance, outcome: Outcome, converters: str, seen: Se
             found = source.search(outcome.message)
             if found:
                 return found[1]
-    return seen[-1] if seen else instance.api
+    return seen[-1] if seen else layer_of(instance).api
 
 
 def _in_frames(frames: Sequence[str], converters: str) -> str:

@@ -238,18 +238,19 @@ def _reals(one: Constraint) -> list[float]:
 
 
 def _tensor_ends(one: Constraint, now: Value, shape: tuple[int, ...]) -> Iterator[Drawn]:
+    dtype = one.dtypes[0] if one.dtypes else "float32"
     if isinstance(now, Held | Drawn):
         shape = _shape(now)
-        dtype = now.tensor.dtype if isinstance(now, Held) else now.dtype
-    else:
-        dtype = one.dtypes[0] if one.dtypes else "float32"
+        given = now.tensor.dtype if isinstance(now, Held) else now.dtype
+        dtype = dtype if given == "string" else given  # texts are not drawn
     for place in range(len(shape)):  # no element, and one, in each dimension
         for size in (0, 1):
             yield tensor_drawn(dtype, (*shape[:place], size, *shape[place + 1 :]), 7, one)
     for other in ((), (1,) * (6 - len(shape)) + shape, shape[1:]):
         yield tensor_drawn(dtype, other, 7, one)
     for name in one.dtypes:
-        yield tensor_drawn(name, shape, 7, one)
+        if name != "string":
+            yield tensor_drawn(name, shape, 7, one)
 
 
 def values_of(operation: Operation, instance: Instance) -> dict[str, Value]:

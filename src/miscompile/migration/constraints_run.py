@@ -39,6 +39,12 @@ _MEMORY = 3 << 30
 _SECONDS = 3
 """Seconds that an instance may take: what is still small runs in milliseconds."""
 
+_BASES = 2
+"""Instances of tests that an operator's are begun from."""
+
+_LARGEST = 1 << 14
+"""Elements of their tensors together."""
+
 _DEATHS = 100
 """Children that may die before the rest is given up."""
 
@@ -84,7 +90,7 @@ def harvest_constraints(
 def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> None:
     """Be the child: OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
-    known = _bases(words[4]) if len(words) > 4 and words[4] else {}
+    known = _known(words[4]) if len(words) > 4 and words[4] else {}
     size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -106,14 +112,19 @@ def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> 
     lines.write(exit=0)
 
 
-def _bases(path: str) -> dict[str, list[Instance]]:
-    found: defaultdict[str, list[Instance]] = defaultdict(list)
+def _known(path: str) -> dict[str, list[Instance]]:
     try:
-        for instance in read_archive(Path(path)).instances:
-            if len(found[instance.api]) < 2:
-                found[instance.api].append(instance)
+        return bases_in(Path(path))
     except UsageError as error:
         sys.exit(str(error))
+
+
+def bases_in(path: Path) -> dict[str, list[Instance]]:
+    """Return the first few small instances of each operator. Raises UsageError for what is no archive."""
+    found: defaultdict[str, list[Instance]] = defaultdict(list)
+    for instance in read_archive(path).instances:
+        if len(found[instance.api]) < _BASES and instance.elements() <= _LARGEST:
+            found[instance.api].append(instance)
     return found
 
 

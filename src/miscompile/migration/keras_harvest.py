@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.instances.archive import Archive
+from miscompile.instances.archive import Archive, distinct
+from miscompile.instances.sequence import sequences
 from miscompile.migration.children import Child, Harvested, run_child, run_files
 from miscompile.migration.hooks.recording import LIMIT
 from miscompile.mining.processes import need
@@ -64,7 +65,7 @@ def harvest_keras(say: Say, files: Sequence[Path] | None = None, seconds: float 
             say(f"    {tests} tests, {instances} instances")
             if harvested.stopped:
                 break
-    return harvested.archive("keras", _DISTRIBUTIONS)
+    return _archive(harvested, _DISTRIBUTIONS)
 
 
 def harvest_first(say: Say) -> Archive:
@@ -92,7 +93,13 @@ def harvest_keras_tests(path: Path, say: Say, seconds: float = 600.0, limit: int
     need({"keras": "keras"}, "to harvest tests of Keras")
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
         harvested = run_files("keras", files, Path(folder), seconds, say, limit)
-    return harvested.archive("keras", (*_DISTRIBUTIONS, *_back_end()))
+    return _archive(harvested, (*_DISTRIBUTIONS, *_back_end()))
+
+
+def _archive(harvested: Harvested, distributions: Sequence[str]) -> Archive:
+    """Return an archive of what was harvested, with some of its layers in sequences as well."""
+    harvested.instances += sequences(list(distinct(harvested.instances)))
+    return harvested.archive("keras", distributions)
 
 
 def _back_end() -> tuple[str, ...]:

@@ -14,14 +14,16 @@ An integer, a float and a text are themselves; their plural kinds are tuples; a 
 Bodies stand as structure, not as bytes, so that what is in them can be read, compared and counted like the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
 import onnx
 from onnx import defs
 
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.decode import decode_tensor
@@ -51,6 +53,8 @@ OPTIONAL = "onnx.OptionalProto"
 _TYPE = "onnx.TypeProto."
 
 _RESERVED = ("domain", "name")
+_INTEGERS = 1 << 63
+"""Integers of attributes lie below this."""
 _KINDS: dict[str, AttributeKind] = {
     "INT": "int", "FLOAT": "float", "STRING": "string", "TENSOR": "tensor", "GRAPH": "graph", "TYPE_PROTO": "type",
     "SPARSE_TENSOR": "sparse", "INTS": "ints", "FLOATS": "floats", "STRINGS": "strings", "TENSORS": "tensors",
@@ -99,6 +103,8 @@ def value_attribute(value: Value, kind: AttributeKind | None = None) -> Attribut
     Raises ModelError for what no attribute can hold.
     """
     if isinstance(value, tuple | list):
+        if any(isinstance(item, tuple | list) for item in value):
+            raise ModelError("an attribute of lists")
         one = cast(AttributeKind, kind.removesuffix("s")) if kind else None
         items = [value_attribute(item, one) for item in value]
         kinds = {item.kind for item in items}
@@ -114,7 +120,7 @@ def value_attribute(value: Value, kind: AttributeKind | None = None) -> Attribut
 
 def _single(value: Value) -> Attribute:
     match value:
-        case bool() | int():
+        case bool() | int() if -_INTEGERS <= value < _INTEGERS:
             return Attribute("int", int(value))
         case float():
             return Attribute("float", float(np.float32(value)))
@@ -124,7 +130,7 @@ def _single(value: Value) -> Attribute:
             return Attribute("tensor", tensor_of(value))
         case Made(api) if api == GRAPH:
             return Attribute("graph", value_graph(value))
-        case Made(api, (Held(values), Held(indices), tuple(shape))) if api == SPARSE:
+        case Made(api, (Held(values), Held(indices), tuple(shape))) if api == SPARSE and _all(int, shape):
             return Attribute("sparse", SparseTensor(values, indices, tuple(cast(int, size) for size in shape)))
         case Made(api) if api.startswith(_TYPE):
             return Attribute("type", value_type(value))
@@ -149,15 +155,24 @@ def type_value(kind: ValueType) -> Made:
 def value_type(value: Value) -> ValueType:
     """Return the type that a parameter stands for. Raises ModelError when it stands for none."""
     match value:
-        case Made(api, (Name(_, dtype), shape)) if api in (f"{_TYPE}Tensor", f"{_TYPE}SparseTensor"):
+        case Made(api, (Name(_, dtype), (tuple() | None) as shape)) if (
+            api in (f"{_TYPE}Tensor", f"{_TYPE}SparseTensor")
+            and dtype in DTYPES
+            and _all((int, str, NoneType), shape or ())
+        ):
             make = TensorType if api.endswith(".Tensor") else SparseTensorType
             return make(dtype, cast(Any, shape))
         case Made(api, (element,)) if api in (f"{_TYPE}Sequence", f"{_TYPE}Optional"):
             wrap = SequenceType if api.endswith("Sequence") else OptionalType
             return wrap(value_type(element))
-        case Made(api, (Name(_, key), element)) if api == f"{_TYPE}Map":
+        case Made(api, (Name(_, key), element)) if api == f"{_TYPE}Map" and key in DTYPES:
             return MapType(key, value_type(element))
     raise ModelError(f"{value!r:.80} is no type")
+
+
+def _all(kind: type | tuple[type, ...], values: Iterable[Value]) -> bool:
+    """Tell whether all are of a type; instances can come from files that are damaged."""
+    return all(isinstance(value, kind) for value in values)
 
 
 def graph_value(graph: Graph) -> Made:
@@ -192,17 +207,29 @@ def value_graph(value: Value, version: int = 0) -> Graph:
     """
     match value:
         case Made(api, (tuple(nodes), str(name), tuple(inputs), tuple(outputs)), kwargs) if api == GRAPH:
-            held = cast(dict[str, Held], kwargs.get("initializer", {}))
-            infos = [_info(item) for item in cast(tuple[Value, ...], kwargs.get("value_info", ()))]
+            held = _initializers(kwargs.get("initializer", {}))
+            infos = _infos(kwargs.get("value_info", ()))
             return Graph(
                 name,
-                tuple(map(_info, inputs)),
-                tuple(map(_info, outputs)),
+                _infos(inputs),
+                _infos(outputs),
                 tuple(_made_node(item, version) for item in nodes),
-                {key: item.tensor for key, item in held.items()},
+                held,
                 types={info.name: info.type for info in infos if info.type is not None},
             )
     raise ModelError(f"{value!r:.80} is no body of a node")
+
+
+def _initializers(value: Value) -> dict[str, Tensor]:
+    if not isinstance(value, dict) or not _all(str, value) or not _all(Held, value.values()):
+        raise ModelError(f"{value!r:.80} are no initialisers of a body")
+    return {str(name): held.tensor for name, held in value.items() if isinstance(held, Held)}
+
+
+def _infos(values: Value) -> tuple[ValueInfo, ...]:
+    if not isinstance(values, tuple):
+        raise ModelError(f"{values!r:.80} are no ports of a body")
+    return tuple(map(_info, values))
 
 
 def _info(value: Value) -> ValueInfo:
@@ -214,7 +241,9 @@ def _info(value: Value) -> ValueInfo:
 
 def _made_node(value: Value, version: int) -> Node:
     match value:
-        case Made(api, (str(op), tuple(inputs), tuple(outputs)), kwargs) if api == NODE:
+        case Made(api, (str(op), tuple(inputs), tuple(outputs)), kwargs) if api == NODE and _all(
+            str, (*inputs, *outputs)
+        ):
             domain, name = str(kwargs.get("domain", "")), str(kwargs.get("name", ""))
             given = {key: item for key, item in kwargs.items() if key not in _RESERVED}
             attributes = attributes_of(op, domain, version or defs.onnx_opset_version(), given)

@@ -6,7 +6,9 @@ they saw is put together where the tests were started.
 
 import importlib
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -36,10 +38,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to record when that was asked for."""
+    """Begin to record when that was asked for.
+
+    Raises pytest's UsageError for what would only come up when the tests have run: a file that cannot be written, a
+    library that is not here.
+    """
     path = config.getoption("--miscompile-record", default=None)
     if path is not None:
+        if not hasattr(config, "workerinput"):  # a worker of pytest-xdist writes nothing
+            _check(Path(path).absolute())
         config.pluginmanager.register(Recording(config, Path(path)), "miscompile-recording")
+
+
+def _check(path: Path) -> None:
+    """Raise pytest's UsageError unless archives of one library and of several can be written."""
+    archive: Any = importlib.import_module("miscompile.instances.archive")
+    errors: Any = importlib.import_module("miscompile.base.errors")
+    try:
+        for place in (path, *(_beside(path, library) for library in _LIBRARIES)):
+            archive.check_place(place)
+    except errors.UsageError as error:
+        raise pytest.UsageError(f"--miscompile-record: {error}") from None
 
 
 class Recording:
@@ -59,7 +78,15 @@ class Recording:
         self._code: Any = importlib.import_module("miscompile.instances.code")
         self._into = self._recording.Collector(self._keep, "tests")
         if self._chosen:
-            self._hook(self._chosen)
+            self._hook_chosen(self._chosen)
+
+    def _hook_chosen(self, library: str) -> None:
+        """Hook a library whose import nobody has tried yet. Raises pytest's UsageError when that fails."""
+        try:
+            self._hook(library)
+        except Exception as error:  # noqa: BLE001 - an import raises whatever it likes: Keras has back ends to choose
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise pytest.UsageError(f"--miscompile-library: {library} cannot be watched here ({reason})") from None
 
     def _keep(self, instance: Any) -> None:  # noqa: ANN401 - an Instance, whose module is not imported in vain
         self._found.append(self._code.encoded(instance))
@@ -108,12 +135,31 @@ class Recording:
             path = self._path if len(libraries) == 1 else _beside(self._path, library)
             own = tuple(one for one in found if one.library == library)
             figures = {"instances": len(own), "operators": len({one.api for one in own}), "left": dict(self._into.left)}
-            versions = {library: metadata.version(library)}
-            archive.write_archive(archive.Archive(library, own, versions, figures), path)
+            made = archive.Archive(library, own, _versions(library), figures)
+            path = _written(made, path, terminalreporter.write_line)
             told = f"{len(own)} instances of {figures['operators']} {library} operators in {path}"
             terminalreporter.write_line(f"miscompile: {told}")
         if not libraries:
             terminalreporter.write_line("miscompile: the tests used no operators, nothing was written")
+
+
+def _written(found: Any, path: Path, say: Callable[[str], None]) -> Path:  # noqa: ANN401 - an Archive, imported late
+    """Write an archive and return where it is: in a folder of its own when its place has gone or filled up since."""
+    write: Any = importlib.import_module("miscompile.instances.archive").write_archive
+    try:
+        write(found, path)
+    except importlib.import_module("miscompile.base.errors").UsageError as error:
+        say(f"miscompile: {error}")
+        path = Path(tempfile.mkdtemp(prefix="miscompile-")) / path.name
+        write(found, path)
+    return path
+
+
+def _versions(library: str) -> dict[str, str]:
+    """Return the version of a library; nothing of one that was not installed under its name."""
+    with suppress(metadata.PackageNotFoundError):
+        return {library: metadata.version(library)}
+    return {}
 
 
 def _beside(path: Path, library: str) -> Path:

@@ -9,11 +9,14 @@ What is left can be relied on. An entry of `data/refuted-torch.toml`:
 """
 
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from miscompile.base.errors import SpecError
-from miscompile.migration.relations import Relation, read_relations
+from miscompile.instances.archive import Archive
+from miscompile.migration.relations import Relation, read_relations, write_relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,37 @@ class Refuted:
 
 
 def sound_relations() -> list[Relation]:
-    """Return the equivalences between PyTorch's operators that come with the tool and are not refuted."""
+    """Return the equivalences between PyTorch's operators that come with the tool and are not refuted.
+
+    The form `related` of Inductor has a table of those that lowered programs call, which is held against these.
+    """
     with as_file(files("miscompile.migration").joinpath("data", "relations-torch.json")) as path:
         found = read_relations(path)
     without = refuted_relations()
     return [one for one in found if one.verdict == "equivalent" and not any(entry.covers(one) for entry in without)]
+
+
+def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, say: Callable[[str], None]) -> Path:
+    """Write the relations that gave `archive` beside `out`, its place, and return where; they say which are refuted.
+
+    Those of a harvest that was stopped do not replace older ones. Raises UsageError when they cannot be written.
+    """
+    place = relations_beside(out)
+    if archive.figures.get("stopped") and place.exists():
+        say(f"the harvest was stopped; {place} is left as it was")
+        return place
+    known = refuted_relations()
+    reasons = {one: next((entry.reason for entry in known if entry.covers(one)), "") for one in relations}
+    write_relations(relations, place, archive.versions, lambda one: reasons[one])
+    equal = [one for one in relations if one.verdict != "status"]
+    count = sum(bool(reasons[one]) for one in equal)
+    say(f"{len(equal)} relations, of which {count} are known not to hold in general, are in {place}")
+    return place
+
+
+def relations_beside(out: Path) -> Path:
+    """Return where the relations of the archive at `out` are kept: `OUT` with the ending `.relations.json`."""
+    return out.with_name(out.name.removesuffix(".gz").removesuffix(".jsonl") + ".relations.json")
 
 
 def refuted_relations() -> tuple[Refuted, ...]:

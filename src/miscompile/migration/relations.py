@@ -240,15 +240,31 @@ def _unchanged(result: Results | None, given: Results) -> bool:
     return result is None or compare(result, given[:1])
 
 
-def write_relations(relations: Iterable[Relation], path: Path, versions: Mapping[str, str]) -> None:
-    """Write relations as JSON, status relations as groups. Raises UsageError when that is not possible."""
+def write_relations(
+    relations: Iterable[Relation],
+    path: Path,
+    versions: Mapping[str, str],
+    refuted: Callable[[Relation], str] = lambda relation: "",
+) -> None:
+    """Write relations as JSON, status relations as groups. Raises UsageError when that is not possible.
+
+    `refuted` gives the reason why a relation does not hold although it was seen; those that have one are listed again.
+    """
     found = list(relations)
+    kept = [one for one in found if one.verdict != "status"]
+    reasons = [(one, refuted(one)) for one in kept]
     data = {
         "versions": dict(versions),
-        "relations": [asdict(one) for one in found if one.verdict != "status"],
+        "relations": [asdict(one) for one in kept],
+        "refuted": [
+            {"first": one.first, "second": one.second, "then": one.then, "reason": reason}
+            for one, reason in reasons
+            if reason
+        ],
         "status": _groups(found),
     }
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None

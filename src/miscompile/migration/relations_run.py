@@ -19,7 +19,7 @@ import numpy as np
 from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive, distinct, read_archive
 from miscompile.instances.instance import Instance, Library
-from miscompile.instances.values import Drawn, Held, Value, leaves, mapped
+from miscompile.instances.values import Drawn, Held, Value, mapped
 from miscompile.migration.children import Child, Harvested, run_child
 from miscompile.migration.constraints import Operation
 from miscompile.migration.hooks.recording import LINES, Lines
@@ -125,15 +125,9 @@ def _known(path: str) -> dict[str, list[Instance]]:
     except UsageError as error:
         sys.exit(str(error))
     for instance in instances:
-        if len(found[instance.api]) < _GIVEN and _size(instance) <= _LARGEST:
+        if len(found[instance.api]) < _GIVEN and instance.elements() <= _LARGEST:
             found[instance.api].append(instance)
     return found
-
-
-def _size(instance: Instance) -> int:
-    values = [leaf for one in instance.parameters().values() for leaf in leaves(one)]
-    held = [value.tensor.array.size for value in values if isinstance(value, Held)]
-    return sum(held) + sum(int(np.prod(value.shape)) for value in values if isinstance(value, Drawn))
 
 
 def _composed(alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: Run) -> list[Relation]:

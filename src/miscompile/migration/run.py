@@ -9,6 +9,7 @@ from miscompile.core.events import Notice
 from miscompile.core.ports import Listener
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import layer_of
 from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
@@ -40,13 +41,13 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
         for front in plan.fronts:
             check_front(front.name)
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
-    found = {library: _wanted(plan, library, say) for library in libraries}
+    found = {library: wanted(plan, library, say) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
     ordered = {front.name: ordered_for(plan, front, found[front.library], say) for front in plan.fronts}
     Session(plan, ordered, listeners).run()
 
 
-def _wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
+def wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
     """Return the instances of a library that the plan asks for. Raises UsageError when the library has none."""
     every = tuple(distinct(instances_of(library, plan.instances, say)))
     if not every:
@@ -68,7 +69,9 @@ def check_operators(names: Sequence[str], instances: Sequence[Instance], librari
 
 
 def _named(name: str, instance: Instance) -> bool:
-    return name in (instance.api, instance.operator)
+    """Tell whether an instance is of the operator called `name`; a layer in a sequence is still that layer."""
+    layer = layer_of(instance)
+    return name in (instance.api, instance.operator, layer.api, layer.operator)
 
 
 def _by_statements(plan: MigrationPlan) -> bool:

@@ -17,8 +17,9 @@ from miscompile.targets.registry import load_attribute, parse_target, versions
 
 Say = Callable[[str], None]
 
-FORMAT = 1
-"""Grows when a harvest takes other instances than before, so that older archives are not used any longer."""
+FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
+"""Of each library; grows when its harvest takes other instances than before, so that older archives are not used any
+longer."""
 
 HARVESTS: Mapping[str, str] = {
     "onnx": "miscompile.migration.onnx_source:harvest_onnx",
@@ -42,7 +43,20 @@ def place_of(library: str) -> Path:
     """Return where the instances of a library's own tests are kept. Raises UsageError when it is not installed."""
     found = versions(parse_target(reference_of(library)).about)
     words = [word for name, version in sorted(found.items()) for word in (name, version)]
-    return user_cache_path("miscompile") / "instances" / f"{library}-{digest_words(FORMAT, *words):016x}.jsonl.gz"
+    digest = digest_words(FORMATS[library], *words)
+    return user_cache_path("miscompile") / "instances" / f"{library}-{digest:016x}.jsonl.gz"
+
+
+def harvested(library: str, say: Say) -> Path | None:
+    """Return the archive of a library's own tests if there is one already; else None, with a line about it.
+
+    Raises UsageError when the library is not installed.
+    """
+    place = place_of(library)
+    if place.exists():
+        return place
+    say(f"without instances of {library}'s own tests to begin from; `miscompile harvest {library}` makes them")
+    return None
 
 
 def own_instances(library: str, say: Say) -> Archive:

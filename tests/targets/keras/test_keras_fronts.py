@@ -12,9 +12,9 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
+from miscompile.instances.sequence import in_sequence
 from miscompile.instances.values import Drawn, Made
 from miscompile.migration.script import Failure, write_front_script
-from miscompile.targets.keras.layers import in_sequence
 from miscompile.targets.known import known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.confirm import run_script

@@ -14,8 +14,8 @@ from miscompile.core.tensor import Array, tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
+from miscompile.instances.sequence import in_sequence
 from miscompile.instances.values import Drawn, Held, Made, Name
-from miscompile.targets.keras.layers import in_sequence
 
 pytestmark = [
     pytest.mark.compiler,

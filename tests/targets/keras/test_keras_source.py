@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import SEQUENTIAL, in_sequence
 from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
-from miscompile.targets.keras.layers import SEQUENTIAL, in_sequence
 from miscompile.targets.keras.source import source
 
 X = Drawn("float32", (2, 3))

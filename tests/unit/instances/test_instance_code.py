@@ -1,7 +1,9 @@
 """Instances as JSON: nothing is lost, nothing but an instance is read, and sameness ignores where it is from."""
 
+import gzip
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.instances.archive import Archive, distinct, read_archive, write_archive
+from miscompile.instances.archive import Archive, check_place, distinct, read_archive, write_archive
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case, slots, to_case
@@ -119,12 +121,110 @@ def test_anything_else_is_refused(line: str) -> None:
         decoded(line)
 
 
+def line(**given: object) -> str:
+    return json.dumps({"library": "torch", "api": "torch.abs", "form": "function", **given})
+
+
+RECIPE = {"$": "drawn", "dtype": "float32", "shape": [2], "low": -1, "high": 1, "seed": 0}
+PLACE = {"$": "slot", "index": 0, "dtype": "float32", "shape": [2]}
+TEXTS = {"$": "tensor", "dtype": "string", "shape": [1], "of": ["a"]}
+
+
+def test_what_the_damaged_lines_below_are_made_of_is_read() -> None:
+    assert decoded(line(args=[RECIPE, PLACE, TEXTS, {"$": "complex", "of": [0, 1]}], version=3)).version == 3
+    assert decoded(line(args=[{**RECIPE, "shape": [1 << 12, 1 << 12]}])).args
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"dtype": "foo"}, {"dtype": None}, {"dtype": "string"}, {"dtype": ["float32"]},
+        {"shape": [-2]}, {"shape": [200000, 200000]}, {"shape": [1.0]}, {"shape": [True]}, {"shape": 2},
+        {"shape": [1] * 65}, {"shape": [0, 1 << 62]},
+        {"low": "0"}, {"low": None}, {"low": 2}, {"high": 10**400}, {"high": math.nan}, {"high": math.inf},
+        {"low": -1e308, "high": 1e308}, {"dtype": "int64", "high": 1 << 64}, {"dtype": "uint8", "low": -(1 << 64)},
+        {"seed": -1}, {"seed": 0.5}, {"seed": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_recipe_that_cannot_be_drawn_from_is_refused(damage: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="no operator instance"):
+        decoded(line(args=[{**RECIPE, **damage}]))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"args": [{**PLACE, "index": -1}]}, {"args": [{**PLACE, "index": "0"}]}, {"args": [{**PLACE, "dtype": "foo"}]},
+        {"args": [{**PLACE, "shape": [-2]}]}, {"args": [{**PLACE, "shape": [1 << 20, 1 << 20]}]},
+        {"args": [{**TEXTS, "shape": [-1]}]}, {"args": [{**TEXTS, "of": [1]}]}, {"args": [{**TEXTS, "dtype": "foo"}]},
+        {"args": [{"$": "complex", "of": [None, 1]}]}, {"args": [{"$": "complex", "of": [1, "a"]}]},
+        {"args": [{"$": "float", "of": 10**400}]},
+        {"version": -1}, {"version": 1 << 31}, {"version": math.inf}, {"version": 1.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_damage_is_refused(damaged: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="no operator instance"):
+        decoded(line(**damaged))
+
+
+@settings(max_examples=100)
+@given(st.floats(allow_infinity=False, allow_nan=False), st.floats(allow_infinity=False, allow_nan=False))
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64", "uint64", "uint4", "bool"])
+def test_what_is_drawable_can_be_drawn(dtype: str, low: float, high: float) -> None:
+    recipe = Drawn(dtype, (2,), low, high)
+    if recipe.drawable():
+        with np.errstate(all="ignore"):
+            assert recipe.tensor().shape == (2,)
+    else:
+        with pytest.raises((ValueError, OverflowError)):
+            recipe.tensor()
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        ('{"a": 1}', "no operator instance"),
+        (line(args=[{**RECIPE, "dtype": "foo"}]), "no element type 'foo'"),
+        (line(library="keras", api="keras.ops.abs"), "an instance of keras in an archive of torch"),
+        (line(args=[[PLACE]]), "inputs to be filled"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, damaged: str, said: str) -> None:
+    path = tmp_path / "torch.jsonl.gz"
+    head = {"schema": 1, "library": "torch", "versions": {}, "figures": {}}
+    path.write_bytes(gzip.compress("\n".join((json.dumps(head), line(), damaged, line())).encode()))
+    with pytest.raises(UsageError, match=f"{re.escape(str(path))}, line 3: .*{said}"):
+        read_archive(path)
+
+
 def test_archives_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "a" / "torch.jsonl.gz"
     archive = Archive("torch", (Instance("torch", "torch.abs", "function", (X,)),), {"torch": "2.0"}, {"tests": 3})
     write_archive(archive, path)
     assert read_archive(path) == archive
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_place_is_looked_at_without_leaving_anything(tmp_path: Path) -> None:
+    check_place(tmp_path / "a" / "b" / "torch.jsonl.gz")
+    assert list(tmp_path.iterdir()) == []
+    there = tmp_path / "torch.jsonl.gz"
+    there.write_bytes(b"older")
+    check_place(there)
+    assert there.read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("place", ["file/a/torch.jsonl.gz", "folder", "file/torch.jsonl.gz"])
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for attempt in (check_place, lambda path: write_archive(Archive("torch", ()), path)):
+        with pytest.raises(UsageError, match=f"cannot write {re.escape(str(tmp_path / place))}: .*another place"):
+            attempt(tmp_path / place)
+    assert {file.name for file in tmp_path.iterdir()} == {"file", "folder"}
+    assert list((tmp_path / "folder").iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\x1f\x8b damaged"])

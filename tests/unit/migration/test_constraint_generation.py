@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.rng import stream
-from miscompile.core.tensor import tensor
+from miscompile.core.tensor import Tensor, tensor
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
@@ -129,3 +129,14 @@ def test_signatures_of_torch_say_what_parameters_may_be() -> None:
     module, _ = made(known["torch.nn.Softmax"], 6, constraints_torch.runs)
     assert module
     assert {one.form for one in module} == {"module"}
+
+
+def test_the_ends_of_texts_can_be_drawn() -> None:
+    """An operator of any type may be known from an instance that is called with texts, which no recipe gives."""
+    anything = Constraint("input", ("tensor",), dtypes=("float32", "string"))
+    texts = Held(Tensor("string", np.array(["a", "b"], object)))
+    ends = list(ends_of(anything, texts, (2,)))
+    assert {end.dtype for end in ends if isinstance(end, Drawn)} == {"float32"}
+    base = Instance("torch", "torch.made_up", "function", (texts,))
+    for made_one in at_ends(Operation("torch", "torch.made_up", "function", (anything,)), base):
+        assert decoded(encoded(made_one)) == made_one

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from miscompile.instances.archive import Archive
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import layer_of
 from miscompile.instances.values import Drawn, Held, Made, Name
 from miscompile.migration.keras_harvest import harvest_keras, operators_first, own_tests
 
@@ -175,3 +177,11 @@ def test_the_package_brings_its_tests_and_those_of_operators_come_first() -> Non
 def _folders(files: Sequence[Path]) -> set[str]:
     """Return the parts of Keras that test files are of."""
     return {path.parts[path.parts.index("src") + 1] for path in files}
+
+
+def test_layers_of_one_tensor_come_in_sequences_too(archive: Archive) -> None:
+    chained = [one for one in archive.instances if one.source == "sequential"]
+    assert {one.api for one in chained} == {"keras.Sequential"}
+    plain = [one for one in archive.instances if one.source == "tests"]
+    assert {"keras.layers.Dense", "keras.layers.ReLU"} <= {layer_of(one).api for one in chained}
+    assert all(replace(layer_of(one), source="tests") in plain for one in chained)

@@ -1,5 +1,7 @@
 """Instances of ONNX as models of one node: correct, and without loss on the way there and back."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -114,6 +116,14 @@ def test_an_operator_that_inference_does_not_know_the_rank_for_is_run() -> None:
         node("Add", X, 3.0),
         node("Concat", X, X),
         node("Relu", X, alpha={"a": 1}),
+        node("Shape", X, start=1 << 63),
+        node("Transpose", X, perm=(0, 1 << 70)),
+        node("Transpose", X, perm=((0, 1),)),
+        node("ConstantOfShape", SHAPE, value=([],)),
+        node("Optional", type=Made("onnx.TypeProto.Tensor", (Name("dtype", "foo"), None))),
+        node("Optional", type=Made("onnx.TypeProto.Tensor", (Name("dtype", "float32"), ([2],)))),
+        node("Optional", type=Made("onnx.TypeProto.Tensor", (Name("dtype", "float32"), 2))),
+        node("Constant", sparse_value=Made("onnx.SparseTensorProto", (X, SHAPE, ("a",)))),
         Instance("torch", "torch.add", "function", (X, X)),
     ],
     ids=lambda one: one.operator,
@@ -125,7 +135,17 @@ def test_what_is_no_node_is_refused(broken: Instance) -> None:
 
 def test_bodies_are_data_and_refuse_what_is_none() -> None:
     assert [one.op for one in value_graph(BODY).nodes] == ["Add"]
-    for wrong in (Made("onnx.helper.make_graph", (1,)), Name("dtype", "float32"), None):
+    nodes, name, inputs, outputs = BODY.args
+    bare = Made("onnx.helper.make_node", ("Add", (1, None), ("z",)), {})
+    for wrong in (
+        Made("onnx.helper.make_graph", (1,)),
+        Made("onnx.helper.make_graph", ((bare,), name, inputs, outputs)),
+        Made("onnx.helper.make_graph", (nodes, name, (1,), outputs)),
+        *(replace(BODY, kwargs={"value_info": infos}) for infos in (1, {"a": 1}, (1,))),
+        *(replace(BODY, kwargs={"initializer": held}) for held in (1, (X,), {1: X}, {"a": 1})),
+        Name("dtype", "float32"),
+        None,
+    ):
         with pytest.raises(ModelError):
             value_graph(wrong)
 

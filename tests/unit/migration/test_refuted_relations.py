@@ -1,5 +1,6 @@
 """Relations that do not hold in general: what the table says, and that nothing which uses relations uses those."""
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -10,8 +11,19 @@ from typing import Any
 import pytest
 
 import miscompile.migration as migration
-from miscompile.base.errors import SpecError
-from miscompile.migration.refuted import Refuted, parse_refuted, refuted_relations, sound_relations
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.cli.harvesting import harvest_library
+from miscompile.instances.archive import Archive, read_archive
+from miscompile.instances.instance import Instance
+from miscompile.migration import relations_run, sources
+from miscompile.migration.refuted import (
+    Refuted,
+    keep_relations,
+    parse_refuted,
+    refuted_relations,
+    relations_beside,
+    sound_relations,
+)
 from miscompile.migration.relations import Relation, read_relations
 from miscompile.targets.inductor import relations as used
 
@@ -53,6 +65,68 @@ def test_an_entry_covers_any_two_or_one_of_three() -> None:
 def test_a_malformed_table_is_refused(text: str) -> None:
     with pytest.raises(SpecError):
         parse_refuted(text)
+
+
+SEEN = [
+    Relation("torch", "torch.abs", "torch.absolute", "signature", "equivalent", 9, 9),
+    Relation("torch", "torch.fmax", "torch.maximum", "signature", "equivalent", 9, 9),
+    Relation("torch", "torch.fmax", "torch.fmin", "signature", "status", 9, 12),
+]
+
+
+def test_relations_are_kept_beside_the_archive_and_say_what_is_refuted(tmp_path: Path) -> None:
+    told: list[str] = []
+    archive = Archive("torch", (), {"torch": "2.0"}, {"stopped": False})
+    place = keep_relations(SEEN, archive, tmp_path / "new" / "mine.jsonl.gz", told.append)
+    assert place == tmp_path / "new" / "mine.relations.json"
+    assert read_relations(place) == SEEN[:2]
+    data = json.loads(place.read_text("utf-8"))
+    assert data["versions"] == {"torch": "2.0"}
+    assert data["status"] == [["torch.fmax", "torch.fmin"]]
+    (entry,) = data["refuted"]
+    assert (entry["first"], entry["second"], entry["then"]) == ("torch.fmax", "torch.maximum", "")
+    assert "not a number" in entry["reason"]
+    assert told == [f"2 relations, of which 1 are known not to hold in general, are in {place}"]
+
+
+def test_a_stopped_harvest_leaves_older_relations(tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl.gz"
+    stopped = Archive("torch", (), {}, {"stopped": True})
+    place = keep_relations(SEEN, stopped, out, lambda text: None)
+    assert read_relations(place) == SEEN[:2], "there was nothing older"
+    keep_relations([], stopped, out, lambda text: None)
+    assert read_relations(place) == SEEN[:2]
+    keep_relations([], Archive("torch", ()), out, lambda text: None)
+    assert read_relations(place) == []
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl.gz", "mine.jsonl", "mine.gz", "mine"])
+def test_the_ending_of_the_archive_gives_way(name: str) -> None:
+    assert relations_beside(Path("a") / name) == Path("a") / "mine.relations.json"
+
+
+def test_a_harvest_of_relations_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = Archive("keras", (Instance("keras", "keras.ops.abs", "function"),), {"keras": "3.0"}, {})
+    monkeypatch.setattr(sources, "own_instances", lambda library, say: archive)
+    monkeypatch.setattr(sources, "place_of", lambda library: tmp_path / f"{library}.jsonl.gz")
+    asked: list[tuple[str, Path]] = []
+
+    def harvest(library: str, known: Path, say: Callable[[str], None]) -> tuple[Archive, list[Relation]]:
+        asked.append((library, known))
+        return archive, SEEN
+
+    monkeypatch.setattr(relations_run, "harvest_relations", harvest)
+    out = tmp_path / "new" / "mine.jsonl.gz"
+    assert harvest_library("keras", "relations", None, out, 1.0, lambda text: None, as_json=True) == 0
+    assert asked == [("keras", tmp_path / "keras.jsonl.gz")]
+    assert read_archive(out) == archive
+    assert read_relations(out.with_name("mine.relations.json")) == SEEN[:2]
+
+
+@pytest.mark.parametrize("kind", ["constraints", "relations"])
+def test_a_long_harvest_looks_first_whether_it_can_be_written(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UsageError, match="cannot write"):
+        harvest_library("torch", kind, None, tmp_path, 1.0, lambda text: None, as_json=True)
 
 
 def lowered_names() -> set[str]:

@@ -70,6 +70,8 @@ def test_large_floats_are_drawn_from_their_range_and_other_large_tensors_refused
     assert value_of(value.flip(0)) != drawn, "two operands must not become the same"
     with pytest.raises(Unsayable, match="no floats"):
         value_of(value.long())
+    with pytest.raises(Unsayable, match="too far apart"):
+        value_of(torch.tensor([-1.7e308, 1.7e308], dtype=torch.float64).repeat(MOST_ELEMENTS))
 
 
 def test_everything_else_that_has_a_name() -> None:

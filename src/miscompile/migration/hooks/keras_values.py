@@ -102,7 +102,10 @@ def drawn(dtype: str, shape: tuple[int, ...], low: float = -1.0, high: float = 1
         raise Unsayable("texts" if DTYPES[dtype].kind == "string" else f"a tensor of more than {_MOST_DRAWN} elements")
     if DTYPES[dtype].kind in ("int", "uint"):
         low, high = 0.0, 2.0
-    return Drawn(dtype, shape, low, high, zlib.crc32(repr((dtype, shape)).encode()) % 1000)
+    recipe = Drawn(dtype, shape, low, high, zlib.crc32(repr((dtype, shape)).encode()) % 1000)
+    if not recipe.drawable():
+        raise Unsayable("numbers that lie too far apart to be drawn")
+    return recipe
 
 
 def tensor_value(item: Any) -> Held | Drawn:

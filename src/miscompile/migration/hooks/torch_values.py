@@ -154,4 +154,7 @@ def _drawn(item: torch.Tensor, dtype: str) -> Drawn:
     numbers = Tensor(dtype, array).numbers()
     finite = numbers[np.isfinite(numbers)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    return Drawn(dtype, tuple(item.shape), low, high, zlib.crc32(array.tobytes()))
+    recipe = Drawn(dtype, tuple(item.shape), low, high, zlib.crc32(array.tobytes()))
+    if not recipe.drawable():
+        raise Unsayable("numbers that lie too far apart to be drawn")
+    return recipe

@@ -15,6 +15,7 @@ import math
 from collections.abc import Hashable, Mapping
 
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import layer_of
 from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
 
 Subspace = Hashable
@@ -82,7 +83,8 @@ def setting(instance: Instance) -> dict[str, Subspace]:
     The operator set of an ONNX node is a parameter too (`version`): front ends convert by it. With one operator set, as
     in the paper, it makes no difference to the order.
     """
-    found = {name: _parameter(instance, name, value) for name, value in instance.parameters().items()}
+    given = layer_of(instance).parameters()
+    found = {name: _parameter(instance, name, value) for name, value in given.items()}
     if instance.version:
         found["version"] = ("version", instance.version)
     return found

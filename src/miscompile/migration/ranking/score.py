@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import SOURCE, layer_of
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 
-MADE = frozenset({"versions", "constraints", "relations", "sequential"})
+MADE = frozenset({"versions", "constraints", "relations", SOURCE})
 """Sources of instances that this tool has made of others or of documentation: the library's tests do not hold them."""
 
 Operator = tuple[str, str]
@@ -30,8 +31,9 @@ Operator = tuple[str, str]
 
 
 def operator_of(instance: Instance) -> Operator:
-    """Return the operator that an instance is one of."""
-    return instance.api, instance.form
+    """Return the operator that an instance is one of; a layer in a sequence is that layer, used in another form."""
+    layer = layer_of(instance)
+    return (instance.api, instance.form) if layer is instance else (layer.api, SOURCE)
 
 
 def key_of(library: str, api: str) -> str:
@@ -52,7 +54,7 @@ def signature_scores(instances: Sequence[Instance], counts: Mapping[str, int]) -
     `counts` says how often a compiler's own tests use an operator, by `key_of`; operators that are not in it count as
     tested once, as do those with a count of 0. So do operators that only generated instances have, in the library.
     """
-    keys = {operator_of(instance): key_of(instance.library, instance.api) for instance in instances}
+    keys = {operator_of(instance): key_of(instance.library, operator_of(instance)[0]) for instance in instances}
     uses = Counter(keys[operator_of(instance)] for instance in instances if instance.source not in MADE)
     return {one: max(1, uses[key]) / max(1, counts.get(key, 0)) for one, key in keys.items()}
 

@@ -10,7 +10,6 @@ import random
 import re
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ from miscompile.core.case import Program
 from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import slots
-from miscompile.instances.values import Drawn, Held, Made, Slot
+from miscompile.instances.values import Made
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.errors import NotSymbolicError
 from miscompile.targets.keras.values import dtype_name, flat, found, object_of
 from miscompile.targets.keras.width import is_wide
 
-SEQUENTIAL = "keras.Sequential"
 _TRAINING = "training"
 _SYMBOL = re.compile(r"\bKerasTensor\b")
 _FRONT_END = "keras/src/backend/openvino/"
@@ -104,19 +102,6 @@ def seed(number: int) -> None:
 
 def _takes_training(layer: Any) -> bool:  # noqa: ANN401 - a layer of Keras
     return _TRAINING in inspect.signature(layer.call).parameters
-
-
-def in_sequence(instance: Instance) -> Instance:
-    """Return the instance with its layer as the only one of a `Sequential` model: the other way of using layers.
-
-    Raises UsageError for what is no layer called on exactly one tensor.
-    """
-    if instance.form != "module" or instance.options or len(instance.inputs) != 1:
-        raise UsageError(f"{instance.api} is not called on one tensor alone, so no sequence of layers can hold it")
-    if not isinstance(instance.inputs[0], Held | Drawn | Slot):
-        raise UsageError(f"{instance.api} is called on a structure, so no sequence of layers can hold it")
-    layer = Made(instance.api, instance.args, dict(instance.kwargs))
-    return replace(instance, api=SEQUENTIAL, args=([layer],), kwargs={})
 
 
 def _converting(error: BaseException) -> bool:
