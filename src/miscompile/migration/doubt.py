@@ -10,6 +10,7 @@
     outputs = [1]                                  # which results, by place; left out: all of them
     when = "..."                                   # a condition of `CONDITIONS`; left out: always
     unless = { stable = true }                     # parameters that lift the doubt
+    given = { sorted = 0 }                         # parameters without which there is none
     before = 14                                    # only operator sets before this one (onnx)
     reason = "..."
 """
@@ -44,6 +45,7 @@ class Doubt:
     outputs: tuple[int, ...] = ()
     when: str = ""
     unless: Mapping[str, Value] = field(default_factory=dict)
+    given: Mapping[str, Value] = field(default_factory=dict)
     before: int = 0
 
     def covers(self, instance: Instance, feed: Feed) -> bool:
@@ -52,8 +54,10 @@ class Doubt:
             return False
         if self.before and instance.version >= self.before:
             return False
-        given = instance.parameters()
-        if self.unless and all(name in given and given[name] == value for name, value in self.unless.items()):
+        has = instance.parameters()
+        if self.unless and all(name in has and has[name] == value for name, value in self.unless.items()):
+            return False
+        if not all(name in has and has[name] == value for name, value in self.given.items()):
             return False
         return not self.when or CONDITIONS[self.when](feed)
 
@@ -141,12 +145,15 @@ def _doubt(row: Mapping[str, object]) -> Doubt:
     kind, when = str(given["kind"]), str(given.get("when", ""))
     if kind not in get_args(DoubtKind) or (when and when not in CONDITIONS):
         raise ValueError(f"kind {kind}, when {when}")
-    apis, outputs, unless = given["apis"], given.get("outputs", []), given.get("unless", {})
-    if not isinstance(apis, list) or not isinstance(outputs, list) or not isinstance(unless, dict):
-        raise TypeError("apis and outputs are lists, unless is a table")
+    apis, outputs = given["apis"], given.get("outputs", [])
+    unless, needed = given.get("unless", {}), given.get("given", {})
+    if not isinstance(apis, list) or not isinstance(outputs, list):
+        raise TypeError("apis and outputs are lists")
+    if not isinstance(unless, dict) or not isinstance(needed, dict):
+        raise TypeError("unless and given are tables")
     return Doubt(
         str(given["library"]), tuple(map(str, apis)), kind, str(given["reason"]),  # type: ignore[arg-type]
-        tuple(int(place) for place in outputs), when, dict(unless), int(str(given.get("before", 0))),
+        tuple(int(place) for place in outputs), when, dict(unless), dict(needed), int(str(given.get("before", 0))),
     )  # fmt: skip
 
 
