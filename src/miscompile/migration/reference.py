@@ -34,6 +34,12 @@ class Reference:
     results: tuple[Tensor | None, ...]
     spread: tuple[Array | None, ...]
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, about."""
+        held = [one.array.nbytes for one in self.results if one is not None]
+        return sum(held) + sum(one.nbytes for one in self.spread if one is not None and any(one.strides))
+
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
@@ -119,7 +125,22 @@ def _closed(
     spreads = _opened(spreads, beyond_integers(instance, case.feeds[0], first))
     if _all_open(spreads):
         return Dropped("undefined", "floats beyond the integers")
-    return Reference(tuple(first), tuple(spreads))
+    return Reference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
+
+
+def _own(value: Tensor | None) -> Tensor | None:
+    """Return a copy: what came from a worker lies in one buffer with the results of all six feeds."""
+    return None if value is None else Tensor(value.dtype, value.array.copy())
+
+
+def _small(spread: Array | None, value: Tensor | None) -> Array | None:
+    """Return a spread in less memory: next to none where nothing moves, 32 bits where these measure the type."""
+    if spread is None or value is None:
+        return None
+    if not spread.any():
+        return np.broadcast_to(np.float32(0), spread.shape)
+    with np.errstate(over="ignore"):
+        return spread if value.dtype in ("float64", "complex128") else np.asarray(spread, np.float32)
 
 
 def _all_open(spreads: Sequence[Array | None]) -> bool:
