@@ -84,6 +84,16 @@ def test_a_sound_compiler_gives_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "o" / "findings").exists()
 
 
+def test_front_ends_of_one_library_share_its_answers(tmp_path: Path) -> None:
+    words = ("--to", "toy", "--to", "onnxruntime", "--from", "onnx", "--instances", str(archive(tmp_path)))
+    done = migrate(tmp_path, *words, "--out", "o")
+    assert done.returncode == 0, done.stderr
+    first, second = (read_rows(place_of(tmp_path / "o", name)) for name in ("onnx-toy", "onnx-onnxruntime"))
+    assert len(first) == len(second) == len(INSTANCES)
+    dropped = [{row.api for row in rows if row.status == "random"} for rows in (first, second)]
+    assert dropped == [{"RandomNormalLike"}] * 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

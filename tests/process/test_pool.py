@@ -1,11 +1,13 @@
 """Workers die in every way, and every run still has exactly one outcome, its own."""
 
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -401,6 +403,18 @@ def test_a_death_that_needs_its_history_is_confirmed_with_it(shared: LocalPool) 
     assert shared.history(ticket, 2) == []
     assert all(isinstance(outcome, Values) for outcome in shared.confirm(brittle, 2))
     assert all(isinstance(outcome, Crashed) for outcome in confirm_with_history(shared, brittle, history, 2))
+
+
+@pytest.mark.parametrize(("history", "kept"), [(50, True), (0, False)])
+def test_runs_are_remembered_only_where_somebody_asks(history: int, kept: bool) -> None:
+    given = run(1.0)
+    alive = weakref.ref(given.case.feeds[0][0].array)
+    with pool(limits=Limits(history=history)) as opened:
+        opened.run([given])
+        opened.run([run(2.0)])
+        del given
+        gc.collect()
+        assert (alive() is not None) is kept
 
 
 # Loading -------------------------------------------------------------------------------------------------------------

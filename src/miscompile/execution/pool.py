@@ -194,6 +194,8 @@ class LocalPool:
 
     def _finish(self, batch: Batch) -> None:
         self._done[batch.ticket] = batch
+        if not self._limits.history:
+            return
         self._remembered[batch.ticket] = batch
         if len(self._remembered) > REMEMBERED:
             self._remembered.popitem(last=False)

@@ -18,9 +18,6 @@ from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
 from miscompile.execution.limits import Limits, strain
 from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
-HISTORY = 50
-"""Batches of a worker that are remembered."""
-
 STALL_SECONDS = 30.0
 """How long beyond the time limit of a run a worker may be silent altogether."""
 
@@ -96,7 +93,7 @@ class WorkerProxy:
         self.batches = 0
         self.watched = 0
         self.inflight: deque[Batch] = deque()
-        self.history: deque[Runs] = deque(maxlen=HISTORY)
+        self.history: deque[Runs] = deque(maxlen=limits.history)
         self.channel, self.far_end = socket.socketpair()
         self.channel.setblocking(False)
         self.recorder_fd = Recorder.create()

@@ -9,13 +9,18 @@
     kind = "undefined"                             # or "unspecified", "random"
     outputs = [1]                                  # which results, by place; left out: all of them
     when = "..."                                   # a condition of `CONDITIONS`; left out: always
+    elements = "..."                               # which elements of the first result, of `ELEMENTS`; left out: all
     unless = { stable = true }                     # parameters that lift the doubt
+    given = { sorted = 0 }                         # parameters without which there is none
     before = 14                                    # only operator sets before this one (onnx)
     reason = "..."
+
+A rule about an operator of torch is about the one in place as well: `pow` for `pow_`, `__lshift__` for `__ilshift__`.
 """
 
+import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -23,19 +28,20 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
+from miscompile.migration.collisions import ELEMENTS, met_twice
+from miscompile.migration.conditions import CONDITIONS
 
 DoubtKind = Literal["random", "undefined", "unspecified"]
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A rule about one or several operators. With `outputs` empty, all results are in doubt."""
+    """A rule about one or several operators. With `outputs` and `elements` empty, all results are in doubt."""
 
     library: str
     apis: tuple[str, ...]
@@ -44,82 +50,44 @@ class Doubt:
     outputs: tuple[int, ...] = ()
     when: str = ""
     unless: Mapping[str, Value] = field(default_factory=dict)
+    given: Mapping[str, Value] = field(default_factory=dict)
     before: int = 0
+    elements: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing of an instance is left that could be compared."""
+        return not self.elements and (not self.outputs or self.kind != "unspecified")
 
     def covers(self, instance: Instance, feed: Feed) -> bool:
         """Tell whether the rule is about this instance, run on this feed."""
-        if instance.library != self.library or not any(_matches(instance.api, api) for api in self.apis):
+        if instance.library != self.library or not self._names(instance):
             return False
         if self.before and instance.version >= self.before:
             return False
-        given = instance.parameters()
-        if self.unless and all(name in given and given[name] == value for name, value in self.unless.items()):
+        has = instance.parameters()
+        if self.unless and all(name in has and has[name] == value for name, value in self.unless.items()):
             return False
-        return not self.when or CONDITIONS[self.when](feed)
+        if not all(name in has and has[name] == value for name, value in self.given.items()):
+            return False
+        if self.when and not CONDITIONS[self.when](instance, feed):
+            return False
+        open_here = met_twice(self.elements, instance) if self.elements else None
+        return open_here is None or bool(open_here.any())
+
+    def open_elements(self, instance: Instance, shape: tuple[int, ...]) -> Array:
+        """Return which elements of the first result, of this shape, are in doubt, for a rule with `elements`."""
+        found = met_twice(self.elements, instance)
+        return np.ones(shape, bool) if found is None or found.shape != shape else found
+
+    def _names(self, instance: Instance) -> bool:
+        ways = {instance.api, _out_of_place(instance.api)} if instance.library == "torch" else {instance.api}
+        return any(_matches(api, pattern) for api in ways for pattern in self.apis)
 
 
 def doubts_of(instance: Instance, feed: Feed) -> list[Doubt]:
     """Return all rules about an instance."""
     return [doubt for doubt in doubts() if doubt.covers(instance, feed)]
-
-
-def beyond_integers(feed: Feed, results: Sequence[Tensor | None]) -> bool:
-    """Tell whether floats that no integer type holds may have been converted to integers: undefined in C++.
-
-    That is possible where an operator takes floats that are not finite, or beyond 31 bits, and gives integers.
-    """
-    wild = any(
-        DTYPES[value.dtype].kind == "float" and value.array.size and not _tame(value) for value in feed
-    )  # fmt: skip
-    return wild and any(value is not None and DTYPES[value.dtype].kind in ("int", "uint") for value in results)
-
-
-def _tame(value: Tensor) -> bool:
-    numbers = np.asarray(value.numbers(), np.float64)
-    return bool(np.isfinite(numbers).all() and np.abs(numbers).max() < 2.0**31)
-
-
-def _shifts_too_far(feed: Feed) -> bool:
-    """A shift by a negative number of bits, or by as many as there are: undefined in C++."""
-    if len(feed) < 2:
-        return False
-    bits = DTYPES[feed[0].dtype].bits
-    by = np.asarray(feed[1].numbers())
-    return bool(by.size and ((by < 0) | (by >= bits)).any())
-
-
-def _divides_by_zero(feed: Feed) -> bool:
-    """An integer divided by zero, or the least integer by minus one."""
-    if len(feed) < 2 or any(DTYPES[value.dtype].kind not in ("int", "uint") for value in feed[:2]):
-        return False
-    by = np.asarray(feed[1].numbers())
-    least = np.asarray(feed[0].numbers()) == DTYPES[feed[0].dtype].low
-    return bool(by.size and ((by == 0).any() or ((by == -1).any() and least.any())))
-
-
-def _has_negative_variance(place: int) -> Callable[[Feed], bool]:
-    """Return the condition that the operand at `place` is below zero somewhere, which no variance is."""
-    return lambda feed: len(feed) > place and bool((np.asarray(feed[place].numbers()) < 0).any())
-
-
-def _all_whole(feed: Feed) -> bool:
-    """All operands are integers."""
-    return bool(feed) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in feed)
-
-
-def _has_double(feed: Feed) -> bool:
-    """An operand is float64."""
-    return any(value.dtype == "float64" for value in feed)
-
-
-CONDITIONS: Mapping[str, Callable[[Feed], bool]] = {
-    "shifts too far": _shifts_too_far,
-    "divides by zero": _divides_by_zero,
-    "all operands are integers": _all_whole,
-    "an operand is float64": _has_double,
-    "third operand is a negative variance": _has_negative_variance(2),
-    "fifth operand is a negative variance": _has_negative_variance(4),
-}
 
 
 @cache
@@ -138,17 +106,27 @@ def parse_doubts(text: str) -> tuple[Doubt, ...]:
 
 def _doubt(row: Mapping[str, object]) -> Doubt:
     given = dict(row)
-    kind, when = str(given["kind"]), str(given.get("when", ""))
-    if kind not in get_args(DoubtKind) or (when and when not in CONDITIONS):
-        raise ValueError(f"kind {kind}, when {when}")
-    apis, outputs, unless = given["apis"], given.get("outputs", []), given.get("unless", {})
-    if not isinstance(apis, list) or not isinstance(outputs, list) or not isinstance(unless, dict):
-        raise TypeError("apis and outputs are lists, unless is a table")
+    kind, when, elements = str(given["kind"]), str(given.get("when", "")), str(given.get("elements", ""))
+    if kind not in get_args(DoubtKind) or when not in ("", *CONDITIONS) or elements not in ("", *ELEMENTS):
+        raise ValueError(f"kind {kind}, when {when}, elements {elements}")
+    apis, outputs = given["apis"], given.get("outputs", [])
+    unless, needed = given.get("unless", {}), given.get("given", {})
+    if not isinstance(apis, list) or not isinstance(outputs, list):
+        raise TypeError("apis and outputs are lists")
+    if not isinstance(unless, dict) or not isinstance(needed, dict):
+        raise TypeError("unless and given are tables")
     return Doubt(
         str(given["library"]), tuple(map(str, apis)), kind, str(given["reason"]),  # type: ignore[arg-type]
-        tuple(int(place) for place in outputs), when, dict(unless), int(str(given.get("before", 0))),
+        tuple(int(place) for place in outputs), when, dict(unless), dict(needed), int(str(given.get("before", 0))),
+        elements,
     )  # fmt: skip
 
 
 def _matches(api: str, pattern: str) -> bool:
     return api.startswith(pattern[:-1]) if pattern.endswith("*") else api == pattern
+
+
+def _out_of_place(api: str) -> str:
+    """Return the operator of torch that one which works in place is named after, else the operator itself."""
+    found = re.sub(r"__i(lshift|rshift|pow|floordiv|mod|truediv|add|sub|mul|and|or|xor)__$", r"__\1__", api)
+    return found[:-1] if found.endswith("_") and not found.endswith("__") else found

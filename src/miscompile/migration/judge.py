@@ -90,7 +90,7 @@ def _values(
         if problem is None and got is not None and want.dtype == "string":
             problem = None if spread is None or want.same(got) else ("wrong", "strings differ")
         elif problem is None and got is not None and spread is not None:
-            spread = _within(want, spread, narrowed)
+            spread = _within(want, np.asarray(spread, np.float64), narrowed)
             gap = _gap(want, got, spread)
             worst = max(worst or 0.0, float(gap.max(initial=0.0)))
             limit = _allowed(want, spread, narrowed) if compare == "strict" else np.full(gap.shape, FIXED)

@@ -52,8 +52,10 @@ class MigrationPlan:
 
     @property
     def limits(self) -> Limits:
-        """Limits of a run. Libraries and their exporters take more memory than a compiler alone."""
-        return Limits(seconds=self.limit_seconds, memory=8 << 30 if self.limit_memory is None else self.limit_memory)
+        """Limits of a run. Libraries and their exporters take more memory than a compiler alone; nobody asks for what
+        ran before, which would keep the tensors of thousands of tests."""
+        memory = 8 << 30 if self.limit_memory is None else self.limit_memory
+        return Limits(seconds=self.limit_seconds, memory=memory, history=0)
 
     def remembered(self) -> dict[str, Any]:
         """Return the options that a resumed migration must share, as JSON values."""

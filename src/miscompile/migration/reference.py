@@ -8,6 +8,7 @@ such noise (an index that depends on a tie, a floor near an integer) says nothin
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
-from miscompile.migration.doubt import beyond_integers, doubts_of
+from miscompile.migration.conversions import beyond_integers
+from miscompile.migration.doubt import Doubt, doubts_of
 
 NOISES = 4
 """Feeds with noise."""
@@ -31,6 +33,12 @@ class Reference:
 
     results: tuple[Tensor | None, ...]
     spread: tuple[Array | None, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, about."""
+        held = [one.array.nbytes for one in self.results if one is not None]
+        return sum(held) + sum(one.nbytes for one in self.spread if one is not None and any(one.strides))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +84,76 @@ def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Drop
         return Dropped("no tensor")
     if not _same(first, again):
         return Dropped("random")
-    if beyond_integers(case.feeds[0], first):
-        return Dropped("undefined", "floats beyond the integers")
-    open_places: set[int] = set()
-    for doubt in doubts_of(instance, case.feeds[0]):
-        if not doubt.outputs or doubt.kind != "unspecified":
-            return Dropped(doubt.kind, doubt.reason)
-        open_places.update(doubt.outputs)
-    spreads = tuple(
-        None if place in open_places else _spread(value, [results[place] for results in moved])
+    doubts = doubts_of(instance, case.feeds[0])
+    whole = next((doubt for doubt in doubts if doubt.whole), None)
+    if whole is not None:
+        return Dropped(whole.kind, whole.reason)
+    spreads = _spreads(case, first, moved, {place for doubt in doubts for place in doubt.outputs})
+    if not any(spread is not None for spread in spreads):
+        return Dropped("unspecified")
+    if _all_open(spreads):
+        return Dropped("unstable")
+    return _closed(instance, case, first, spreads, doubts)
+
+
+def _spreads(
+    case: Case, first: Sequence[Tensor | None], moved: Sequence[Sequence[Tensor | None]], places: set[int]
+) -> list[Array | None]:
+    """Return how far each result moved under noise; None for those at `places`, which nobody promises."""
+    spreads = [
+        None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
-    )
+    ]
     if any(_has_nan(value) for value in case.feeds[0]):
-        spreads = tuple(
-            None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)
-        )
+        return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
+    return spreads
+
+
+def _closed(
+    instance: Instance,
+    case: Case,
+    first: Sequence[Tensor | None],
+    spreads: Sequence[Array | None],
+    doubts: Sequence[Doubt],
+) -> Reference | Dropped:
+    """Return the reference without the elements that rules leave open, unless that is all there is."""
+    for doubt in doubts:
+        if doubt.elements and first[0] is not None:
+            spreads = _opened(spreads, [doubt.open_elements(instance, first[0].shape)])
+            if _all_open(spreads):
+                return Dropped(doubt.kind, doubt.reason)
+    spreads = _opened(spreads, beyond_integers(instance, case.feeds[0], first))
+    if _all_open(spreads):
+        return Dropped("undefined", "floats beyond the integers")
+    return Reference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
+
+
+def _own(value: Tensor | None) -> Tensor | None:
+    """Return a copy: what came from a worker lies in one buffer with the results of all six feeds."""
+    return None if value is None else Tensor(value.dtype, value.array.copy())
+
+
+def _small(spread: Array | None, value: Tensor | None) -> Array | None:
+    """Return a spread in less memory: next to none where nothing moves, 32 bits where these measure the type."""
+    if spread is None or value is None:
+        return None
+    if not spread.any():
+        return np.broadcast_to(np.float32(0), spread.shape)
+    with np.errstate(over="ignore"):
+        return spread if value.dtype in ("float64", "complex128") else np.asarray(spread, np.float32)
+
+
+def _all_open(spreads: Sequence[Array | None]) -> bool:
     judged = [spread for spread in spreads if spread is not None]
-    if not judged or all(spread.size and not np.isfinite(spread).any() for spread in judged):
-        return Dropped("unstable" if judged else "unspecified")
-    return Reference(first, spreads)
+    return all(spread.size and not np.isfinite(spread).any() for spread in judged)
+
+
+def _opened(spreads: Sequence[Array | None], masks: Sequence[Array | None]) -> list[Array | None]:
+    """Return the spreads, not finite where a mask says that an element is open; results without a mask stay."""
+    return [
+        np.where(mask, np.inf, spread) if spread is not None and mask is not None else spread
+        for spread, mask in zip_longest(spreads, masks)
+    ]
 
 
 def _has_nan(value: Tensor) -> bool:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TypeVar
 
 from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Finding, Property, Signature
@@ -32,11 +33,16 @@ from miscompile.migration.judge import Judgement, judge
 from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.reference import Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.migration.remembering import Answers
 from miscompile.migration.results import Appender, Row, appending, place_of, read_rows
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
 
+T = TypeVar("T")
+
 BATCH = 16
+ASKED = 4
+"""Tests that the library is asked about at once."""
 RULE = "library"
 """The rule of evidence of a front end that disagrees with the library."""
 
@@ -51,7 +57,8 @@ class Session:
         self, plan: MigrationPlan, tests: Mapping[str, Sequence[Instance]], listeners: Sequence[Listener]
     ) -> None:
         self._plan, self._tests, self._listeners = plan, tests, listeners
-        self._references: dict[str, Reference | Dropped] = {}
+        self._waiting: dict[str, tuple[str, dict[str, Instance]]] = {}
+        self._answers = Answers()
         self._counters: Counter[str] = Counter()
         self._begun = time.monotonic()
 
@@ -65,6 +72,8 @@ class Session:
             ending = "interrupted"
             try:
                 for front in plan.fronts:
+                    self._await(front)
+                for front in plan.fronts:
                     self._run_front(front, store)
                 self._confirm(store)
                 ending = "done"
@@ -72,11 +81,22 @@ class Session:
                 store.add_counters(self._counters)
                 store.note_session(number, time.monotonic() - self._begun, ending)
 
+    def _await(self, front: FrontEnd) -> None:
+        """Find out which tests a front end is still to run, and note that it will need the library's answers."""
+        done = {row.digest for row in read_rows(place_of(self._plan.out, front.name))}
+        digests = {digest_of(one): one for one in self._tests[front.name]}
+        waiting = {digest: one for digest, one in digests.items() if digest not in done}
+        told = f"{front.name}: {len(waiting):,} tests" + (f", {len(done):,} are done" if done else "")
+        left = None if self._plan.tests is None else max(0, self._plan.tests - len(done))
+        chosen = dict(list(waiting.items())[:left])
+        self._waiting[front.name] = (told, chosen)
+        self._answers.expect(chosen)
+
     def _run_front(self, front: FrontEnd, store: Store) -> None:
         plan, place = self._plan, place_of(self._plan.out, front.name)
-        done = {row.digest for row in read_rows(place)}
-        waiting = [one for one in self._tests[front.name] if digest_of(one) not in done]
-        self._tell(Notice(f"{front.name}: {len(waiting):,} tests" + (f", {len(done):,} are done" if done else "")))
+        told, waiting = self._waiting.pop(front.name)
+        self._tell(Notice(told))
+        self._answers.begin(waiting)
         deadline = None if plan.seconds is None else time.monotonic() + plan.seconds
         with ExitStack() as stack:
             rows = stack.enter_context(appending(place))
@@ -87,19 +107,20 @@ class Session:
                 stack.enter_context(LocalPool(front.target, plan.workers, plan.limits)),
                 store,
             )
-            left = None if plan.tests is None else max(0, plan.tests - len(done))
-            for batch in _batches(waiting[:left]):
+            for batch in _batches(list(waiting.values())):
                 if deadline is not None and time.monotonic() > deadline:
                     break
                 self._run_batch(desk, batch, rows)
             self._counters["deaths"] += desk.pool.counters.deaths
+        self._answers.end()
 
     def _run_batch(self, desk: "_Desk", batch: Sequence[Instance], rows: Appender) -> None:
         tests = [(one, migrate(one, constants=self._plan.constants)) for one in batch]
-        self._ask_library(desk, [test for _, test in tests if test is not None])
-        ready = [(test, found) for test, found in self._known(tests) if isinstance(found, Reference)]
+        answers = self._ask_library(desk, [test for _, test in tests if test is not None])
+        known = [(test, answers[test.digest]) for _, test in tests if test is not None]
+        ready = [(test, found) for test, found in known if isinstance(found, Reference)]
         outcomes = Spread(desk.pool, 2).run([desk.run_of(test, found) for test, found in ready])
-        made = [self._dropped(desk, instance, test) for instance, test in tests]
+        made = [_dropped(desk, instance, test, answers) for instance, test in tests]
         ended = [desk.conclude(*one, outcome) for one, outcome in zip(ready, outcomes, strict=True)]
         rows.add([row for row in made if row is not None] + [row for row, _ in ended])
         for row, fresh in ended:
@@ -111,25 +132,17 @@ class Session:
         self._counters["dropped"] += len(tests) - len(ended)
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
 
-    def _known(
-        self, tests: Sequence[tuple[Instance, Migrated | None]]
-    ) -> Iterator[tuple[Migrated, Reference | Dropped]]:
-        for _, test in tests:
-            if test is not None:
-                yield test, self._references[test.digest]
-
-    def _ask_library(self, desk: "_Desk", tests: Sequence[Migrated]) -> None:
-        new = [test for test in tests if test.digest not in self._references]
-        runs = [Run(reference_case(test.case), desk.front.reference, Build("off"), "judge") for test in new]
-        for test, outcome in zip(new, Spread(desk.library, 4).run(runs), strict=True):
-            self._references[test.digest] = assess(test.instance, test.case, outcome)
-
-    def _dropped(self, desk: "_Desk", instance: Instance, test: Migrated | None) -> Row | None:
-        """Return the row of a test that is not run on the front end; None for one that is."""
-        found = Dropped("invalid") if test is None else self._references[test.digest]
-        if isinstance(found, Reference):
-            return None
-        return Row(digest_of(instance), instance.api, desk.front.name, found.reason, message=found.detail)
+    def _ask_library(self, desk: "_Desk", tests: Sequence[Migrated]) -> dict[str, Reference | Dropped]:
+        """Return what the library says of each test, by digest; of a few at a time, since it answers at length."""
+        known = {test.digest: self._answers.take(test.digest) for test in tests}
+        new = [test for test in tests if known[test.digest] is None]
+        found = {digest: answer for digest, answer in known.items() if answer is not None}
+        for few in _batches(new, ASKED):
+            runs = [Run(reference_case(test.case), desk.front.reference, Build("off"), "judge") for test in few]
+            for test, outcome in zip(few, Spread(desk.library, 4).run(runs), strict=True):
+                found[test.digest] = assess(test.instance, test.case, outcome)
+                self._answers.keep(test.digest, found[test.digest])
+        return found
 
     def _confirm(self, store: Store) -> None:
         until = time.monotonic() + self._plan.patience
@@ -254,9 +267,19 @@ def _finite(distance: float | None) -> float | str | None:
     return distance if distance is None or distance < float("inf") else str(distance)
 
 
-def _batches(instances: Sequence[Instance]) -> Iterator[Sequence[Instance]]:
-    for start in range(0, len(instances), BATCH):
-        yield instances[start : start + BATCH]
+def _dropped(
+    desk: _Desk, instance: Instance, test: Migrated | None, answers: Mapping[str, Reference | Dropped]
+) -> Row | None:
+    """Return the row of a test that is not run on the front end; None for one that is."""
+    found = Dropped("invalid") if test is None else answers[test.digest]
+    if isinstance(found, Reference):
+        return None
+    return Row(digest_of(instance), instance.api, desk.front.name, found.reason, message=found.detail)
+
+
+def _batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def _versions(plan: MigrationPlan) -> dict[str, str]:

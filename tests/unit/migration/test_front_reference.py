@@ -6,11 +6,12 @@ import pytest
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
-from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.core.tensor import Array, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.instances.values import Held
-from miscompile.migration.doubt import CONDITIONS, doubts, doubts_of, parse_doubts
+from miscompile.instances.values import Held, Value
+from miscompile.migration.conditions import CONDITIONS
+from miscompile.migration.doubt import doubts, doubts_of, parse_doubts
 from miscompile.migration.reference import NOISES, Dropped, Reference, assess, reference_case, with_outputs
 
 
@@ -108,6 +109,15 @@ def test_operators_that_leave_their_results_open() -> None:
     assert stable.spread[1] is not None
 
 
+def test_the_order_of_topk_is_open_only_without_sorted() -> None:
+    """The attribute is 1 unless it is given, and the order of equal elements is laid down."""
+    operands = held(np.float32([3, 1, 2]), np.int64([2]))
+    cases: list[tuple[int, dict[str, Value]]] = [(11, {}), (11, {"sorted": 1}), (10, {}), (11, {"sorted": 0})]
+    topk = [Instance("onnx", "TopK", "node", (), given, operands, version=version) for version, given in cases]
+    feed = tuple(one.tensor for one in operands)
+    assert [bool(doubts_of(one, feed)) for one in topk] == [False, False, False, True]
+
+
 def test_undefined_conversions_and_shifts() -> None:
     cast = Instance("torch", "torch.Tensor.int", "method", held(np.float32([np.inf])))
     assert ask(cast, np.int32([0])) == Dropped("undefined", "floats beyond the integers")
@@ -117,8 +127,9 @@ def test_undefined_conversions_and_shifts() -> None:
     assert isinstance(ask(near, np.int32([16])), Reference)
 
 
-def feed(*values: object) -> tuple[Tensor, ...]:
-    return tuple(tensor(np.asarray(value)) for value in values)
+def holds(condition: str, *values: object) -> bool:
+    inputs = held(*values)
+    return CONDITIONS[condition](Instance("onnx", "Op", "node", (), {}, inputs), tuple(one.tensor for one in inputs))
 
 
 def test_a_rule_about_older_operator_sets() -> None:
@@ -128,12 +139,11 @@ def test_a_rule_about_older_operator_sets() -> None:
 
 
 def test_conditions() -> None:
-    divides = CONDITIONS["divides by zero"]
-    assert divides(feed(np.int32([1]), np.int32([0])))
-    assert divides(feed(np.int8([-128]), np.int8([-1])))
-    assert not divides(feed(np.float32([1]), np.float32([0])))
-    assert CONDITIONS["all operands are integers"](feed(np.uint8([1])))
-    assert not CONDITIONS["all operands are integers"](feed(np.float32([1])))
+    assert holds("divides by zero", np.int32([1]), np.int32([0]))
+    assert holds("divides by zero", np.int8([-128]), np.int8([-1]))
+    assert not holds("divides by zero", np.float32([1]), np.float32([0]))
+    assert holds("all operands are integers", np.uint8([1]))
+    assert not holds("all operands are integers", np.float32([1]))
 
 
 def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
@@ -146,6 +156,7 @@ def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
     [
         "[[doubt]]\nlibrary = 'torch'", "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'", "[[doubt",
         "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\nwhen='the moon is full'",
+        "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\ngiven=['sorted']",
     ],
 )  # fmt: skip
 def test_malformed_rules_are_named(text: str) -> None:

@@ -1,0 +1,113 @@
+"""What the library said is kept for later front ends of the same library, in little memory and within bounds."""
+
+from pathlib import Path
+
+import numpy as np
+
+from miscompile.core.outcome import Values
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.instances.instance import Instance
+from miscompile.instances.program import to_case
+from miscompile.instances.values import Held
+from miscompile.migration.judge import judge
+from miscompile.migration.plan import MigrationPlan
+from miscompile.migration.reference import NOISES, Dropped, Reference, assess
+from miscompile.migration.remembering import Answers
+
+SIZE = 1000
+
+
+def answer(results: list[Array], dtype: str = "float32") -> Reference:
+    """Assess results that lie in one buffer, as those from a worker do."""
+    frame = np.concatenate(results).astype(dtype)
+    views = [(tensor(frame[place * SIZE : (place + 1) * SIZE]),) for place in range(len(results))]
+    instance = Instance("torch", "torch.abs", "function", (Held(tensor(np.ones(SIZE, np.float32))),))
+    found = assess(instance, to_case(instance), Values(tuple(views)))
+    assert isinstance(found, Reference)
+    return found
+
+
+STILL = [np.arange(SIZE)] * (2 + NOISES)
+MOVED = [*STILL[:-1], np.arange(SIZE) + 0.5]
+
+
+def test_an_answer_holds_no_more_than_its_own_elements() -> None:
+    still, moved = answer(STILL), answer(MOVED)
+    for one in (still, moved):
+        assert isinstance(one.results[0], Tensor)
+        assert one.results[0].array.base is None
+    assert still.size == 4 * SIZE
+    assert moved.size == 8 * SIZE
+    assert answer(MOVED, "float64").size == 16 * SIZE
+    assert still.spread[0] is not None
+    assert still.spread[0].shape == (SIZE,)
+
+
+def test_a_small_spread_judges_like_a_large_one() -> None:
+    exact = answer([np.full(SIZE, 3e38)] * (2 + NOISES - 1) + [np.full(SIZE, -3e38)])
+    other = (tensor(np.full(SIZE, 1e38, np.float32)),)
+    assert judge(exact, Values((other,)), "strict", {}).kind is None
+    for one in (answer(STILL), answer(MOVED), answer(MOVED, "float64")):
+        assert judge(one, Values((tuple(one.results),)), "strict", {}).kind is None
+        far = (tensor(np.arange(SIZE, dtype=one.results[0].array.dtype) + 1e4),)  # type: ignore[union-attr]
+        assert judge(one, Values((far,)), "strict", {}).kind == "wrong"
+
+
+def test_only_what_a_later_front_end_runs_is_kept() -> None:
+    answers, found = Answers(), answer(STILL)
+    answers.expect(["a", "b"])
+    answers.expect(["b", "c"])
+    answers.begin(["a", "b"])
+    for digest in ("a", "b"):
+        assert answers.take(digest) is None
+        answers.keep(digest, found)
+    assert answers.size == found.size
+    answers.end()
+    answers.begin(["b", "c"])
+    assert answers.take("a") is None
+    assert answers.take("b") is found
+    assert answers.take("c") is None
+    answers.keep("c", found)
+    assert answers.size == 0
+
+
+def test_what_a_front_end_did_not_come_to_is_forgotten() -> None:
+    answers = Answers()
+    for _ in range(2):
+        answers.expect(["a"])
+    answers.begin(["a"])
+    answers.keep("a", answer(STILL))
+    answers.begin(["a"])  # the second, which stops before it
+    answers.end()
+    assert answers.size == 0
+    assert answers.take("a") is None
+
+
+def test_three_front_ends_share_an_answer() -> None:
+    answers, found = Answers(), answer(STILL)
+    for _ in range(3):
+        answers.expect(["a"])
+    seen = []
+    for _ in range(3):
+        answers.begin(["a"])
+        seen.append(answers.take("a"))
+        answers.keep("a", found)
+        answers.end()
+    assert seen == [None, found, found]
+    assert answers.size == 0
+
+
+def test_there_is_a_bound_in_bytes_and_what_came_first_stays() -> None:
+    first, second, dropped = answer(STILL), answer(STILL), Dropped("random")
+    answers = Answers(first.size)
+    for _ in range(2):
+        answers.expect(["a", "b", "c"])
+    answers.begin(["a", "b", "c"])
+    for digest, one in (("a", first), ("b", second), ("c", dropped)):
+        answers.keep(digest, one)
+    answers.begin(["a", "b", "c"])
+    assert [answers.take(digest) for digest in "abc"] == [first, None, dropped]
+
+
+def test_the_tensors_of_tests_that_ran_are_not_remembered() -> None:
+    assert MigrationPlan((), Path("out")).limits.history == 0
