@@ -132,6 +132,7 @@ class Apply:
 
 
 Statement: TypeAlias = Value | Weight | Numbers | Apply
+Vet: TypeAlias = Callable[[Statement], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,11 @@ class Motif:
 _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
 
 
-def parse_motifs(text: str, where: str) -> Iterator[Motif]:
-    """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line."""
+def parse_motifs(text: str, where: str, vet: Vet | None = None) -> Iterator[Motif]:
+    """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line.
+
+    `vet` raises ValueError for a statement that parses and yet cannot be meant.
+    """
     header: re.Match[str] | None = None
     lines: list[tuple[int, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -170,13 +174,13 @@ def parse_motifs(text: str, where: str) -> Iterator[Motif]:
             lines.append((number, line))
             continue
         if header is not None:
-            yield _motif(header, lines, where)
+            yield _motif(header, lines, where, vet)
         header, lines = found, []
     if header is not None:
-        yield _motif(header, lines, where)
+        yield _motif(header, lines, where, vet)
 
 
-def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str) -> Motif:
+def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str, vet: Vet | None) -> Motif:
     dtypes: tuple[str, ...] = FLOATS
     statements: list[Statement] = []
     bound: set[str] = set()
@@ -189,6 +193,8 @@ def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str) -> M
                 continue
             parsed = _statement(statement)
             _check_bound(parsed, bound)
+            if vet is not None:
+                vet(parsed)
             statements.append(parsed)
         except (SyntaxError, ValueError) as error:
             raise SpecError(f"{where}:{number}: motif {header[2]}: {error}") from None
@@ -196,6 +202,8 @@ def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str) -> M
 
 
 def _known(dtypes: tuple[str, ...]) -> None:
+    if not dtypes:
+        raise ValueError("there must be a dtype to choose")
     unknown = [name for name in dtypes if name not in DTYPES]
     if unknown:
         raise ValueError(f"there is no dtype '{unknown[0]}'")
