@@ -37,8 +37,14 @@ from miscompile.patterns.language import (
 _LARGEST = 1 << 16
 """Elements that a constant may have: seeds have no room for more."""
 
+_LARGEST_HOLE = 1 << 24
+"""Elements that a hole may have: no bridge is tried to one that is larger by a slip of the pen."""
+
 _WHOLE = (-(2**63), 2**63 - 1)
 """Where whole numbers lie that become int64: sizes, indices, and attributes."""
+
+_NUMBERS = (-(2**63), 2**64 - 1)
+"""Where they lie that become a number of whatever type."""
 
 
 def vet_statement(statement: Statement) -> None:
@@ -48,10 +54,12 @@ def vet_statement(statement: Statement) -> None:
     opset allows; how many there must be depends on the opset. Sizes and numbers are such as tensors can have.
     """
     match statement:
-        case Value(_, sizes):
-            _vet_sizes(sizes or (), math.inf)
-        case Weight(_, sizes):
+        case Value(_, sizes, within=within):
+            _vet_sizes(sizes or (), _LARGEST_HOLE)
+            _vet_whole(within or (), _NUMBERS)
+        case Weight(_, sizes, within):
             _vet_sizes(sizes)
+            _vet_whole(within or (), _NUMBERS)
         case Numbers(_, elements):
             _vet_elements(elements)
         case Apply():
@@ -86,23 +94,23 @@ def _vet_argument(argument: Argument) -> None:
             _vet_whole(values)
         case Full(value, sizes):
             _vet_sizes(sizes)
-            _vet_whole((value,), (-(2**63), 2**64 - 1))
+            _vet_whole((value,), _NUMBERS)
         case Number(value):
-            _vet_whole((value,), (-(2**63), 2**64 - 1))
+            _vet_whole((value,), _NUMBERS)
 
 
-def _vet_sizes(sizes: Sequence[Size], most: float = _LARGEST) -> None:
+def _vet_sizes(sizes: Sequence[Size], most: int = _LARGEST) -> None:
     known = [size for size in sizes if isinstance(size, int)]
     if any(size < 0 for size in known):
         raise ValueError("a size is not negative")
     if math.prod(known) > most:
-        raise ValueError(f"a constant has at most {most:,} elements")
+        raise ValueError(f"there are at most {most:,} elements here")
 
 
 def _vet_elements(elements: Elements) -> None:
     """Raise ValueError for elements that the dtype, where there is one of their own, has not."""
     if elements.dtype is None or is_float(elements.dtype):
-        _vet_whole(elements.values, (-(2**63), 2**64 - 1))
+        _vet_whole(elements.values, _NUMBERS)
         return
     if any(isinstance(value, float) and not value.is_integer() for value in elements.values):
         raise ValueError(f"{elements.dtype} has whole numbers only")
