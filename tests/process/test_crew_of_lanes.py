@@ -1,12 +1,16 @@
 """The crew of a campaign after its lanes were ended: nobody works, and nobody is listened to."""
 
+import selectors
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from miscompile.base.errors import ExecutionError
 from miscompile.campaign.crew import Crew
 from miscompile.campaign.lane import Orders
+from miscompile.campaign.lead import fuzz
 from miscompile.campaign.plan import Plan
 
 
@@ -21,3 +25,23 @@ def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     crew.kill()
     assert crew.working == 0
     assert sleeper.poll() is not None
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 1.5}, {"seconds": 30.0, "tests": 20}])
+def test_a_campaign_whose_lanes_do_nothing_but_die_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]
+) -> None:
+    """It is over before any lane has died often enough to be given up, or past the last of its tests."""
+
+    def dying(self: Crew, orders: Orders) -> "subprocess.Popen[bytes]":
+        over = orders.quota is not None and orders.first >= orders.quota
+        words = ["sh", "-c", f"sleep 0.2; exit {0 if over else 9}"]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        self._selector.register(process.stdout, selectors.EVENT_READ, orders.lane)
+        return process
+
+    monkeypatch.setattr(Crew, "_spawn", dying)
+    plan = Plan("toy", out=tmp_path / "out", workers=2, **limits)
+    with pytest.raises(ExecutionError, match=r"all lanes died before their first test; .*lanes\.log says more"):
+        fuzz(plan, [])

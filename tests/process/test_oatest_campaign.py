@@ -1,6 +1,7 @@
 """Campaigns that put patterns into seeds: bugs are found, firings counted and shown, wrong libraries refused."""
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -49,10 +50,32 @@ def test_passes_can_be_measured_without_a_campaign() -> None:
     assert any(row["combined"] for row in table["passes"])
 
 
+def test_an_interruption_shows_what_was_counted() -> None:
+    words = [*COMMAND, "passes", "toy", "--time", "10m"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        told = b""
+        while b"programs" not in told:
+            told += process.stderr.read(1)
+        process.send_signal(signal.SIGINT)
+        shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert shown.startswith(b"toy: ")
+    assert b"programs watched" in shown.splitlines()[0]
+
+
+def test_no_more_programs_are_measured_than_asked_for() -> None:
+    shown = run("passes", "toy", "--programs", "3")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stderr.split("\r")[-1].strip() == "3 programs"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("passes",), "name a TARGET"),
+        (("passes", "toy", "--time", "0"), "give --time more than 0"),
         (("passes", "toy", "--out", "."), "name a TARGET"),
         (("fuzz", "toy", "--preset", "oatest", "--patterns", "nowhere.patterns"), "does not exist"),
         (("fuzz", "toy", "--producer", "oatest{nodes=0}"), "at least 1"),

@@ -49,6 +49,11 @@ class Crew:
         """Number of lanes that have not ended."""
         return sum(not member.done for member in self._members.values())
 
+    @property
+    def fallen(self) -> bool:
+        """Tell whether every lane has died, and none of them has got any further since."""
+        return bool(self._members) and all(member.restarts for member in self._members.values())
+
     def hear(self, timeout: float) -> Iterator[Message]:
         """Yield the messages that have come in, waiting up to `timeout` seconds for the first.
 
@@ -99,10 +104,13 @@ class Crew:
         code = member.process.wait()
         member.process.stdout.close()
         _close_orders(member.process)
-        if code in (0, 2, 3) or self._stopping:
+        if code in (0, 2, 3):
             member.done = True
             return
         member.restarts += 1
+        if self._stopping:
+            member.done = True
+            return
         if member.restarts > MOST_RESTARTS:
             member.done = True
             if not self.working:

@@ -128,6 +128,7 @@ class _Lead:
             self._start_lanes()
             self._watch_lanes()
             self._finish_triage()
+            self._require_tests()
             ending = "done"
         except KeyboardInterrupt:
             ending = "interrupted"
@@ -190,6 +191,11 @@ class _Lead:
             time.sleep(_TURN)
         if self.desk.open:
             _tell(self.listeners, Notice(f"{self.desk.open} findings are left for --resume"))
+
+    def _require_tests(self) -> None:
+        """Raise ExecutionError when the lanes did nothing but die: that nothing was found is then no news."""
+        if self.crew.fallen and not self.counters["tests"]:
+            raise ExecutionError(f"all lanes died before their first test; {self.crew.log} says more")
 
     def _drain(self) -> None:
         """After an interrupt: let the lanes say what they know, for a moment."""

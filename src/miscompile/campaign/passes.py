@@ -15,9 +15,12 @@ from miscompile.base.rng import stream
 from miscompile.campaign.lead import probe_support
 from miscompile.campaign.plan import Plan
 from miscompile.campaign.wiring import make_pool, make_producer
+from miscompile.core.case import Case
 from miscompile.core.firings import Firings
+from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds
+from miscompile.execution.fleet import Pool
 from miscompile.findings.store import Store
 from miscompile.patterns.shipped import shipped_patterns
 from miscompile.patterns.wakes import unmatched
@@ -124,18 +127,31 @@ def measured(
     say: Callable[[int], None],
     patterns: str | None = None,
 ) -> Firings:
-    """Put patterns into seeds and watch which passes change what comes of it, for so many seconds or programs."""
+    """Put patterns into seeds and watch which passes change what comes of it, for so many seconds or programs.
+
+    An interruption ends it, and what was counted by then comes back. It comes out again when nothing was.
+    """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
     producer = make_producer(plan, probe_support(plan, target))
     firings, until = Firings(frames_of([target])), time.monotonic() + seconds
     number = 0
-    with make_pool(plan) as pool:
-        while time.monotonic() < until and (programs is None or number < programs):
-            cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(_AHEAD)]
-            runs = [Run(case, target, Build("full", observe=True), "probe") for case in cases]
-            for case, run, outcome in zip(cases, runs, pool.run(runs), strict=True):
-                producer.learn(case, [outcome], Holds())
-                firings.note(case.recipe, run, outcome)
-            number += len(cases)
-            say(number)
+    try:
+        with make_pool(plan) as pool:
+            while time.monotonic() < until and (programs is None or number < programs):
+                ahead = _AHEAD if programs is None else min(_AHEAD, programs - number)
+                cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
+                _watch(cases, target, producer, pool, firings)
+                number += len(cases)
+                say(number)
+    except KeyboardInterrupt:
+        if not number:
+            raise
     return firings
+
+
+def _watch(cases: Sequence[Case], target: str, producer: Producer, pool: Pool, firings: Firings) -> None:
+    """Run programs and count which passes changed them."""
+    runs = [Run(case, target, Build("full", observe=True), "probe") for case in cases]
+    for case, run, outcome in zip(cases, runs, pool.run(runs), strict=True):
+        producer.learn(case, [outcome], Holds())
+        firings.note(case.recipe, run, outcome)

@@ -94,15 +94,14 @@ def counted_passes(folder: Path) -> list[Any]:
 
 def measured_passes(
     target: str,
-    seconds: float | None,
+    seconds: float,
     programs: int | None,
     seed: int,
     patterns: str | None,
     say: Callable[[int], None],
 ) -> Any:  # noqa: ANN401 - a table whose module is loaded late
     """Measure which passes of `target` patterns wake, and return the table; `say` is told how many programs ran."""
-    limit = seconds or 60.0
-    counts = load_attribute("miscompile.campaign.passes:measured")(target, limit, programs, seed, say, patterns)
+    counts = load_attribute("miscompile.campaign.passes:measured")(target, seconds, programs, seed, say, patterns)
     return load_attribute("miscompile.campaign.passes:table_of")(target, counts)
 
 

@@ -1,6 +1,7 @@
 """The knobs of the producers: one frozen value that prints and parses as a spec."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,10 +72,11 @@ class Knobs:
         if not all(0 <= chance <= 1 for chance in chances):
             raise SpecError("probabilities and shares (spread, motifs, noops, ..., zero_size) are numbers from 0 to 1")
 
-    def draw_opset(self, rng: random.Random) -> int:
-        """Draw the opset of a graph."""
-        weights = [_WEIGHT if opset in _IN_USE else 1 for opset in self.opsets]
-        return rng.choices(self.opsets, weights)[0]
+    def draw_opset(self, rng: random.Random, opsets: Sequence[int] | None = None) -> int:
+        """Draw the opset of a graph, of `opsets` if they are given."""
+        choice = self.opsets if opsets is None else opsets
+        weights = [_WEIGHT if opset in _IN_USE else 1 for opset in choice]
+        return rng.choices(choice, weights)[0]
 
     def draw_nodes(self, rng: random.Random) -> int:
         """Draw the number of operators that a graph aims at."""

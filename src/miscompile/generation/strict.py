@@ -104,13 +104,15 @@ class Strict:
             setting = finisher.draw_setting(_VARIANT_FLIP)
             yield finisher.case(chosen, knobs.feeds, {**recipe, "variant": number}, setting)
 
-    def grow(self, rng: random.Random) -> tuple[Scope, list[str], dict[str, Any]]:
-        """Grow a graph; return it with its outputs and the recipe of its cases. Raises RejectedDraft.
+    def grow(
+        self, rng: random.Random, opsets: tuple[int, ...] | None = None
+    ) -> tuple[Scope, list[str], dict[str, Any]]:
+        """Grow a graph of one of `opsets` (None: any); return it with its outputs and the recipe of its cases.
 
-        Producers that turn finished graphs into other cases begin here.
+        Producers that turn finished graphs into other cases begin here. Raises RejectedDraft.
         """
         knobs = self.knobs
-        opset = knobs.draw_opset(rng)
+        opset = knobs.draw_opset(rng, opsets)
         menu = self._menu(opset)
         style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
         scope = Scope(rng, opset, self._limits, style, self.support)

@@ -26,6 +26,7 @@ from miscompile.mining.setting import granularity_of
 from miscompile.mining.shrink import TRIES, Fires, shrunk
 from miscompile.patterns.lift import lift
 from miscompile.patterns.pattern import Pattern, Wake
+from miscompile.patterns.vetting import sound
 from miscompile.targets.registry import compiler_of, parse_target
 from miscompile.triage.reduce.engine import Budget
 
@@ -135,7 +136,7 @@ class _Search:
         if not isinstance(outcome, Values) or name not in (names or ()):
             return None
         seed = seed_of(small, outcome, origin_of(case))
-        if seed is None or len(seed.operators) > mining.most:
+        if seed is None or len(seed.operators) > mining.most or not sound(seed):
             return None
         about = parse_target(self.target).about
         wakes = tuple(Wake(about.name, self._version, one) for one in (name, *sorted((names or frozenset()) - {name})))

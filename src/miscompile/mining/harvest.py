@@ -28,6 +28,7 @@ from miscompile.mining.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.patterns.lift import lift
 from miscompile.patterns.pattern import Granularity, Pattern, Wake
+from miscompile.patterns.vetting import sound
 from miscompile.patterns.wakes import granularities
 from miscompile.targets.registry import parse_target
 
@@ -119,7 +120,7 @@ def extract(
         seeds = [one.seed for one in chosen]
     found.pieces = len(quarry.seeds)
     found.left += quarry.left
-    found.patterns = tuple(_patterns(chosen, seeds, wakes, quarry, name))
+    found.patterns = tuple(_patterns(chosen, seeds, wakes, quarry, name, found.left))
     return found
 
 
@@ -212,10 +213,18 @@ def _note_wakes(chosen: Sequence[Chosen], target: str, version: str, runner: Run
 
 
 def _patterns(
-    chosen: Sequence[Chosen], seeds: Sequence[Seed], wakes: Sequence[Sequence[Wake]], quarry: Quarry, name: str
+    chosen: Sequence[Chosen],
+    seeds: Sequence[Seed],
+    wakes: Sequence[Sequence[Wake]],
+    quarry: Quarry,
+    name: str,
+    left: Counter[str],
 ) -> Iterator[Pattern]:
     counts: Counter[str] = Counter()
     for one, seed, woken in zip(chosen, seeds, wakes, strict=True):
+        if not sound(seed):
+            left["pieces that break ONNX's rules"] += 1
+            continue
         called = one.wake.name
         counts[called] += 1
         title = re.sub(r"\W+", "_", f"{name}_{called}_{counts[called]}")

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.mining.processes import need
 from miscompile.targets.tvm.splice_form import ENDING
 
 End = Literal["passed", "failed", "crashed", "timed out"]
@@ -26,6 +27,7 @@ FIRST = ("test_transform", "test_dataflow", "test_optimize", "test_remove", "tes
          "test_lower", "test_inline", "test_bind", "test_fast", "test_group", "test_backend")  # fmt: skip
 """How the names of those files begin that test passes, in the order in which they are run, before all others."""
 
+_HOOK = "miscompile.mining.hooks.tvm"
 _PASSED, _NO_TESTS = 0, 5
 """Exit codes of pytest: all is well, and there was nothing to run."""
 
@@ -36,7 +38,7 @@ class Harvest:
 
     `files` counts files of tests by how they ended, `pairs` pairs of pass and module, each once, `changed` those of
     them in which the pass changed the module; `by_pass` has the latter two for each pass. `left` says why a module
-    could not be taken, and how often.
+    could not be taken, and how often. `stopped`: it was interrupted, and files are left.
     """
 
     files: Mapping[str, int]
@@ -45,6 +47,7 @@ class Harvest:
     changed: int
     by_pass: Mapping[str, tuple[int, int]]
     left: Mapping[str, int]
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,14 @@ class Yield:
     """What the pairs of a harvest gave: patterns in the library, by granularity and by pass and granularity.
 
     `left` says why pieces of modules are no patterns, or patterns not to be trusted, and how often; `files` counts the
-    files of pairs by how their extraction ended.
+    files of pairs by how their extraction ended. `stopped`: it was interrupted.
     """
 
     files: Mapping[str, int]
     patterns: Mapping[str, int]
     by_pass: Mapping[tuple[str, str], int]
     left: Mapping[str, int]
+    stopped: bool = False
 
 
 def harvest_tvm(
@@ -67,25 +71,49 @@ def harvest_tvm(
     """Run each file of tests in `path`/tests/python/relax of a checkout of TVM under the hook; return what there is.
 
     `out` gets `pairs/FILE.jsonl` for each file, as the hook writes it, and a line in `ended.jsonl` when the file has
-    ended: files that have one are not run again, so that a harvest that was stopped goes on. `python` is an
-    interpreter with this package, TVM and pytest. Raises SpecError where there are no such tests.
+    ended: files that have one are not run again, so that a harvest that was stopped goes on. An interruption ends the
+    tests, and what they gave until then counts. `python` is an interpreter with this package, TVM and pytest. Raises
+    SpecError where there are no such tests, UsageError without these packages, and for a folder that is none.
     """
     files = files_of_tests(path)
     if not files:
         raise SpecError(f"{path} has no tests/python/relax/test_*.py: it is no checkout of TVM")
-    pairs, ended = out / "pairs", out / "ended.jsonl"
-    pairs.mkdir(parents=True, exist_ok=True)
+    if python == sys.executable:
+        need({"tvm": "apache-tvm", "pytest": "pytest"}, "harvest tvm")
+    _make(out / "pairs")
+    try:
+        _run_files(files, out, say, seconds, python)
+    except KeyboardInterrupt:
+        return replace(gathered(out), stopped=True)
+    return gathered(out)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".probe").write_text("")
+        (folder / ".probe").unlink()
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from None
+
+
+def _run_files(files: Sequence[Path], out: Path, say: Callable[[str], None], seconds: float, python: str) -> None:
+    """Run the files that have not ended yet. Raises UsageError when the tests of one could not even begin."""
+    ended = out / "ended.jsonl"
     done = {line["file"] for line in _lines(ended)}
     for place, file in enumerate(files, 1):
-        if file.name in done:
+        pairs = out / "pairs" / f"{file.stem}.jsonl"
+        if file.name in done and any(True for _ in _lines(pairs)):
             continue
         begun = time.monotonic()
-        end = run_file(file, pairs / f"{file.stem}.jsonl", seconds, python)
+        end = run_file(file, pairs, seconds, python)
         took = round(time.monotonic() - begun, 1)
+        if not any(True for _ in _lines(pairs)):
+            pairs.unlink(missing_ok=True)
+            raise UsageError(f"no test of {file.name} began: '{python} -m {_HOOK} {file} FILE' says why")
         with ended.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({"file": file.name, "end": end, "seconds": took}) + "\n")
         say(f"[{place}/{len(files)}] {file.name}: {end} in {took:g} s")
-    return gathered(out)
 
 
 def extract_tvm(
@@ -98,29 +126,51 @@ def extract_tvm(
     """Put the patterns of a harvest into the folder `library`; return what there is.
 
     Each file of pairs has a child of its own, which is started again when a pattern kills it, at most `seconds` in all.
-    Files that are done are not looked at again. Raises SpecError where `harvest` has no pairs.
+    Files that are done are not looked at again, unless they have grown. An interruption ends it, and what there is by
+    then comes back. Raises SpecError where `harvest` has no pairs.
     """
     files = sorted((harvest / "pairs").glob("*.jsonl"))
     if not files:
         raise SpecError(f"{harvest} is no harvest: it has no pairs/*.jsonl")
     library.mkdir(parents=True, exist_ok=True)
     log = library / "vetted.jsonl"
-    done = {line["done"] for line in _lines(log) if "done" in line}
+    done = {line["done"]: line.get("bytes") for line in _lines(log) if "done" in line}
     ends: Counter[str] = Counter()
-    for place, file in enumerate(files, 1):
-        if file.stem in done:
-            continue
-        begun = time.monotonic()
-        end = "crashed"
-        while end == "crashed" and time.monotonic() - begun < seconds:
-            known = sum(1 for _ in _lines(log))
-            command = ["miscompile.mining.hooks.tvm_fragments", str(file.absolute()), str(library.absolute())]
-            end = _child([python, "-m", *command], library, seconds - (time.monotonic() - begun))
-            if end == "crashed" and sum(1 for _ in _lines(log)) == known:
-                break  # not a pattern's doing: it would only happen again
-        ends[end] += 1
-        say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
+    try:
+        for place, file in enumerate(files, 1):
+            if file.stem in done and done[file.stem] in (None, file.stat().st_size):
+                continue
+            begun = time.monotonic()
+            end = _extract(file, library, seconds, python)
+            ends[end] += 1
+            say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
+    except KeyboardInterrupt:
+        _forgive(log)
+        return replace(_yielded(library, ends), stopped=True)
     return _yielded(library, ends)
+
+
+def _extract(file: Path, library: Path, seconds: float, python: str) -> str:
+    """Put the patterns of one file of pairs into the library; return how it ended."""
+    log, begun = library / "vetted.jsonl", time.monotonic()
+    end = "crashed"
+    while end == "crashed" and time.monotonic() - begun < seconds:
+        known = sum(1 for _ in _lines(log))
+        command = ["miscompile.mining.hooks.tvm_fragments", str(file.absolute()), str(library.absolute())]
+        end = _child([python, "-m", *command], library, seconds - (time.monotonic() - begun))
+        if end == "crashed" and sum(1 for _ in _lines(log)) == known:
+            break  # not a pattern's doing: it would only happen again
+    return end
+
+
+def _forgive(log: Path) -> None:
+    """Write down that the pattern that was being built when we were interrupted has not killed anything."""
+    last = None
+    for line in _lines(log):
+        last = line.get("begun")
+    if last is not None:
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write("\n" + json.dumps({"stopped": last}) + "\n")
 
 
 def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
@@ -134,7 +184,7 @@ def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
     left: Counter[str] = Counter()
     begun: set[str] = set()
     for line in _lines(library / "vetted.jsonl"):
-        begun ^= {line[key] for key in ("begun", "ended") if key in line}
+        begun ^= {line[key] for key in ("begun", "ended", "stopped") if key in line}
         why = line.get("refused") or line.get("why")
         if why:
             left[why.split(":")[0]] += 1
@@ -156,7 +206,7 @@ def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable
 
     The child and all that it has started are killed when the time is up.
     """
-    command = [python, "-m", "miscompile.mining.hooks.tvm", str(file.absolute()), str(out.absolute())]
+    command = [python, "-m", _HOOK, str(file.absolute()), str(out.absolute())]
     if _child(command, out.parent, seconds) == "timed out":
         return "timed out"
     codes = [line["exit"] for line in _lines(out) if "exit" in line]
@@ -182,7 +232,7 @@ def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended",
 
 def gathered(out: Path) -> Harvest:
     """Count what a folder of `harvest_tvm` holds."""
-    files = Counter(line["end"] for line in _lines(out / "ended.jsonl"))
+    files = Counter({line["file"]: line["end"] for line in _lines(out / "ended.jsonl")}.values())
     modules: set[str] = set()
     pairs: dict[tuple[str, str], bool] = {}
     left: Counter[str] = Counter()

@@ -4,12 +4,15 @@ Nothing here knows an operator. What one accepts is asked of onnx's type inferen
 every operator that can be generated can be lifted as well.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from miscompile.base.dtypes import PLAIN
+import numpy as np
+
+from miscompile.base.dtypes import PLAIN, is_float
 from miscompile.base.errors import ModelError
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure
@@ -57,6 +60,7 @@ class Fragment:
     """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order.
 
     `sure` are the nodes that are defined on all elements as far as can be told; other settings must not change that.
+    `filled` are the holes that are constants in the end, with elements from all over a range.
     """
 
     nodes: tuple[Node, ...]
@@ -64,6 +68,7 @@ class Fragment:
     holes: Mapping[str, TensorType]
     constants: Mapping[str, Tensor]
     sure: frozenset[int] = frozenset()
+    filled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def run(self, setting: Setting, base: Mapping[str, Known] | None = None) -> dict[str, Known] | None:
         """Return what is known of every value; None when an operator does not take its operands.
@@ -97,7 +102,7 @@ class Fragment:
     def is_sure(self, place: int, known: Mapping[str, Known]) -> bool:
         """Tell whether a node is defined on all elements as far as can be told."""
         node = self.nodes[place]
-        return _keeps_rules(_call(node, node.attributes, known), sure=True)
+        return _keeps_rules(self._call(node, node.attributes, known), sure=True)
 
     def _types(
         self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
@@ -110,14 +115,28 @@ class Fragment:
             found = infer_call(node.op, self.opset, attributes, types, len(node.outputs), elements)
         except ModelError:
             return None
-        if not all(map(_static, found)) or not _keeps_rules(_call(node, attributes, known), place in self.sure):
+        if not all(map(_static, found)) or not _keeps_rules(self._call(node, attributes, known), place in self.sure):
             return None
         return found  # type: ignore[return-value]
 
+    def _call(self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]) -> Call:
+        operands = tuple([self._operand(name, known[name]) if name else None for name in node.inputs])
+        return Call(node.op, operands, attributes, len(node.outputs))
 
-def _call(node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]) -> Call:
-    operands = tuple([_operand(name, known[name]) if name else None for name in node.inputs])
-    return Call(node.op, operands, attributes, len(node.outputs))
+    def _operand(self, name: str, known: Known) -> Operand:
+        if known.value is None and name in self.filled:
+            known = spread(known.type, self.filled[name])
+        array = None if known.value is None else known.value.array
+        return Operand(name, known.type.dtype, known.shape, known.facts, array)
+
+
+def spread(kind: TensorType, span: tuple[float, float]) -> Known:
+    """Return a constant of a type, with elements that are spread over a range."""
+    shape: tuple[int, ...] = kind.shape  # type: ignore[assignment]
+    count = math.prod(shape)
+    numbers = np.linspace(*span, count) if count > 1 else np.full(count, span[1])
+    numbers = numbers if is_float(kind.dtype) else np.floor(numbers).astype(np.int64)
+    return kept(tensor(numbers.reshape(shape), kind.dtype))
 
 
 def _keeps_rules(call: Call, sure: bool) -> bool:
@@ -129,11 +148,6 @@ def _keeps_rules(call: Call, sure: bool) -> bool:
         return specs()[call.op].defined(call) if sure else well_formed(call)
     except (ArithmeticError, AssertionError, IndexError, ValueError):
         return False
-
-
-def _operand(name: str, known: Known) -> Operand:
-    array = None if known.value is None else known.value.array
-    return Operand(name, known.type.dtype, known.shape, known.facts, array)
 
 
 def fragment_of(seed: Seed) -> Fragment | None:

@@ -21,12 +21,13 @@ Lines are read with Python's own parser and interpreted, never evaluated.
 import ast
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from miscompile.base.dtypes import DTYPES, FLOATS, PLAIN
 from miscompile.base.errors import SpecError
+from miscompile.patterns.literals import is_name, keywords_of, name_in, number_in, parsed, size_in, sizes_in, text_in
 
 Size: TypeAlias = int | str
 
@@ -35,9 +36,6 @@ TYPING = frozenset({"to", "dtype", "output_dtype"})
 
 FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
 """Operators whose numbers are float32 settings and not values of the operand's dtype."""
-
-_CONSTANTS = {"inf": math.inf, "nan": math.nan}
-"""Numbers that Python writes as words; they are one object each, so that motifs with them are equal."""
 
 
 class Word(str):
@@ -132,6 +130,7 @@ class Apply:
 
 
 Statement: TypeAlias = Value | Weight | Numbers | Apply
+Vet: TypeAlias = Callable[[Statement], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +156,11 @@ class Motif:
 _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
 
 
-def parse_motifs(text: str, where: str) -> Iterator[Motif]:
-    """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line."""
+def parse_motifs(text: str, where: str, vet: Vet | None = None) -> Iterator[Motif]:
+    """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line.
+
+    `vet` raises ValueError for a statement that parses and yet cannot be meant.
+    """
     header: re.Match[str] | None = None
     lines: list[tuple[int, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -170,29 +172,41 @@ def parse_motifs(text: str, where: str) -> Iterator[Motif]:
             lines.append((number, line))
             continue
         if header is not None:
-            yield _motif(header, lines, where)
+            yield _motif(header, lines, where, vet)
         header, lines = found, []
     if header is not None:
-        yield _motif(header, lines, where)
+        yield _motif(header, lines, where, vet)
 
 
-def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str) -> Motif:
+def _motif(header: re.Match[str], lines: list[tuple[int, str]], where: str, vet: Vet | None) -> Motif:
     dtypes: tuple[str, ...] = FLOATS
     statements: list[Statement] = []
     bound: set[str] = set()
     for number, line in lines:
         try:
-            statement = ast.parse(line).body[0]
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                dtypes = tuple(_text(argument) for argument in statement.value.args)
-                _known(dtypes)
+            read = parsed(line)
+            if isinstance(read, ast.Expr):
+                dtypes = _dtypes(read.value)
                 continue
-            parsed = _statement(statement)
-            _check_bound(parsed, bound)
-            statements.append(parsed)
+            statement = _statement(read)
+            _check_bound(statement, bound)
+            if vet is not None:
+                vet(statement)
+            statements.append(statement)
         except (SyntaxError, ValueError) as error:
             raise SpecError(f"{where}:{number}: motif {header[2]}: {error}") from None
     return Motif(header[2], header[1] is not None, dtypes, tuple(statements))
+
+
+def _dtypes(call: ast.expr) -> tuple[str, ...]:
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "dtypes"):
+        raise ValueError("a line must be name = call(...), or dtypes(...)")
+    keywords_of(call, ())
+    if not call.args:
+        raise ValueError("there must be a dtype to choose")
+    dtypes = tuple(map(text_in, call.args))
+    _known(dtypes)
+    return dtypes
 
 
 def _known(dtypes: tuple[str, ...]) -> None:
@@ -214,12 +228,16 @@ def _check_bound(statement: Statement, bound: set[str]) -> None:
 def _statement(statement: ast.stmt) -> Statement:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
         raise ValueError("a line must be name = call(...)")
+    if len(statement.targets) != 1:
+        raise ValueError("a line has one equals sign")
     names = _targets(statement.targets[0])
     call = statement.value
     if not isinstance(call.func, ast.Name):
         raise ValueError("an operator must be a plain name")
     makers: dict[str, Callable[[str, ast.Call], Statement]] = {"value": _value, "weight": _weight, "numbers": _numbers}
     if call.func.id in makers:
+        if len(names) != 1:
+            raise ValueError(f"{call.func.id}(...) has one name")
         return makers[call.func.id](names[0], call)
     settings = tuple((keyword.arg or "", _setting(keyword.arg or "", keyword.value)) for keyword in call.keywords)
     return Apply(names, call.func.id, tuple(map(_argument, call.args)), settings)
@@ -227,34 +245,28 @@ def _statement(statement: ast.stmt) -> Statement:
 
 def _targets(target: ast.expr) -> tuple[str, ...]:
     elements = target.elts if isinstance(target, ast.Tuple) else [target]
-    return tuple(_name(element) for element in elements)
-
-
-def _name(node: ast.expr) -> str:
-    if not isinstance(node, ast.Name):
+    if not elements:
         raise ValueError("a plain name is expected")
-    if node.id in _CONSTANTS:
-        raise ValueError(f"'{node.id}' is a number")
-    return node.id
+    return tuple(name_in(element) for element in elements)
 
 
 def _value(name: str, call: ast.Call) -> Value:
-    given = _keywords(call, ("dtype", "lo", "hi", "rank"))
+    given = keywords_of(call, ("dtype", "lo", "hi", "rank"))
     dtype, within = _dtype(given), _within(given)
     if "rank" in given:
-        if _number(given["rank"]) != 0 or call.args:
+        if number_in(given["rank"]) != 0 or call.args:
             raise ValueError("rank=0 stands alone, and other ranks are told by the sizes")
         return Value(name, (), leading=False, dtype=dtype, within=within)
     if not call.args:
         return Value(name, None, leading=True, dtype=dtype, within=within)
     first = call.args[0]
     leading = isinstance(first, ast.Constant) and first.value is Ellipsis
-    return Value(name, tuple(map(_size, call.args[leading:])), leading, dtype, within)
+    return Value(name, tuple(map(size_in, call.args[leading:])), leading, dtype, within)
 
 
 def _weight(name: str, call: ast.Call) -> Weight:
-    given = _keywords(call, ("dtype", "lo", "hi"))
-    return Weight(name, tuple(map(_size, call.args)), _within(given), _dtype(given))
+    given = keywords_of(call, ("dtype", "lo", "hi"))
+    return Weight(name, tuple(map(size_in, call.args)), _within(given), _dtype(given))
 
 
 def _numbers(name: str, call: ast.Call) -> Numbers:
@@ -262,38 +274,22 @@ def _numbers(name: str, call: ast.Call) -> Numbers:
 
 
 def _elements(call: ast.Call) -> Elements:
-    given = _keywords(call, ("dtype", "sizes"))
+    given = keywords_of(call, ("dtype", "sizes"))
     if len(call.args) != 1 or not isinstance(call.args[0], ast.Tuple):
         raise ValueError("numbers are given as one tuple: numbers((1, 2))")
     values = tuple(map(_item, call.args[0].elts))
     if any(isinstance(value, Word) for value in values):
         raise ValueError("a number is expected")
-    sizes = _sizes(given["sizes"]) if "sizes" in given else None
+    sizes = sizes_in(given["sizes"]) if "sizes" in given else None
     if sizes is not None and math.prod(sizes) != len(values):
         raise ValueError(f"a constant of sizes {sizes} has {math.prod(sizes)} elements, but {len(values)} are given")
     return Elements(values, sizes, _dtype(given))
 
 
-def _sizes(node: ast.expr) -> tuple[int, ...]:
-    found = ast.literal_eval(node)
-    if not isinstance(found, tuple) or not all(isinstance(size, int) and size >= 0 for size in found):
-        raise ValueError("sizes are a tuple of whole numbers")
-    return found
-
-
-def _keywords(call: ast.Call, allowed: Collection[str]) -> dict[str, ast.expr]:
-    """Return the keywords of a call by name, all of which must be `allowed`."""
-    given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
-    for name in given:
-        if name not in allowed:
-            raise ValueError(f"'{name}' is no setting here; there are {', '.join(allowed)}")
-    return given
-
-
 def _dtype(given: Mapping[str, ast.expr]) -> str | None:
     if "dtype" not in given:
         return None
-    dtype = _text(given["dtype"])
+    dtype = text_in(given["dtype"])
     if dtype not in PLAIN:
         raise ValueError(f"there is no dtype '{dtype}' for values")
     return dtype
@@ -304,61 +300,41 @@ def _within(given: Mapping[str, ast.expr]) -> tuple[float, float] | None:
         return None
     if "lo" not in given or "hi" not in given:
         raise ValueError("lo and hi come together")
-    lo, hi = _number(given["lo"]), _number(given["hi"])
+    lo, hi = number_in(given["lo"]), number_in(given["hi"])
     if not lo <= hi:
         raise ValueError(f"no number lies between lo={lo} and hi={hi}")
     return lo, hi
 
 
 def _argument(node: ast.expr) -> Argument:
-    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
+    if isinstance(node, ast.Name) and is_name(node):
         return None if node.id == "_" else Ref(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id == "ints":
-            return Ints(tuple(map(_size, node.args)))
-        if node.func.id == "index":
-            return Ints((_size(node.args[0]),), scalar=True)
-        if node.func.id == "full":
-            return Full(_number(node.args[0]), tuple(map(_size, node.args[1:])))
-        raise ValueError(f"'{node.func.id}' cannot stand as an argument; write it on its own line")
-    return Number(_number(node))
+        return _written(node.func.id, node)
+    return Number(number_in(node))
 
 
-def _size(node: ast.expr) -> Size:
-    if isinstance(node, ast.Name):
-        return node.id
-    number = _number(node)
-    if not float(number).is_integer():
-        raise ValueError(f"a whole number is expected and not {number}")
-    return int(number)
-
-
-def _number(node: ast.expr) -> float:
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    inner = node.operand if negative else node  # type: ignore[attr-defined]
-    if isinstance(inner, ast.Name) and inner.id in _CONSTANTS:
-        value = _CONSTANTS[inner.id]
-        return -value if negative and value == math.inf else value
-    value = ast.literal_eval(node)
-    if not isinstance(value, int | float):
-        raise ValueError("a number is expected")
-    return value
+def _written(word: str, call: ast.Call) -> Ints | Full:
+    """Return a constant that is written in the call that reads it."""
+    if word not in ("ints", "index", "full"):
+        raise ValueError(f"'{word}' cannot stand as an argument; write it on its own line")
+    keywords_of(call, ())
+    if word == "ints":
+        return Ints(tuple(map(size_in, call.args)))
+    if word == "index" and len(call.args) == 1:
+        return Ints((size_in(call.args[0]),), scalar=True)
+    if word == "full" and call.args:
+        return Full(number_in(call.args[0]), tuple(map(size_in, call.args[1:])))
+    raise ValueError("index(...) has one number" if word == "index" else "full(...) has a number, and then sizes")
 
 
 def _item(node: ast.expr) -> Size | float:
     """Return an element of a tuple: a quoted word, a number, or the name of a size."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return Word(node.value)
-    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
+    if isinstance(node, ast.Name) and is_name(node):
         return node.id
-    return _number(node)
-
-
-def _text(node: ast.expr) -> str:
-    value = ast.literal_eval(node)
-    if not isinstance(value, str):
-        raise ValueError("a quoted word is expected")
-    return value
+    return number_in(node)
 
 
 def _setting(name: str, node: ast.expr) -> Setting:
@@ -381,5 +357,8 @@ def _several(items: tuple[Size | float, ...]) -> tuple[Size | float, ...]:
     if any(isinstance(item, Word) for item in items) and not all(isinstance(item, Word) for item in items):
         raise ValueError("an attribute holds words or numbers, not both")
     if any(isinstance(item, float) for item in items):
-        return tuple(item if isinstance(item, str) else float(item) for item in items)
+        try:
+            return tuple(item if isinstance(item, str) else float(item) for item in items)
+        except OverflowError:
+            raise ValueError("a number among fractions is too large") from None
     return items

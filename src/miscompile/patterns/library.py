@@ -39,6 +39,7 @@ from miscompile.ops.values import Range
 from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Granularity, Pattern, Wake
 from miscompile.patterns.print import print_motif
+from miscompile.patterns.vetting import vet_seed, vet_statement
 
 HEAD = "miscompile patterns, format 1"
 """The first line of a library."""
@@ -64,10 +65,11 @@ def write_library(patterns: Sequence[Pattern], path: Path) -> None:
         raise StoreError(f"cannot write patterns to {path}: {error.strerror or error}") from None
 
 
-def read_library(path: Path) -> tuple[Pattern, ...]:
+def read_library(path: Path, *, vetted: bool = True) -> tuple[Pattern, ...]:
     """Return the patterns in the file `path`, in their order.
 
-    Raises StoreError that names file and line when it cannot be read, or is damaged.
+    Raises StoreError that names file and line when it cannot be read, or is damaged, and with `vetted` when a form of
+    some pattern is none that can be placed: a graph that breaks ONNX's rules, a call that no opset has.
     """
     try:
         text = path.read_text("utf-8")
@@ -75,16 +77,16 @@ def read_library(path: Path) -> tuple[Pattern, ...]:
         raise StoreError(f"cannot read patterns from {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is no library of patterns: {error.reason} at byte {error.start}") from None
-    return tuple(read_entries(text, path))
+    return tuple(read_entries(text, path, vetted=vetted))
 
 
-def read_entries(text: str, path: Path) -> Iterator[Pattern]:
-    """Yield the patterns in `text`, which is that of the file `path`. Raises StoreError that names file and line."""
+def read_entries(text: str, path: Path, *, vetted: bool = True) -> Iterator[Pattern]:
+    """Yield the patterns in `text`, which is that of the file `path`. Raises StoreError as `read_library` does."""
     lines = text.split("\n")
     if lines[0].rstrip() != HEAD:
         raise StoreError(f"{path}:1: this is no library of patterns, which begins with '{HEAD}'")
     for entry in _entries(lines, path):
-        yield _pattern(entry, path)
+        yield _pattern(entry, path, vetted=vetted)
 
 
 def print_pattern(pattern: Pattern) -> str:
@@ -164,7 +166,7 @@ def _section(entry: _Entry, number: int, line: str, path: Path) -> list[str] | N
     return block
 
 
-def _pattern(entry: _Entry, path: Path) -> Pattern:
+def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
     with _telling(path, entry.start - 1):
         name, granularity = _head(Cursor(entry.head))
     said: dict[str, list[list[str]]] = {"wakes": [], "origin": [], "seed": []}
@@ -175,8 +177,8 @@ def _pattern(entry: _Entry, path: Path) -> Pattern:
         if len(texts) != (len(Wake._fields) if word == "wakes" else 1):
             raise _damaged(path, number, f"{word} is followed by {len(texts)} texts")
         said[word].append(texts)
-    motif = None if entry.motif is None else _motif(*entry.motif, path)
-    seed = None if entry.seed is None else _seed(*entry.seed, said["seed"][0][0], path)
+    motif = None if entry.motif is None else _motif(*entry.motif, path, vetted=vetted)
+    seed = None if entry.seed is None else _seed(*entry.seed, said["seed"][0][0], path, vetted=vetted)
     if motif is None and seed is None:
         raise _damaged(path, entry.start, f"pattern {name} has neither form")
     origin = said["origin"][-1][0] if said["origin"] else ""
@@ -203,15 +205,15 @@ def _strings(cursor: Cursor) -> list[str]:
     return said
 
 
-def _motif(number: int, lines: Sequence[str], path: Path) -> Motif:
+def _motif(number: int, lines: Sequence[str], path: Path, *, vetted: bool) -> Motif:
     with _telling(path, number):
-        found = list(parse_motifs("\n".join(lines), ""))
+        found = list(parse_motifs("\n".join(lines), "", vet_statement if vetted else None))
     if len(found) != 1:
         raise _damaged(path, number, f"one motif is expected here, not {len(found)}")
     return found[0]
 
 
-def _seed(number: int, lines: Sequence[str], source: str, path: Path) -> Seed:
+def _seed(number: int, lines: Sequence[str], source: str, path: Path, *, vetted: bool) -> Seed:
     """Return the seed whose block begins after line `number` of the file."""
     ranges: dict[str, Range] = {}
     place = 0
@@ -230,7 +232,11 @@ def _seed(number: int, lines: Sequence[str], source: str, path: Path) -> Seed:
         model = parse_model("\n".join(lines[place:]))
     if model.functions or set(model.opsets) != {""}:
         raise _damaged(path, number, "a seed has one opset, and no functions")
-    return Seed(source, model.graph, model.opset, ranges, pinned)
+    seed = Seed(source, model.graph, model.opset, ranges, pinned)
+    if vetted:
+        with _telling(path, number + place):
+            vet_seed(seed)
+    return seed
 
 
 def _range(cursor: Cursor) -> tuple[str, Range]:

@@ -10,17 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
-from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Attribute, Node, TensorType
 from miscompile.ops.registry import schema
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, Style, choose_range
-from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept
+from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept, spread
 from miscompile.patterns.kinds import Kinds, kinds
 from miscompile.patterns.language import (
     FLOAT_SETTINGS,
@@ -63,13 +64,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
     fragment = fragment_of(seed)
     if fragment is None:
         return None
-    setting = Setting(
-        {
-            **{hole: _fed(kind, seed.ranges.get(hole)) for hole, kind in fragment.holes.items()},
-            **{constant: kept(value) for constant, value in fragment.constants.items()},
-        },
-        tuple(node.attributes for node in fragment.nodes),
-    )
+    setting = _as_found(seed, fragment)
     base = fragment.run(setting)
     if base is None:
         return None
@@ -83,7 +78,29 @@ def lift(seed: Seed, name: str) -> Motif | None:
     filled = _to_be_known(seed, fragment, base)
     if len(filled) == len(fragment.holes):
         return None
+    fragment = replace(fragment, filled=filled).with_sure(base)
     return _Writer(seed, fragment, setting, base, {**weights, **filled}).motif(re.sub(r"[^\w-]+", "-", name) or "m")
+
+
+@lru_cache(1 << 12)
+def constant_holes(seed: Seed) -> Mapping[str, tuple[float, float]]:
+    """Return the holes of a seed that operators take only as constants, with the ranges that were seen."""
+    fragment = fragment_of(seed)
+    base = None if fragment is None else fragment.run(_as_found(seed, fragment))
+    if fragment is None or base is None:
+        return {}
+    found = _to_be_known(seed, fragment.with_sure(base), base)
+    return found if len(found) < len(fragment.holes) else {}
+
+
+def _as_found(seed: Seed, fragment: Fragment) -> Setting:
+    return Setting(
+        {
+            **{hole: _fed(kind, seed.ranges.get(hole)) for hole, kind in fragment.holes.items()},
+            **{constant: kept(value) for constant, value in fragment.constants.items()},
+        },
+        tuple(node.attributes for node in fragment.nodes),
+    )
 
 
 def _fed(kind: TensorType, span: Range | None) -> Known:
@@ -155,12 +172,10 @@ def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known]) -> d
 
 def _spread(seed: Seed, base: Mapping[str, Known], hole: str) -> Known | None:
     """Return a hole as a constant with elements spread over the range that was seen; None when there is none."""
-    kind, span, count = base[hole].type, seed.ranges.get(hole), math.prod(base[hole].shape)
+    kind, span = base[hole].type, seed.ranges.get(hole)
     if span is None or kind.dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
         return None
-    spread = np.linspace(span.lo, span.hi, count) if count > 1 else np.full(count, span.hi)
-    spread = spread if is_float(kind.dtype) else np.floor(spread).astype(np.int64)
-    return kept(tensor(spread.reshape(base[hole].shape), kind.dtype))
+    return spread(kind, (span.lo, span.hi))
 
 
 @dataclass(slots=True)

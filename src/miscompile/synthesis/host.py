@@ -3,17 +3,20 @@
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from miscompile.core.tensor import Tensor
 from miscompile.generation.replay import Player
 from miscompile.generation.scope import Scope, tensor_type
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node, ValueInfo
-from miscompile.ops.registry import version_of
+from miscompile.ops.registry import schema, specs, version_of
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Limits, Operand
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
+from miscompile.patterns.language import Apply
+from miscompile.patterns.pattern import Pattern
 
 ROOM = 16384
 """Elements that a value may have: patterns bring their own sizes into the seed."""
@@ -85,6 +88,24 @@ def _flows(values: Mapping[str, Operand], name: str) -> bool:
 def same_meaning(seed: Seed, opset: int) -> bool:
     """Tell whether every operator of `seed` means in `opset` what it means in the seed's own opset."""
     return all(version_of(op, opset) == version_of(op, seed.opset) for op in _operators(seed.graph.nodes))
+
+
+def takes(pattern: Pattern, opset: int) -> bool:
+    """Tell whether a form of `pattern` can stand in `opset`: its operators are there, and mean what they meant."""
+    motif = pattern.motif
+    if motif is not None and all(_stands(call, opset) for call in motif.statements if isinstance(call, Apply)):
+        return True
+    return pattern.seed is not None and same_meaning(pattern.seed, opset)
+
+
+@cache
+def _stands(call: Apply, opset: int) -> bool:
+    """Tell whether `opset` has the operator of a call with its attributes; axes can be an operand as well."""
+    known = schema(call.op, opset, specs()[call.op].domain)
+    if known is None:
+        return False
+    named = {*known.attributes, *(formal.name for formal in known.inputs if formal.name == "axes")}
+    return all(name in named for name, _ in call.attributes)
 
 
 def _operators(nodes: Iterable[Node]) -> set[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from miscompile.base.dtypes import is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.generation.guards import guard
 from miscompile.generation.motifs.plant import NONE, Mutations, plant
@@ -17,7 +18,9 @@ from miscompile.generation.scope import Scope
 from miscompile.graph.model import TensorType
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand, Shape
+from miscompile.ops.values import Range
 from miscompile.patterns.language import Motif, Value
+from miscompile.patterns.lift import constant_holes
 from miscompile.patterns.pattern import Pattern
 from miscompile.synthesis.bridge import bridge
 from miscompile.synthesis.host import live, same_meaning
@@ -102,9 +105,12 @@ def place(
 
 
 def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> Placed:
-    """Play the fragment as it is, on operands of exactly the types of its holes."""
-    filling = _Filling(context)
-    holes = [info for info in seed.graph.inputs if info.name not in seed.pinned]
+    """Play the fragment as it is, on operands of exactly the types of its holes.
+
+    What its operators take only as constants, such as positions in a table, is drawn from where it was seen to lie.
+    """
+    filling, drawn = _Filling(context), constant_holes(seed)
+    holes = [info for info in seed.graph.inputs if info.name not in seed.pinned and info.name not in drawn]
     for info in holes:
         assert isinstance(info.type, TensorType)
         pool = [one for one in context.values if (one.dtype, one.shape) == (info.type.dtype, info.type.shape)]
@@ -116,6 +122,11 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
         else:
             filling.read.append(found)
         filling.operands[info.name] = _within(scope, found, seed, info.name) if bridged else found
+    for info in seed.graph.inputs:
+        if info.name in drawn:
+            assert isinstance(info.type, TensorType)
+            span = Range(*drawn[info.name], integral=not is_float(info.type.dtype))
+            filling.operands[info.name] = scope.drawn_constant(info.type.dtype, _sizes(info.type), span)
     player = Player(scope, seed, strict=True)
     player.begin(filling.operands)
     for node in seed.graph.nodes:

@@ -7,7 +7,7 @@ changed it is one that was not seen before, and seeds that have borne nothing ne
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -39,12 +39,18 @@ class SeedPool:
     together: Counter[tuple[str, str]] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
 
-    def draw(self, rng: random.Random, wanted: Iterable[str] = ()) -> Entry | None:
-        """Draw a seed; with `wanted`, passes about to be woken, one whose own passes were seen least beside these."""
-        if not self.entries:
+    def draw(
+        self, rng: random.Random, wanted: Iterable[str] = (), opsets: Collection[int] | None = None
+    ) -> Entry | None:
+        """Draw a seed of one of `opsets` (None: any); None where there is none.
+
+        With `wanted`, passes about to be woken, it is one whose own passes were seen least beside these.
+        """
+        entries = self.entries if opsets is None else [one for one in self.entries if one.host.opset in opsets]
+        if not entries:
             return None
         wanted = tuple(wanted)
-        looks = [rng.choice(self.entries) for _ in range(_LOOKS if wanted else 1)]
+        looks = [rng.choice(entries) for _ in range(_LOOKS if wanted else 1)]
         chosen = min(looks, key=lambda entry: self._known(entry.passes, wanted))
         chosen.idle += 1
         return chosen

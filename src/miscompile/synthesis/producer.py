@@ -28,7 +28,7 @@ from miscompile.patterns.catalogue import noop_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.synthesis.choice import Chooser
 from miscompile.synthesis.corpus import Corpus, Kept
-from miscompile.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of
+from miscompile.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of, takes
 from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.synthesis.pool import Entry, SeedPool
 from miscompile.synthesis.splice import Spliced, splice
@@ -73,7 +73,7 @@ class Synthesised:
         functions: bool = True,
         corpus: Corpus | None = None,
     ) -> None:
-        patterns = [one for one in patterns if _admitted(one, knobs)]
+        patterns = [one for one in patterns if _admitted(one, knobs) and any(takes(one, each) for each in knobs.opsets)]
         if not patterns:
             raise UsageError("there is no pattern to put into seeds; allow more with --ops, --dtypes")
         self.knobs, self.support, self.functions = knobs, support, functions
@@ -141,7 +141,8 @@ class Synthesised:
         """Yield the programs of one synthesis: as made, then with other outputs, constants and inputs."""
         knobs = self.knobs
         pattern = self.chooser.draw(rng, self.pool.fired)
-        entry = self._entry(rng, self.chooser.intended(pattern) if knobs.steer else ())
+        opsets = tuple(opset for opset in knobs.opsets if takes(pattern, opset))
+        entry = self._entry(rng, self.chooser.intended(pattern) if knobs.steer else (), opsets)
         scope = self._scope(rng, entry.host.opset)
         mutations = Mutations() if rng.random() < knobs.mutations else NONE
         try:
@@ -205,32 +206,30 @@ class Synthesised:
         style = Style(rng.random() < knobs.integral, rng.random() < knobs.full)
         return new_scope(rng, opset, self.support, self._limits, style)
 
-    def _entry(self, rng: random.Random, wanted: Collection[str]) -> Entry:
-        """Return a seed: of the pool, or a new one that goes into it."""
+    def _entry(self, rng: random.Random, wanted: Collection[str], opsets: tuple[int, ...]) -> Entry:
+        """Return a seed of one of `opsets`, which the pattern takes: of the pool, or a new one that goes into it."""
         if self.knobs.seeds == "none":
-            return Entry(self._alone(rng))
+            return Entry(self._alone(rng, opsets))
         pool = self.pool
         count = len(pool.entries)
         if count < _FIRST or rng.random() < (_GROWING if count < _FEW else _FRESH):
-            return pool.put(self._new(rng))
-        found = pool.draw(rng, wanted)
-        assert found is not None
-        return found
+            return pool.put(self._new(rng, opsets))
+        return pool.draw(rng, wanted, opsets) or pool.put(self._new(rng, opsets))
 
-    def _alone(self, rng: random.Random) -> Host:
+    def _alone(self, rng: random.Random, opsets: tuple[int, ...]) -> Host:
         """Return a seed of one node: a pattern needs something to read."""
-        knobs = replace(self._strict.knobs, nodes=1, spread=0.0)
+        knobs = replace(self._strict.knobs, nodes=1, spread=0.0, opsets=opsets)
         return self._host(*Strict(knobs, self.support).grow(rng))
 
-    def _new(self, rng: random.Random) -> Host:
+    def _new(self, rng: random.Random, opsets: tuple[int, ...]) -> Host:
         if self._given and (self.knobs.seeds == "patterns" or rng.random() < 0.5):
             seed = self._given[int(rng.random() * len(self._given))]
-            opsets = [seed.opset] if seed.opset in self.knobs.opsets else []
-            opsets += [opset for opset in sorted(self.knobs.opsets, reverse=True) if same_meaning(seed, opset)][:1]
-            if not opsets:
+            found = [seed.opset] if seed.opset in opsets else []
+            found += [opset for opset in sorted(opsets, reverse=True) if same_meaning(seed, opset)][:1]
+            if not found:
                 raise RejectedDraft("the seed has operators of another opset")
-            return prepared(seed, opsets[0], self.support, self._limits)
-        return self._host(*self._strict.grow(rng))
+            return prepared(seed, found[0], self.support, self._limits)
+        return self._host(*self._strict.grow(rng, opsets))
 
     def _host(self, scope: Scope, outputs: Sequence[str], recipe: Mapping[str, Any]) -> Host:
         seed = seed_of(scope, outputs, "generated")

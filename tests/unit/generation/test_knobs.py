@@ -22,6 +22,7 @@ def test_every_opset_is_drawn_and_those_in_use_more_often() -> None:
 def test_only_the_opsets_asked_for_are_drawn() -> None:
     rng = random.Random(0)
     assert {Knobs(opsets=(13, 20)).draw_opset(rng) for _ in range(50)} == {13, 20}
+    assert {Knobs().draw_opset(rng, (14, 23)) for _ in range(50)} == {14, 23}
 
 
 def test_most_graphs_have_the_size_asked_for_some_are_tiny_and_some_large() -> None:

@@ -239,6 +239,16 @@ def test_numbers_of_the_motifs_dtype_are_rounded_and_clipped() -> None:
     assert (constant.dtype, constant.value is not None and constant.value.tolist()) == ("int8", [127, -2])
 
 
+@pytest.mark.parametrize(
+    "line", ["y = Add(x, inf)", "y = Add(x, full(nan, 2))", "c = numbers((1, -inf), sizes=(2,))\ny = Add(x, c)"]
+)
+def test_a_number_that_an_integer_type_has_not_is_no_draft(line: str) -> None:
+    (motif,) = parse_motifs(f'[m]\nx = value(2)\n{line}\ndtypes("int8", "uint64")', "")
+    known = scope("infinite")
+    assert plant(known, motif, NONE) is None
+    assert not known.operands
+
+
 def test_attributes_take_the_kind_that_the_schema_asks_for() -> None:
     known = scope(1)
     lines = (

@@ -15,9 +15,11 @@ from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
+from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import parse_motifs
 from miscompile.patterns.library import print_pattern, read_library, write_library
 from miscompile.patterns.pattern import Pattern, Wake
+from miscompile.patterns.vetting import sound, vet_statement
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | words.map(str)
 ends = st.floats(allow_nan=False) | st.integers(-(2**60), 2**60)
@@ -80,7 +82,7 @@ def told_apart(first: Pattern, second: Pattern) -> str | None:
 def test_what_is_written_is_read_back(tmp_path: Path, written: list[Pattern]) -> None:
     path = tmp_path / "some.patterns"
     write_library(written, path)
-    read = read_library(path)
+    read = read_library(path, vetted=False)
     assert [pattern.name for pattern in read] == [pattern.name for pattern in written]
     assert [told_apart(a, b) for a, b in zip(written, read, strict=True)] == [None] * len(written)
     assert list(tmp_path.iterdir()) == [path]
@@ -108,10 +110,10 @@ pattern "relu/1" block
     ir 10
     opset 17
 
-    graph slice(%x: float32[2], %p: int64[1]) -> (%y: float32[1,2]) {
+    graph slice(%x: float32[2], %p: int64[1]) -> (%y: float32[2]) {
       init %c: float32[1] = [nan]
       %m: float32[2] = Mul(%x, %c)
-      %y: float32[1,2] = Expand(%m, %p)
+      %y: float32[2] = Expand(%m, %p)
     }
 end
 """
@@ -150,6 +152,7 @@ def test_a_library_reads_like_this(tmp_path: Path) -> None:
         ('"1.22.0" ', "", 7, "wakes is followed by 2 texts"),
         ("[relu]\n", "\n", 8, "one motif is expected here, not 0"),
         ("y = Relu(x)", "y = Relu(z)", 11, "'z' is used before it is bound"),
+        ('dtypes("float32")', "dtypes()", 12, "there must be a dtype to choose"),
         ("range %x -3.0 3.0", "range %x -3.0", 14, "expected a number"),
         ("range %s 0", "range %s 0x10", 15, "0x10 is no number"),
         ("int64[1] = [2]", "int64[1] = [2.5]", 17, "2.5"),
@@ -167,6 +170,71 @@ def test_damage_is_told_with_file_and_line(tmp_path: Path, old: str, new: str, l
         read_library(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("y = Relu(x)", "y = Fooo(x)", 11, "motif relu: there is no operator 'Fooo' that can be generated"),
+        ("y = Relu(x)", "y = Relu(x, x)", 11, "Relu takes at most 1 operands"),
+        ("y = Relu(x)", "y, z = Relu(x)", 11, "Relu has at most 1 results"),
+        ("y = Relu(x)", "y = Softmax(x, nosuch=3)", 11, "Softmax has no attribute 'nosuch'; there are axis"),
+        ("y = Relu(x)", 'y = Softmax(x, axis="a")', 11, "the attribute 'axis' of Softmax is of kind int"),
+        ("y = Relu(x)", "y = LSTM(x, activations=(1, 2))", 11, "'activations' of LSTM is of kind strings"),
+        ("y = Relu(x)", "y = Reshape(x, ints(9223372036854775808))", 11, "a whole number lies between"),
+        ("y = Relu(x)", "y = Softmax(x, axis=9223372036854775808)", 11, "a whole number lies between"),
+        ("y = Relu(x)", "y = Add(x, full(1, 3, -2))", 11, "a size is not negative"),
+        ("y = Relu(x)", "y = weight(500, 500)", 11, "there are at most 65,536 elements here"),
+        ("y = Relu(x)", 'y = numbers((-1,), dtype="uint64")', 11, "a whole number lies between 0 and"),
+        ("y = Relu(x)", 'y = numbers((inf,), dtype="int8")', 11, "int8 has whole numbers only"),
+        ("x = value(..., N)", "x = value(..., -3)", 10, "a size is not negative"),
+        ("x = value(..., N)", f"x = value(..., 1{'0' * 400})", 10, "there are at most 16,777,216 elements here"),
+        ("x = value(..., N)", f"x = value(N, lo=0, hi=1{'0' * 400})", 10, "a whole number lies between"),
+        ("opset 17", "opset 99", 19, "operator set 99"),
+        ("Mul(%x, %c)", "Mul(%x, %nope)", 19, "Mul in the graph uses 'nope', which nothing defines"),
+        ("Mul(%x, %c)", "Fooo(%x, %c)", 19, "Fooo"),
+        ("(%x: float32[2], %p", "(%x, %p", 19, "'type'"),
+        ("-> (%y: float32[2])", "-> (%z: float32[2])", 19, "output 'z' of the graph is not defined by anything"),
+        ("%m: float32[2] = Mul(%x", "%m: float32[3] = Mul(%x", 19, "3"),
+        ("-> (%y: float32[2])", "-> ()", 19, "a seed has nodes and outputs"),
+        ("float32[1] = [nan]", 'string[1] = ["a"]', 19, "string"),
+        ("%x -3.0 3.0", "%x 3.0 -3.0", 19, "no number lies in the range of 'x'"),
+        ("int64[1] = [2]", "int32[1] = [2]", 19, "pinned 'p' is no input of the type int32[1]"),
+    ],
+)
+def test_a_form_that_could_never_be_placed_is_told_with_file_and_line(
+    tmp_path: Path, old: str, new: str, line: int, says: str
+) -> None:
+    assert old in TEXT
+    path = saved(TEXT.replace(old, new, 1), tmp_path)
+    assert read_library(path, vetted=False)
+    with pytest.raises(StoreError) as caught:
+        read_library(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["float32[N]", "string[2]", "float32[?]"])
+def test_holes_are_tensors_of_fixed_sizes(tmp_path: Path, kind: str) -> None:
+    head = TEXT.split("  motif")[0] + '  seed "s"\n    ir 10\n    opset 17\n    '
+    path = saved(f"{head}graph g(%x: {kind}) -> (%y: {kind}) {{\n      %y = Identity(%x)\n    }}\nend\n", tmp_path)
+    with pytest.raises(StoreError, match=r"lib.patterns:9: input 'x' must be a tensor of fixed sizes, and is"):
+        read_library(path)
+
+
+def test_a_seed_that_breaks_the_rules_is_known_before_it_is_written(tmp_path: Path) -> None:
+    (whole,) = read_library(saved(TEXT, tmp_path))
+    (broken,) = read_library(saved(TEXT.replace("Mul(%x, %c)", "Fooo(%x, %c)"), tmp_path), vetted=False)
+    assert whole.seed is not None
+    assert broken.seed is not None
+    assert sound(whole.seed)
+    assert not sound(broken.seed)
+
+
+def test_what_ships_has_only_calls_that_some_opset_has() -> None:
+    for motif in catalogue():
+        for statement in motif.statements:
+            vet_statement(statement)
 
 
 def test_a_pattern_without_forms_is_damage(tmp_path: Path) -> None:

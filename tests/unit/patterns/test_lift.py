@@ -202,6 +202,17 @@ def test_what_an_operator_takes_as_a_constant_only_becomes_one() -> None:
     assert lines[2:4] == ['w1 = weight(dtype="float32", lo=0.5, hi=0.5)', "v2 = QuantizeLinear(v1, w1)"]
 
 
+def test_a_table_keeps_the_rows_that_such_a_constant_looks_up() -> None:
+    text = lifted(
+        "graph g(%x: float32[2,4,3,8], %c: float32[50,4], %s: float32[50,4], %p: int64[2,3]) -> (%y: float32[2,4,3,8])"
+        " {\n %y = RotaryEmbedding(%x, %c, %s, %p)\n}\n",
+        opset=23,
+        p=Range(9, 47, integral=True),
+    )
+    assert "value(50, 4)" in text
+    assert 'weight(N1, N3, dtype="int64", lo=9, hi=47)' in text
+
+
 def test_results_and_operands_that_are_left_out_stay_out() -> None:
     text = """graph g(%x: float32[5,2]) -> (%b: float32[5,2], %i: int64[1,2]) {
       init %k: int64[1] = [1]

@@ -1,8 +1,11 @@
 """The motif language: what parses, and what an author is told when a line does not."""
 
 import math
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.base.errors import SpecError
@@ -22,6 +25,9 @@ from miscompile.patterns.language import (
     Word,
     parse_motifs,
 )
+
+BIG = f"1{'0' * 400}"
+"""A whole number that no float holds."""
 
 
 def only(text: str) -> Motif:
@@ -124,6 +130,24 @@ def test_dtypes_are_all_floats_unless_said() -> None:
         ("dtypes('float31')", "there is no dtype 'float31'"),
         ("dtypes(3)", "a quoted word is expected"),
         ("y = Neg(x", "was never closed"),
+        ("y = Gather(x, index())", "index(...) has one number"),
+        ("y = Gather(x, index(1, 2))", "index(...) has one number"),
+        ("y = Add(x, full())", "full(...) has a number, and then sizes"),
+        ("y = Add(x, full(1, dtype='int8'))", "'dtype' is no setting here; there are none"),
+        ("() = value(N)", "a plain name is expected"),
+        ("() = Neg(x)", "a plain name is expected"),
+        ("v, u = value(N)", "value(...) has one name"),
+        ("v, u = numbers((1,))", "numbers(...) has one name"),
+        ("v = u = Neg(x)", "a line has one equals sign"),
+        ("v = Neg(x); u = Neg(x)", "one statement stands in a line"),
+        ("v = numbers((1,), sizes={[]})", "a number or a quoted word is expected"),
+        ("v = value(N, lo={[]}, hi=3)", "a number or a quoted word is expected"),
+        ("v = value(nan)", "'nan' is a number"),
+        (f"y = LSTM(x, activation_alpha=(1.5, {BIG}))", "a number among fractions is too large"),
+        (f"y = Add(x, {'-' * 100_000}1)", "this is nested too deeply"),
+        ("dtypes()", "there must be a dtype to choose"),
+        ("types('int8')", "a line must be name = call(...), or dtypes(...)"),
+        ("dtypes('int8', only=True)", "'only' is no setting here"),
     ],
 )
 def test_errors_name_file_line_and_motif(line: str, says: str) -> None:
@@ -132,6 +156,27 @@ def test_errors_name_file_line_and_motif(line: str, says: str) -> None:
         list(parse_motifs(text, "here.motif"))
     assert str(caught.value).startswith("here.motif:9: motif bad: ")
     assert says in str(caught.value)
+
+
+def test_a_whole_number_can_be_larger_than_any_float() -> None:
+    value, call = only(f"[m]\nx = value({BIG})\ny = F(x, {BIG}, ints({BIG}), a={BIG})").statements
+    assert value == Value("x", (10**400,), leading=False)
+    assert call == Apply(("y",), "F", (Ref("x"), Number(10**400), Ints((10**400,))), (("a", 10**400),))
+
+
+SCRAPS = [
+    "x", "y", "_", "N", "inf", "nan", "...", "=", "==", ",", "(", ")", "()", "[", "]", "{", "}", "{[]}", "-",
+    "+", "*", "**", ":", ";", ".", "'", "'a'", "b'a'", "1", "2.5", "1e999", BIG, "1j", "True", "None", "value(",
+    "weight(", "numbers(", "numbers((1,", "ints(", "index(", "full(", "dtypes(", "Add(", "to=", "lo=", "hi=",
+    "dtype=", "sizes=", "axes=", "rank=", " ", "lambda", "\\", "x = value(N)", "y = Add(x, x)", "\x00", "\x0c",
+    "if x:", "not ", "f'{x}'",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(SCRAPS), max_size=9).map("".join), st.sampled_from(["", "y = Add(x, ", "v = value("]))
+def test_any_line_parses_or_is_told(scraps: str, start: str) -> None:
+    with suppress(SpecError):
+        only(f"[m]\nx = value(N)\n{start}{scraps}\n")
 
 
 def test_the_shipped_motifs_parse_and_name_operators_that_have_specs() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_seed_is_drawn_whose_passes_were_seen_least_beside_the_wanted_ones() -
     drawn = [pool.draw(rng, ["x"]) for _ in range(60)]
     assert drawn.count(rare) > 2 * drawn.count(common)
     assert SeedPool(1).draw(rng) is None
+
+
+def test_a_seed_of_an_opset_that_serves_is_drawn() -> None:
+    pool = SeedPool(10)
+    for opset in (17, 18, 17, 21):
+        pool.put(cast(Host, SimpleNamespace(opset=opset)))
+    rng = random.Random(1)
+    found = [pool.draw(rng, wanted, opsets) for wanted, opsets in [("", (18,))] * 9 + [("x", (17, 21))] * 40]
+    assert all(one is pool.entries[1] for one in found[:9])
+    assert {one.host.opset for one in found[9:] if one is not None} == {17, 21}
+    assert pool.draw(rng, (), (19,)) is None
 
 
 def test_steering_prefers_passes_that_were_seen_less() -> None:

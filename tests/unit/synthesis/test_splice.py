@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 import onnx
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.generation.finish import finish
-from miscompile.generation.knobs import Knobs
+from miscompile.generation.knobs import OPSETS, Knobs
 from miscompile.generation.motifs.plant import NONE, plant
 from miscompile.generation.scope import Scope
 from miscompile.generation.strict import Strict
@@ -22,7 +23,8 @@ from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import catalogue, fusion_motifs
 from miscompile.patterns.language import Motif
 from miscompile.patterns.pattern import Pattern
-from miscompile.synthesis.host import Host, new_scope, prepared, seed_of
+from miscompile.patterns.shipped import shipped_patterns
+from miscompile.synthesis.host import Host, new_scope, prepared, seed_of, takes
 from miscompile.synthesis.splice import Spliced, splice
 
 OPEN = Support(open=True)
@@ -31,11 +33,11 @@ STYLE = Style(integral=False, full=False)
 STRICT = Strict(Knobs(nodes=8, spread=0.0, opsets=(17, 21), motifs=0.0, containers=0.0), OPEN)
 
 
-def host_of(seed: int) -> Host:
+def host_of(seed: int, opsets: tuple[int, ...] = (17, 21)) -> Host:
     """Return a generated seed; bodies in bodies are no seeds."""
     for turn in range(20):
         with suppress(RejectedDraft):
-            scope, outputs, _ = STRICT.grow(stream(seed, "host", turn))
+            scope, outputs, _ = STRICT.grow(stream(seed, "host", turn), opsets)
             return prepared(seed_of(scope, outputs, "made for a test"), scope.opset, OPEN, LIMITS)
     raise AssertionError("no seed comes about")
 
@@ -99,6 +101,41 @@ def test_nearly_every_pattern_is_joined_on_both_sides() -> None:
     ]
     assert sum(one.inner_in for one in spliced) > 0.9 * len(spliced)
     assert sum(one.inner_out for one in spliced) > 0.9 * len(spliced)
+
+
+def test_every_shipped_pattern_can_be_placed_in_each_of_its_forms() -> None:
+    hosts: dict[int, list[Host]] = {}
+    left = []
+    for pattern in shipped_patterns():
+        forms = [replace(pattern, seed=None)] if pattern.motif is not None else []
+        forms += [replace(pattern, motif=None)] if pattern.seed is not None else []
+        for form in forms:
+            opset = next(opset for opset in (17, 18, 21, *OPSETS) if takes(form, opset))
+            if opset not in hosts:
+                hosts[opset] = [host_of(number, (opset,)) for number in range(8)]
+            if not any(fits(host, form, number) for number, host in enumerate(hosts[opset] * 3)):
+                left.append((form.name, form.seed is None))
+    assert not left
+
+
+def fits(host: Host, pattern: Pattern, number: int) -> bool:
+    scope = new_scope(stream(number, pattern.name), host.opset, OPEN, LIMITS, STYLE)
+    try:
+        splice(scope, host, pattern)
+    except RejectedDraft:
+        return False
+    return True
+
+
+def test_what_operators_take_only_as_constants_is_drawn_from_where_it_was_seen_to_lie() -> None:
+    pattern = next(one for one in shipped_patterns() if one.name == "openvino_RoPEFusionGPTOSS_1")
+    host = host_of(1, (23,))
+    scope = new_scope(stream(1, "positions"), 23, OPEN, LIMITS, STYLE)
+    splice(scope, host, replace(pattern, motif=None))
+    (node,) = (node for node in scope.nodes if node.op == "RotaryEmbedding")
+    positions = scope.initializers[node.inputs[3]]
+    assert positions.dtype == "int64"
+    assert 9 <= positions.array.min() <= positions.array.max() <= 47
 
 
 @pytest.mark.parametrize("name", ["gelu_erf", "matmul_add", "transpose_chain"])

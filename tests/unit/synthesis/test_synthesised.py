@@ -16,7 +16,9 @@ from miscompile.core.verdict import Holds, Inconclusive
 from miscompile.ops.support import Support
 from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.patterns.shipped import shipped_patterns
+from miscompile.synthesis.host import takes
+from miscompile.synthesis.knobs import Contexts, OatestKnobs
 from miscompile.synthesis.producer import Synthesised
 
 OPEN = Support(open=True)
@@ -104,6 +106,28 @@ def test_contexts_can_be_left_out_or_be_the_patterns_themselves() -> None:
         assert len(case.recipe["motifs"]) == 1
     alone = Synthesised(OatestKnobs(opsets=(17,), variants=2, seeds="patterns"), OPEN, PATTERNS, ["toy"])
     assert alone.propose(random.Random(1)).recipe["variant"] == 0
+
+
+def of_few_opsets() -> Pattern:
+    """A pattern with a body, which means in opsets 16 to 18 what it does where it was found."""
+    return next(one for one in shipped_patterns() if one.name == "openvino_EliminateDuplicateTIInputs_1")
+
+
+@pytest.mark.parametrize("seeds", ["generated", "none"])
+def test_a_pattern_comes_into_seeds_of_an_opset_that_it_takes(seeds: Contexts) -> None:
+    pattern, knobs = of_few_opsets(), OatestKnobs(variants=1, seeds=seeds, mutations=0.0)
+    made = Synthesised(knobs, OPEN, [PATTERNS[0], pattern], ["nothing"])
+    drawn = [case.recipe for case in cases(made, 40)]
+    own = [recipe["opset"] for recipe in drawn if recipe["motifs"][-1] == pattern.name]
+    assert len(own) > 10
+    assert set(own) <= {opset for opset in range(13, 29) if takes(pattern, opset)} == {16, 17, 18}
+    assert len({recipe["opset"] for recipe in drawn}) > 3
+    assert made.chooser.failures[pattern.name] < 0
+
+
+def test_a_pattern_that_no_opset_takes_is_none() -> None:
+    with pytest.raises(UsageError, match="no pattern"):
+        Synthesised(OatestKnobs(opsets=(13, 21)), OPEN, [of_few_opsets()], ["openvino"])
 
 
 def test_there_must_be_patterns() -> None:

@@ -226,9 +226,14 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; harvest tvm writes a folder")
     found = load_attribute("miscompile.mining.tvm_tests:harvest_tvm")(path, out, say, seconds)
+    if found.stopped:
+        say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
+    if found.stopped and not found.pairs:
+        raise KeyboardInterrupt  # there is nothing to go on with
     taken = load_attribute("miscompile.mining.tvm_tests:extract_tvm")(out, out / "library", say)
     report = {
-        "source": _TVM, "path": str(path), "out": str(out), "files": dict(found.files), "modules": found.modules,
+        "source": _TVM, "path": str(path), "out": str(out), "stopped": found.stopped or taken.stopped,
+        "files": dict(found.files), "modules": found.modules,
         "pairs": found.pairs, "changed": found.changed, "left": dict(found.left),
         "passes": [
             {"pass": name, "pairs": pairs, "changed": changed, "block": taken.by_pass.get((name, "block"), 0),
@@ -247,7 +252,8 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
     Console().print(table)
     click.echo(f"files: {_counts(report['files'])}; {found.pairs} pairs of {found.modules} modules")
     _print_left({**report["left"], **report["refused"]})
-    click.echo(f"patterns: {_counts(report['patterns'])}, are in {report['library']}")
+    stopped = " (stopped before the end)" if report["stopped"] else ""
+    click.echo(f"patterns: {_counts(report['patterns'])}, are in {report['library']}{stopped}")
     return 0
 
 

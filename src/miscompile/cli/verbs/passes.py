@@ -37,7 +37,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     """List the passes of TARGET: patterns that wake them, programs that they changed, and with which others.
 
     Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `woken` is the share
-    of the programs with a pattern of a pass that the pass did change.
+    of the programs with a pattern of a pass that the pass did change. Ctrl-C ends the measurement and shows what was
+    counted by then.
 
     \b
     Examples:
@@ -52,6 +53,8 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         tables = calls.counted_passes(out)
     else:
         assert target is not None
+        if not given["seconds"]:
+            raise UsageError("nothing can be measured in no time; give --time more than 0")
         tables = [calls.measured_passes(ready(target), say=_say_nothing if as_json else _say, **given)]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))

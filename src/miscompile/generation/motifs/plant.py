@@ -5,6 +5,7 @@ another rank, an initialiser that is an input, a left-out optional, the same ope
 also a graph output, a no-op in between. Every decision is drawn from the scope's random stream.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -164,10 +165,12 @@ def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
 def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
 
-    The sign of a zero is lost, which no motif depends on.
+    The sign of a zero is lost, which no motif depends on. Raises RejectedDraft where the type has no such number.
     """
     if not is_float(dtype):
         info = DTYPES[dtype]
+        if not math.isfinite(value):
+            raise RejectedDraft(f"{dtype} has no {value}")
         value = int(min(max(round(value), info.low, -(2**31)), info.high, 2**31))
     return tensor(np.full(shape, value), dtype)
 

@@ -3,6 +3,7 @@
 The kind of an attribute comes from the operator's schema, since `alpha=1` and `axes=()` do not tell it themselves.
 """
 
+import math
 import random
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -11,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
 from miscompile.graph.model import Attribute
@@ -47,11 +49,16 @@ class Dictionary:
         return setting
 
     def elements(self, given: Elements) -> Tensor:
-        """Return the tensor; an integer type of the motif's choice rounds its elements and clips them."""
+        """Return the tensor; an integer type of the motif's choice rounds its elements and clips them.
+
+        Raises RejectedDraft where the type has no such elements.
+        """
         dtype = given.dtype or self._dtype
         values = [self._size(item) if isinstance(item, str) else item for item in given.values]
         if given.dtype is None and not is_float(dtype):
             info = DTYPES[dtype]
+            if not all(map(math.isfinite, values)):
+                raise RejectedDraft(f"{dtype} has no infinities, and no NaN")
             values = [int(min(max(round(value), info.low), info.high)) for value in values]
         sizes = (len(values),) if given.sizes is None else given.sizes
         wide = np.asarray(values, np.float64 if is_float(dtype) else np.uint64 if dtype == "uint64" else np.int64)

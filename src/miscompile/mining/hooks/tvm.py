@@ -3,6 +3,7 @@
 `python -m miscompile.mining.hooks.tvm TESTFILE OUT` runs the file with pytest. OUT gets a line of JSON at once for each
 thing that is seen, so that what was found before a crash is not lost:
 
+- `{"begun": FILE}` when TVM is there, the hook is in place, and the tests are about to run;
 - `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.text` says it;
 - `{"pass": NAME, "module": HASH, "changed": BOOL, "test": NODE}` for each call of a pass on it;
 - `{"left": REASON, "pass": NAME, "test": NODE}` for a module that could not be taken;
@@ -128,12 +129,13 @@ def install(book: Book) -> None:
 
 def main(path: Path, out: Path) -> int:
     """Run the tests in `path` under the hook; return pytest's exit code."""
-    if "torch" not in path.read_text("utf-8"):
+    if "torch" not in path.read_text("utf-8", "replace"):
         modules: dict[str, Any] = sys.modules
         modules.setdefault("torch", None)  # which makes it look absent: TVM imports it for nothing but its order
     with out.open("w", encoding="utf-8") as stream:
         book = Book(stream)
         install(book)
+        book.write(begun=path.name)
         options = ["-q", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-W", "ignore"]
         code = int(pytest.main([*options, str(path)], plugins=[Marks(book)]))
         book.write(exit=code)

@@ -4,7 +4,8 @@
 file `NAME.relax.json` for each new pattern (`targets/tvm/splice_form.py` says what is in it), and lines in
 `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended": DIGEST, "why": TEXT}` after it. What was begun
 and never ended killed this process; when it is started again it leaves that pattern alone. `{"refused": WHY}` stands
-for a piece of a module that is no pattern, `{"done": PAIRS}` for the whole file.
+for a piece of a module that is no pattern, `{"done": PAIRS, "bytes": SIZE}` for the whole file. `{"stopped": DIGEST}`
+comes from outside: somebody ended this process while it built that pattern, which is to be looked at again.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -58,12 +59,11 @@ class Library:
         self._files: dict[str, Path] = {}
         for file in folder.glob(f"*{ENDING}"):
             self._files[json.loads(file.read_text("utf-8"))["digest"]] = file
-        lines = [json.loads(text) for text in log.read_text("utf-8").splitlines()] if log.exists() else []
-        self.known = {line[key] for line in lines for key in ("begun", "ended") if key in line}
+        self.known = looked_at(log.read_text("utf-8")) if log.exists() else set()
         self._target = Tvm()
         self._log: IO[str] = log.open("a", encoding="utf-8")
 
-    def note(self, **line: str) -> None:
+    def note(self, **line: str | int) -> None:
         """Write a line of the log, for good."""
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
@@ -106,6 +106,19 @@ class Library:
         return ""
 
 
+def looked_at(log: str) -> set[str]:
+    """Return the digests of the patterns that were built, or that killed a process."""
+    known: set[str] = set()
+    for text in log.splitlines():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue  # the last line of a process that was ended, and what parts it from the next one
+        known.discard(line.get("stopped", ""))
+        known |= {line[key] for key in ("begun", "ended") if key in line}
+    return known
+
+
 def typed(kind: Any) -> str:
     """Return a tensor's type as text: `float32[2x3]`."""
     return f"{kind.dtype}[{'x'.join(map(str, sizes_of(kind) or ()))}]"
@@ -113,7 +126,7 @@ def typed(kind: Any) -> str:
 
 def main(path: Path, folder: Path) -> None:
     """Take the patterns of one file of pairs."""
-    table, library = granularities(), Library(folder)
+    table, library, size = granularities(), Library(folder), path.stat().st_size
     for said, passes in pairs(path):
         try:
             module = parse(said["script"], said["constants"], False)
@@ -135,7 +148,7 @@ def main(path: Path, folder: Path) -> None:
                         library.note(refused=piece.why)
             except UNSAYABLE as error:
                 library.note(refused=f"not taken apart: {type(error).__name__}")
-    library.note(done=path.stem)
+    library.note(done=path.stem, bytes=size)
 
 
 if __name__ == "__main__":
