@@ -403,6 +403,13 @@ def test_a_death_that_needs_its_history_is_confirmed_with_it(shared: LocalPool) 
     assert all(isinstance(outcome, Crashed) for outcome in confirm_with_history(shared, brittle, history, 2))
 
 
+def test_what_cannot_be_meant_is_no_outcome() -> None:
+    with pool() as opened:
+        with pytest.raises(ExecutionError, match="probe was given what cannot be built: no such pattern"):
+            opened.run([run(1.0), run(compile="unmeant")])
+        assert value_of(opened.run([run(1.0)])[0]) == 2.0, "the pool goes on"
+
+
 # Loading -------------------------------------------------------------------------------------------------------------
 
 

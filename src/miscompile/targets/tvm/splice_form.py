@@ -15,6 +15,7 @@ from typing import Any
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import parse_options, split_spec
+from miscompile.targets.tvm.forms import relax_form
 
 SPLICE = "splice"
 """The form's name in `Build.form`."""
@@ -55,6 +56,18 @@ def splice_form(form: str) -> Splice | None:
         return None
     name, options = split_spec(form)
     return parse_options(Splice, options, name)
+
+
+def settled(form: str) -> str:
+    """Return a form of the adapter as it is.
+
+    Raises SpecError for one of other options, and for a library that is not there, is empty, or lacks the pattern.
+    """
+    relax_form(form)
+    options = splice_form(form)
+    if options is not None:
+        chosen(options)
+    return form
 
 
 def names(library: str) -> tuple[str, ...]:
