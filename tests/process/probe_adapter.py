@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
@@ -80,6 +81,7 @@ ORDERS: dict[str, Any] = {
     "exit": lambda: sys.exit(3),
     "os_exit": lambda: os._exit(3),
     "error": lambda: _raise(ValueError("bad axis 7")),
+    "unmeant": lambda: _raise(SpecError("no such pattern")),
     "strange": lambda: _raise(StrangeError()),
     "sleep": lambda: time.sleep(0.2),
     "child": lambda: os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60"),

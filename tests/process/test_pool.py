@@ -417,6 +417,13 @@ def test_runs_are_remembered_only_where_somebody_asks(history: int, kept: bool) 
         assert (alive() is not None) is kept
 
 
+def test_what_cannot_be_meant_is_no_outcome() -> None:
+    with pool() as opened:
+        with pytest.raises(ExecutionError, match="probe was given what cannot be built: no such pattern"):
+            opened.run([run(1.0), run(compile="unmeant")])
+        assert value_of(opened.run([run(1.0)])[0]) == 2.0, "the pool goes on"
+
+
 # Loading -------------------------------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
+    plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
     found = _versions(plan)
     require_device(plan)
     supports = [Support(open=True)] * len(plan.targets)

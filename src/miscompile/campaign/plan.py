@@ -18,7 +18,7 @@ from miscompile.generation.disruptive import DisruptiveKnobs
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.presets import HirfuzzKnobs
 from miscompile.synthesis.knobs import OatestKnobs
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import parse_target, settled_form
 
 AnyKnobs: TypeAlias = Knobs | HirfuzzKnobs | DisruptiveKnobs | OatestKnobs
 
@@ -140,13 +140,16 @@ class Plan:
 
     @property
     def chosen_forms(self) -> tuple[str, ...]:
-        """The forms asked for. Raises UsageError for one that cannot be meant, and for several targets."""
+        """The forms asked for, with whatever decides which programs they are.
+
+        Raises UsageError for one that cannot be meant, and for several targets.
+        """
         if self.forms and self.others:
             raise UsageError("--form: several compilers are held against each other as they are; name one target")
         for form in self.forms:
             if split_spec(form)[0] not in parse_target(self.target).about.forms and form not in SEEDLESS:
                 parse_form(form)
-        return self.forms
+        return tuple(settled_form(self.target, form) for form in self.forms)
 
     def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
         """Return (name, knobs) of every producer. Raises SpecError for an unknown one.

@@ -16,11 +16,11 @@ from miscompile.campaign.suspicion import stored_pair
 from miscompile.campaign.wiring import make_pool
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.environments.shelf import Say
-from miscompile.findings.encode import against_of
+from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
 from miscompile.ops.registry import specs
-from miscompile.targets.registry import compiler_of, parse_target
+from miscompile.targets.registry import compiler_of, parse_target, settled_form
 from miscompile.triage.bisect import culprits
 from miscompile.triage.examine import examine_fully
 from miscompile.triage.reduce.engine import Budget
@@ -103,9 +103,14 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
 
 
 def plan_of(store: Store, stored: Stored) -> Plan:
-    """Return the plan of the finding's campaign. Raises UsageError when the finding names another target."""
+    """Return the plan of the finding's campaign.
+
+    Raises UsageError when the finding names another target, or when what its program is made of has gone or changed.
+    """
     campaign = store.campaign()
     target = stored.finding.property.target
+    if campaign is None or not campaign.options.get("migration"):
+        settled_form(target, builds_of(stored.finding.facts)[0].form)
     if campaign is None:
         other = against_of(stored.finding.facts)
         return Plan(target, (other,) if other else (), out=store.path)

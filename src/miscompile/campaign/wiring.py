@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
@@ -40,7 +41,7 @@ from miscompile.synthesis.corpus import Corpus
 from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.synthesis.producer import Synthesised
 from miscompile.synthesis.sources import patterns_for
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import parse_target, settled_form
 
 VOTERS = ("reference",)
 """Targets that are asked in the second round of a differential judgement only."""
@@ -143,6 +144,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         sequences=about.sequences if "sequences" in checks else (),
         families=(*families(checks, about), *((plan.chosen_forms,) if plan.forms else ())),
         device=plan.device,
+        settle=partial(settled_form, target),
     )
     if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
         return usual

@@ -13,13 +13,13 @@ from dataclasses import replace
 from types import TracebackType
 
 from miscompile.base.errors import ExecutionError
-from miscompile.core.outcome import Outcome
+from miscompile.core.outcome import Outcome, Raised
 from miscompile.core.run import Run
 from miscompile.execution.crew import Counters, Crew
 from miscompile.execution.limits import Limits
 from miscompile.execution.nursery import Origin
 from miscompile.execution.proxy import Batch, WorkerProxy
-from miscompile.execution.wire import encode_batch
+from miscompile.execution.wire import OURS, encode_batch
 from miscompile.targets.registry import parse_target
 
 REMEMBERED = 256
@@ -117,7 +117,8 @@ class LocalPool:
     def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
         """Return finished batches as (ticket, outcomes); waits up to `timeout` seconds when there is none yet.
 
-        Raises ExecutionError when workers can no longer be started.
+        Raises ExecutionError when workers can no longer be started, and for a run that the adapter says cannot be
+        meant: that is no outcome, because it says nothing about the compiler.
         """
         deadline = time.monotonic() + timeout
         self._turn(0.0 if self._done or not self._open else timeout)
@@ -204,6 +205,9 @@ class LocalPool:
         self._open.remove(ticket)
         batch = self._done.pop(ticket)
         self.compiler_cpu_seconds += sum([outcome.observations.cpu_seconds for outcome in batch.outcomes])
+        ours = next((one for one in batch.outcomes if isinstance(one, Raised) and one.kind == OURS), None)
+        if ours is not None:
+            raise ExecutionError(f"{self._origin.target} was given what cannot be built: {ours.message}")
         outcomes, batch.outcomes = batch.outcomes, []  # the memory of the batch need not keep its results alive
         return outcomes
 

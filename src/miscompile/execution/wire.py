@@ -33,6 +33,9 @@ from miscompile.execution.frames import Body, Frame, Json, strict
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
+OURS = "miscompile.SpecError"
+"""The kind of an error that says the run itself was none: no class of a compiler is called so."""
+
 _STORAGE = {name: info.storage for name, info in DTYPES.items()}
 
 # Tensors -------------------------------------------------------------------------------------------------------------

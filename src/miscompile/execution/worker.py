@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from miscompile.base.errors import ExecutionError
+from miscompile.base.errors import ExecutionError, SpecError
 from miscompile.base.parents import die_with_parent
 from miscompile.core.case import Feed
 from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
@@ -28,7 +28,7 @@ from miscompile.execution import blackbox
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.frames import Frame, FrameBuffer
 from miscompile.execution.limits import Limits, lift_memory_limit, limit_memory
-from miscompile.execution.wire import ReplyEncoder, decode_batch
+from miscompile.execution.wire import OURS, ReplyEncoder, decode_batch
 from miscompile.targets.about import Adapter, Session
 from miscompile.targets.known import Known
 
@@ -251,10 +251,14 @@ def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
 def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
     """Classify an exception: expected by `known.toml`, a failed allocation, or an error to report.
 
-    `kind` is the class name; `frames` are the innermost frames as `file:line:qualified function`, the innermost first.
+    A SpecError is the tool's own: it says that the run cannot be meant, and nothing about the compiler. The pool does
+    not hand such an outcome out. `kind` is the class name; `frames` are the innermost frames as
+    `file:line:qualified function`, the innermost first.
     """
-    kind = type(error).__name__
+    kind = OURS if isinstance(error, SpecError) else type(error).__name__
     message = _message(error)
+    if kind == OURS:
+        return Raised(stage, kind, message, _frames(error.__traceback__))
     if isinstance(error, MemoryError):
         return OutOfMemory(stage, message)
     rejection = known.rejection(kind, message)

@@ -5,7 +5,7 @@ equivalent form.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from miscompile.base.specs import split_spec
@@ -33,6 +33,10 @@ LONGEST = 12
 _SEEDS = 2**31
 
 
+def _as_it_is(form: str) -> str:
+    return form
+
+
 @dataclass(frozen=True, slots=True)
 class Optimisation:
     """Holds the fully optimised build, and often a further one, against no optimisation.
@@ -47,6 +51,8 @@ class Optimisation:
     is something to draw from.
 
     The full run of a case whose recipe says `observe` tells which passes changed the program.
+
+    `settle` makes of a form with its seed one that says whatever decides which program it is, for good.
 
     All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
     that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
@@ -65,6 +71,7 @@ class Optimisation:
     families: tuple[tuple[str, ...], ...] = ()
     form_share: float = 0.35
     device: str = "cpu"
+    settle: Callable[[str], str] = _as_it_is
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
@@ -92,7 +99,7 @@ class Optimisation:
             return [Build("full", self.disabled, threads=rng.randint(2, MOST_THREADS), device=self.device)]
         level = "full" if rng.random() < FULL_SHARE else "off"
         off = self.disabled if level == "full" else frozenset()
-        return [Build(level, off, device=self.device, form=_seeded(form.strip(), seed)) for form in forms]
+        return [Build(level, off, device=self.device, form=self.settle(_seeded(form.strip(), seed))) for form in forms]
 
     def _ordered(self, rng: random.Random) -> Build:
         """Draw a sequence of passes, and the level that runs it."""

@@ -123,6 +123,10 @@ class About:
     """Forms of a program that the adapter itself presents, in the compiler's own representation (`Build.form`)."""
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For those of `forms` that have options worth choosing between, the specs to draw from."""
+    settle: str = ""
+    """`module:function` from the spec of one of `forms` to a spec of the same with whatever decides which program it
+    is, such as the full path of a file. It runs before anything is built, without the compiler, and raises SpecError
+    for a form that cannot be meant. Every target with `forms` names one."""
     lowered: bool = False
     """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
     functions: bool = False

@@ -102,6 +102,19 @@ def _through(face: About, via: str) -> About:
     )
 
 
+def settled_form(target: str, form: str) -> str:
+    """Return `form`, if the target's adapter presents it, with whatever decides which program it is (`About.settle`).
+
+    Raises SpecError for one that cannot be meant. Other forms come back as they are, unchecked.
+    """
+    face = parse_target(target).about
+    if not form or split_spec(form)[0] not in face.forms:
+        return form
+    settled = load_attribute(face.settle)(form)
+    assert isinstance(settled, str)
+    return settled
+
+
 def compiler_of(face: About) -> str | None:
     """Return the distribution that a target's version is that of; None for a target that is a part of this tool."""
     return next((name for name in face.distributions if name not in ALWAYS), None)

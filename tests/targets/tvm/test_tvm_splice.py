@@ -1,5 +1,6 @@
 """Patterns out of Relax modules and into others: extraction, hazards, splicing, noise, the form, and its script."""
 
+import ast
 import importlib.util
 import json
 import subprocess
@@ -286,3 +287,17 @@ def test_the_source_of_a_reproducer_splices(library: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "R.matmul" in json.loads(done.stdout.splitlines()[-1])
     assert "miscompile" not in script
+
+
+def test_no_name_of_a_reproducer_is_defined_twice() -> None:
+    """Its source is that of several files, one after the other."""
+    from miscompile.targets.tvm.script import _splicing
+
+    tree = ast.parse(_splicing())
+    names = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    names += [one.id for one in ast.walk(ast.Module(tree.body, [])) if isinstance(one, ast.Name) and is_constant(one)]
+    assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
+
+
+def is_constant(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store) and name.id.isupper()

@@ -51,6 +51,11 @@ def test_an_unsound_rule_of_the_users_is_refused(tmp_path: Path, capsys: pytest.
         (("fuzz", "toy", "--form", "nope"), "there is no form 'nope'"),
         (("fuzz", "toy", "--form", "resist{classes=nope}"), "there is no resistance class 'nope'"),
         (("fuzz", "toy", "onnxruntime", "--form", "order"), "name one target"),
+        (("fuzz", "tvm", "--form", "splice"), "splice needs library=FOLDER"),
+        (("fuzz", "tvm", "--form", "splice{library=/nowhere}"), "/nowhere holds no patterns"),
+        (("fuzz", "tvm", "--form", "splice{library=/nowhere, foo=3}"), "splice has no option 'foo'"),
+        (("fuzz", "tvm", "--form", "relax{foo=3}"), "relax has no option 'foo'"),
+        (("fuzz", "openvino", "--form", "reload{stage=later}"), "stage=later"),
         (("check", __file__, "--check", "dynamic"), "belongs to `miscompile fuzz`"),
     ],
 )

@@ -30,7 +30,7 @@ from miscompile.targets.inductor.forms import Decomposed, Related
 from miscompile.targets.onnxruntime.forms import FORMS as ONNXRUNTIME
 from miscompile.targets.onnxruntime.forms import External, Reload
 from miscompile.targets.openvino.forms import FORMS as OPENVINO
-from miscompile.targets.registry import about
+from miscompile.targets.registry import TARGETS, about, settled_form
 from miscompile.targets.scratch import scratch
 from miscompile.triage.script import write_script
 
@@ -161,6 +161,15 @@ def test_forms_of_others_are_not_presented_here() -> None:
 def test_wrong_options_are_refused(target: str, form: str) -> None:
     with pytest.raises(SpecError):
         own_form(form, OWN[target])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_forms_of_every_target_are_settled_before_anything_is_built(target: str) -> None:
+    for form in about(target).forms:
+        with pytest.raises(SpecError, match="has no option 'nonsense'"):
+            settled_form(target, f"{form}{{nonsense=1}}")
+    assert settled_form(target, "") == ""
+    assert settled_form(target, "functions{seed=3}") == "functions{seed=3}", "not the adapter's"
 
 
 @pytest.mark.parametrize("target", OWN)

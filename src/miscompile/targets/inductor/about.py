@@ -65,6 +65,7 @@ ABOUT = About(
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
     forms=tuple(FORMS),
+    settle="miscompile.targets.inductor.forms:settled",
     variants={
         "decomposed": ("decomposed", "decomposed{share=0.9}"),
         "related": ("related", "related{share=1.0}"),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from miscompile.base.errors import SpecError
+from miscompile.targets.forms import own_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +45,9 @@ def _need_probability(share: float) -> None:
 
 FORMS = {"decomposed": Decomposed, "related": Related}
 """The forms by name."""
+
+
+def settled(form: str) -> str:
+    """Return a form as it is. Raises SpecError for one of other options."""
+    own_form(form, FORMS)
+    return form

@@ -94,6 +94,7 @@ ABOUT = About(
     dynamic=True,
     functions=True,
     forms=tuple(FORMS),
+    settle="miscompile.targets.onnxruntime.forms:settled",
     variants={"reload": ("reload", "reload{format=ort}")},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from miscompile.targets.forms import own_form
+
 
 @dataclass(frozen=True, slots=True)
 class Reload:
@@ -29,3 +31,9 @@ class External:
 
 FORMS = {"reload": Reload, "external": External}
 """The forms by name."""
+
+
+def settled(form: str) -> str:
+    """Return a form as it is. Raises SpecError for one of other options."""
+    own_form(form, FORMS)
+    return form

@@ -286,6 +286,7 @@ ABOUT = About(
     dynamic=True,
     passes=PASSES,
     forms=tuple(FORMS),
+    settle="miscompile.targets.openvino.forms:settled",
     variants={"reload": ("reload", "reload{stage=read}")},
     devices=("cpu", "gpu"),
     forced=True,

@@ -72,6 +72,7 @@ ABOUT = About(
     extra="tvm",
     prepare="miscompile.targets.tvm.environment:prepare",
     forms=(FORM, SPLICE),
+    settle="miscompile.targets.tvm.splice_form:settled",
     sequences=tuple(PASSES),
     fronts={
         "torch": Front(

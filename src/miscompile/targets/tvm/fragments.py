@@ -18,6 +18,7 @@ from tvm import relax
 from miscompile.targets.tvm.functions import finished, operands, substituted
 from miscompile.targets.tvm.hazards import hazard
 from miscompile.targets.tvm.seams import replaced
+from miscompile.targets.tvm.splice import lawful
 from miscompile.targets.tvm.text import UNSAYABLE
 
 PATTERN = "pattern"
@@ -189,9 +190,13 @@ def taken(
     if relax.analysis.free_symbolic_vars(inner):
         return Refused("sizes that nothing tells")
     try:
-        return Fragment(*closed(module, inner, granularity))
+        found = Fragment(*closed(module, inner, granularity))
     except UNSAYABLE:
         return Refused("not well formed by itself")
+    own = found.module[PATTERN]
+    if lawful(relax.BlockBuilder(found.module), own, [param.ty for param in own.params]) is None:
+        return Refused("integers that may overflow")
+    return found
 
 
 def closed(module: Any, inner: Any, granularity: Any) -> tuple[Any, Any, tuple[str, ...]]:

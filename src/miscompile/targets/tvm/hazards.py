@@ -34,6 +34,7 @@ DIVIDING = frozenset({"divide", "floor_divide", "mod", "floor_mod", "power"})
 
 _LOADS = frozenset({"BufferLoad", "TensorLoad"})
 _DIVISIONS = frozenset({"Div", "Mod", "FloorDiv", "FloorMod"})
+_SHIFTS = frozenset({"LShift", "RShift"})
 _LEAVING = ("call", "shift", "ptx", "cuda", "access", "address", "atomic", "alloc", "tvm_", "texture", "intrin")
 """Parts of the names of operators by which loops do what is not arithmetic."""
 
@@ -99,16 +100,30 @@ def loop_hazard(function: Any) -> str:
     if function.attrs is not None and "target" in function.attrs:
         found.append("loops for one target")
 
+    copies: set[Any] = set()
+
+    def is_loaded(one: Any) -> bool:
+        kind = kind_of(one)
+        return kind in _LOADS or (kind == "Var" and one in copies)
+
     def loaded(value: Any) -> bool:
         seen: list[bool] = []
-        tvm_ffi.structural_walk(value, lambda one: seen.append(True) if kind_of(one) in _LOADS else None)
-        return bool(seen)
+        tvm_ffi.structural_walk(value, lambda one: seen.append(is_loaded(one)))
+        return any(seen)
+
+    def note(one: Any) -> None:
+        if kind_of(one) in ("Bind", "Let", "LetStmt") and loaded(one.value):
+            copies.add(one.var)
+
+    tvm_ffi.structural_walk(function.body, note)
 
     def visit(one: Any) -> None:
         kind = kind_of(one)
         if kind in _DIVISIONS:
             if not is_float(one.b.ty) and loaded(one.b):
                 found.append("loops that divide integers")
+        elif kind in _SHIFTS:
+            found.append("loops that shift")
         elif kind == "Cast":
             if is_float(one.value.ty) and not is_float(one.ty) and str(one.ty) != "bool":
                 found.append("loops that make floats integers")

@@ -41,7 +41,7 @@ def _splicing() -> str:
     functions = (here / "functions.py").read_text("utf-8")
     start = functions.index("def operands(")
     parts = [functions[start : functions.index("def substituted(")].strip()]
-    for name in ("hazards", "seams", "splice"):
+    for name in ("hazards", "intervals", "loops", "seams", "ranges", "splice"):
         text = (here / f"{name}.py").read_text("utf-8")
         parts.append(_body(text))
     return _SPLICE_IMPORTS + "\n\n\n" + "\n\n\n".join(parts)
@@ -63,8 +63,10 @@ def _wrapping() -> str:
 _SPLICE_IMPORTS = """\
 import base64
 import random
+import re
+from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import tvm_ffi
 from tvm import tirx

@@ -14,13 +14,14 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from miscompile.targets.tvm.functions import operands
 from miscompile.targets.tvm.hazards import is_float
+from miscompile.targets.tvm.intervals import limited
 
 
-def bridge(builder: Any, source: Any, kind: Any, rng: random.Random, bounded: bool = False) -> tuple[list[Any], Any]:
+def bridge(builder: Any, source: Any, kind: Any, rng: random.Random) -> tuple[list[Any], Any]:
     """Return bindings that make a value of type `kind` of `source`, and that value.
 
     First the number of elements, then the shape, then the element type. What becomes an integer says where a float is
-    positive, so that no conversion is undefined. `bounded` keeps wide integers small, which must not overflow.
+    positive, so that no conversion is undefined; integers become others as they are, so `clamped` comes first.
     """
     made: list[Any] = []
 
@@ -48,9 +49,24 @@ def bridge(builder: Any, source: Any, kind: Any, rng: random.Random, bounded: bo
         if is_float(old) and not is_float(new):
             var = then(relax.op.greater(var, relax.const(0, old)))
         var = then(relax.op.astype(var, new)) if str(var.ty.dtype) != new else var
-    if bounded and new in ("int32", "int64") and is_float(old) is False and old != "bool":
-        var = then(relax.op.clip(var, -4, 4))
     return made, var
+
+
+def clamped(builder: Any, source: Any, kind: Any, found: Any, bound: int | None) -> tuple[list[Any], Any]:
+    """Return bindings that keep an integer small which becomes one of type `kind`, and the value.
+
+    It lies between -`bound` and `bound` then, in both types; it is `source` itself where that is no integer, or where
+    `found`, the range in which it is known to lie, says that it does so anyway. None is no bound at all.
+    """
+    one, other = (limited(str(each.dtype), bound) for each in (source.ty, kind))
+    if bound is None or one is None or other is None or "bool" in (str(source.ty.dtype), str(kind.dtype)):
+        return [], source
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    if found is not None and low <= found[0] <= found[1] <= high:
+        return [], source
+    value = builder.normalize(relax.op.clip(source, low, high))
+    var = relax.DataflowVar("bridge", value.ty)
+    return [relax.VarBinding(var, value)], var
 
 
 def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:

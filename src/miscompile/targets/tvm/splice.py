@@ -4,7 +4,9 @@ After OATest's synthesis (section 3.2). At a random point between the bindings o
 value that was computed before: one of the same type; or, as in the abstract form of the pattern, one of the same rank
 and element type with which its operations still type; or any value through a bridge of slicing or padding, reshaping
 and conversion. Then each result of the pattern takes the place of an operand of the bindings that follow, through a
-bridge where none has its type. Values only ever flow forwards, so there is no cycle.
+bridge where none has its type. Values only ever flow forwards, so there is no cycle. No integer overflows: those that
+come into a pattern are kept as small as the pattern needs them, and a result goes only where `ranges.py` can prove that
+what follows stays within its types.
 
 A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
 """
@@ -19,9 +21,12 @@ from tvm.ir import Call
 
 from miscompile.targets.tvm.functions import operands
 from miscompile.targets.tvm.hazards import hazard, is_float
+from miscompile.targets.tvm.intervals import OverflowsError, limited
+from miscompile.targets.tvm.ranges import follow
 from miscompile.targets.tvm.seams import (
     assembled,
     bridge,
+    clamped,
     computes,
     is_plain,
     like,
@@ -36,7 +41,10 @@ INNER_SHARE, BLEND_SHARE, APART_SHARE = 0.75, 0.5, 0.2
 rather than replacing it, and the pattern stands in a block of its own between two halves of a dataflow block."""
 
 DRAWS = 6
-"""Tries to find values of other sizes with which a pattern still types."""
+"""Tries to find values of other sizes with which a pattern still types, and operands that a result may replace."""
+
+BOUNDS = (100, 10, 4, 1)
+"""How large integers may be that come into a pattern, or leave it, the first that is proven to do no harm."""
 
 
 class NoPlaceError(ValueError):
@@ -70,7 +78,8 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tupl
     """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
 
     With `call` the pattern is a private function that is called. Depends on its arguments alone. Raises NoPlaceError
-    where `main` is not one block of at least two bindings, or has no value that a hole could take.
+    where `main` is not one block of at least two bindings, or has no value that a hole could take, and for a pattern
+    whose integers may overflow.
     """
     rng = random.Random(seed)
     builder = relax.BlockBuilder(module)
@@ -84,8 +93,10 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tupl
     fragment = adopted(builder, pattern)
     inner = [one.var for one in bindings[:point] if sizes_of(one.var.ty)[1]]
     outer = [one for one in main.params if sizes_of(one.ty)[1]]
-    filling, results, counts = filled(builder, fragment, inner, outer, call, rng)
-    later, more, outs = connected(builder, module, bindings[point:], results, main.body.body, rng)
+    known: dict[Any, Any] = {}
+    follow(bindings[:point], known, module, set())
+    filling, results, counts = filled(builder, fragment, inner, outer, call, known, rng)
+    later, more, outs = connected(builder, bindings[point:], results, known, rng)
     apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE
     if apart:
         parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
@@ -136,29 +147,34 @@ def adopted(builder: Any, pattern: Any) -> Any:
 
 
 def filled(
-    builder: Any, fragment: Any, inner: list[Any], outer: list[Any], call: bool, rng: random.Random
+    builder: Any,
+    fragment: Any,
+    inner: list[Any],
+    outer: list[Any],
+    call: bool,
+    known: dict[Any, Any],
+    rng: random.Random,
 ) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
     """Return bindings that compute the pattern, its results, and how many holes got bound values, were filled by a
-    value of the same type, of another size, and through a bridge."""
+    value of the same type, of another size, and through a bridge. What is found of values joins `known`."""
     kinds = [param.ty for param in fragment.params]
     given = [picked(kind, inner, outer, rng) for kind in kinds]
     loosened: list[Any] = []
     if any(one is None for one in given) and not call and not relax.analysis.all_global_vars(fragment):
         loosened = relaxed(builder, fragment, given, inner, outer, rng)
+    bound = lawful(builder, fragment, [one.ty for one in loosened] or kinds)
+    if bound is None and loosened:
+        loosened, bound = [], lawful(builder, fragment, kinds)
+    if bound is None:
+        raise NoPlaceError("a pattern whose integers may overflow")
     before: list[Any] = []
-    sources = []
+    sources: list[Any] = []
     for place, kind in enumerate(kinds):
         var = loosened[place] if loosened else given[place]
-        sources.append(var)
-        if var is None:
-            joined = any(one.same_as(var) for one in sources[:-1] for var in inner)
-            pool = inner if inner and (not joined or not outer or rng.random() < INNER_SHARE) else outer
-            if not pool:
-                raise NoPlaceError("no value that a hole could take")
-            sources[-1] = source = rng.choice(pool)
-            more, var = bridge(builder, source, kind, rng)
-            before += more
-        given[place] = var if given[place] is None else given[place]
+        sources.append(drawn(var, sources, inner, outer, rng))
+        steps, tame = clamped(builder, sources[-1], kind, known.get(sources[-1]), bound)
+        more, given[place] = bridge(builder, tame, kind, rng) if var is None else ([], tame)
+        before += steps + more
     joints = list(zip(given, sources, kinds, strict=True))
     counts = (
         sum(any(one.same_as(var) for var in inner) for one in sources),
@@ -166,15 +182,49 @@ def filled(
         sum(one.ty != kind for one, _, kind in joints),
         sum(not one.same_as(source) for one, source, _ in joints),
     )
-    if call:
-        target = builder.add_func(fragment.without_attr("global_symbol"), "spliced")
-        result = relax.DataflowVar("spliced", fragment.ret_ty)
-        fields = [relax.DataflowVar(f"spliced_{place}", kind) for place, kind in enumerate(fragment.ret_ty.fields)]
-        items = [relax.VarBinding(var, relax.TupleGetItem(result, place)) for place, var in enumerate(fields)]
-        value = Call(target, given, ret_ty=fragment.ret_ty)
-        return [*before, relax.VarBinding(result, value), *items], fields, counts
-    inside, fields = placed(builder, fragment, given)
+    inside, fields = by_call(builder, fragment, given) if call else placed(builder, fragment, given)
+    try:
+        follow(before + inside, known, builder.get())
+    except OverflowsError as error:  # a bridge of a kind that nothing is known of
+        raise NoPlaceError(str(error)) from None
     return before + inside, fields, counts
+
+
+def lawful(builder: Any, fragment: Any, kinds: list[Any]) -> int | None:
+    """Return how large integers of the types `kinds` may be in the holes of `fragment`; None where none may be any.
+
+    What it calls is in the builder's module.
+    """
+    holes = [relax.Var("hole", kind) for kind in kinds]
+    inside, _ = placed(builder, fragment, holes)
+    for bound in BOUNDS:
+        known = {one: limited(str(one.ty.dtype), bound) for one in holes}
+        try:
+            follow(inside, known, builder.get())
+        except OverflowsError:
+            continue
+        return bound
+    return None
+
+
+def drawn(var: Any, sources: list[Any], inner: list[Any], outer: list[Any], rng: random.Random) -> Any:
+    """Return what a hole gets, which is `var` if there is one, else any value, after `sources` for the others."""
+    if var is not None:
+        return var
+    joined = any(one.same_as(other) for one in sources for other in inner)
+    pool = inner if inner and (not joined or not outer or rng.random() < INNER_SHARE) else outer
+    if not pool:
+        raise NoPlaceError("no value that a hole could take")
+    return rng.choice(pool)
+
+
+def by_call(builder: Any, fragment: Any, given: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return bindings that call `fragment`, as a private function, on the values `given`, and its results."""
+    target = builder.add_func(fragment.without_attr("global_symbol"), "spliced")
+    result = relax.DataflowVar("spliced", fragment.ret_ty)
+    fields = [relax.DataflowVar(f"spliced_{place}", kind) for place, kind in enumerate(fragment.ret_ty.fields)]
+    items = [relax.VarBinding(var, relax.TupleGetItem(result, place)) for place, var in enumerate(fields)]
+    return [relax.VarBinding(result, Call(target, given, ret_ty=fragment.ret_ty)), *items], fields
 
 
 def picked(kind: Any, inner: list[Any], outer: list[Any], rng: random.Random) -> Any:
@@ -239,37 +289,67 @@ def placed(builder: Any, fragment: Any, given: list[Any]) -> tuple[list[Any], li
 
 
 def connected(
-    builder: Any, module: Any, later: list[Any], results: list[Any], returned: Any, rng: random.Random
+    builder: Any, later: list[Any], results: list[Any], known: dict[Any, Any], rng: random.Random
 ) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
     """Put each of `results` in the place of an operand of a binding in `later`.
 
     Returns those bindings, bindings that have to stand before them, and how many results are used by a binding that
     computes something, took the place of an operand as they are, through a bridge, and of none.
     """
-    free, bound = uses(module, later), {one.var for one in later}
+    free = uses(builder.get(), later)
+    touched: set[Any] = set()
     more: list[Any] = []
     inner = direct = indirect = loose = 0
     for result in results:
         computing = [use for use in free if computes(later[use.row])] or free
-        fitting = [use for use in computing if use.var.ty == result.ty]
-        if not computing or not sizes_of(result.ty)[1]:
+        if not sizes_of(result.ty)[1]:
+            computing = []
+        tried = sorted(rng.sample(computing, len(computing)), key=lambda use: use.var.ty != result.ty)[:DRAWS]
+        wires = ((use, wired(builder, later, use, result, known, touched, rng)) for use in tried)
+        use, wire = next(((use, wire) for use, wire in wires if wire), (None, None))
+        if use is None or wire is None:
             loose += 1
             continue
-        use = rng.choice(fitting or computing)
         free.remove(use)
-        steps, value = bridge(builder, result, use.var.ty, rng, bounded=True)
-        alone = sum(use.var.same_as(var) for one in later for var in operands(one.value)) == 1
-        if alone and use.var not in bound and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE:
-            blend = builder.normalize(relax.op.add(use.var, value))
-            value = relax.DataflowVar("blend", blend.ty)
-            steps = [*steps, relax.VarBinding(value, blend)]
+        steps, value, later = wire
+        touched.add(value)
+        follow(steps, known, builder.get(), touched)
         more += steps
-        old = later[use.row]
-        later = [*later[: use.row], rebound(old, use.place, value), *later[use.row + 1 :]]
-        inner += computes(old)
+        inner += computes(later[use.row])
         direct += not steps
         indirect += bool(steps)
     return later, more, (inner, direct, indirect, loose)
+
+
+def wired(
+    builder: Any, later: list[Any], use: Use, result: Any, known: dict[Any, Any], touched: set[Any], rng: random.Random
+) -> tuple[list[Any], Any, list[Any]] | None:
+    """Return `later` with `result` as the operand `use`: bindings before it, the operand, and the new `later`.
+
+    None where it is not proven that integers stay within their types then; `touched` was put in place of others before.
+    """
+    old = later[use.row]
+    integers = limited(str(result.ty.dtype), 1) and limited(str(use.var.ty.dtype), 1)
+    alone = sum(use.var.same_as(var) for one in later for var in operands(one.value)) == 1
+    bound_here = any(use.var.same_as(one.var) for one in later)
+    blended = alone and not bound_here and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE
+    for bound in (None, *BOUNDS) if integers else (None,):
+        steps, tame = clamped(builder, result, use.var.ty, known.get(result), bound)
+        bridged, value = bridge(builder, tame, use.var.ty, rng)
+        steps += bridged
+        if blended:
+            blend = builder.normalize(relax.op.add(use.var, value))
+            value = relax.DataflowVar("blend", blend.ty)
+            steps.append(relax.VarBinding(value, blend))
+        new = [*later[: use.row], rebound(old, use.place, value), *later[use.row + 1 :]]
+        trial = dict(known)
+        try:
+            follow(steps, trial, builder.get())
+            follow(new, trial, builder.get(), {*touched, value})
+        except OverflowsError:
+            continue
+        return steps, value, new
+    return None
 
 
 def uses(module: Any, later: list[Any]) -> list[Use]:

@@ -6,15 +6,17 @@ against another build of the same form alone, and its sensitivity to rounding is
 That way nothing depends on where a pattern would come to stand in another program.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import parse_options, split_spec
+from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.targets.tvm.forms import relax_form
 
 SPLICE = "splice"
 """The form's name in `Build.form`."""
@@ -30,12 +32,14 @@ module with the pattern in TVM's own tests, and `wakes`, those that change it wh
 class Splice:
     """Options of `splice.splice`; prints and parses as `splice{library=lib, name=FuseOps-1a2b3c4d, seed=3, call=yes}`.
 
-    `library` is a folder of patterns; without a `name` the seed draws one. With `noise` the program computes with
-    noise, for whoever judges it.
+    `library` is a folder of patterns; without a `name` the seed draws one. `digest` is that of the pattern's text
+    (`digest_of`): with it no other pattern of the same name will do, so that a finding means the same program for ever.
+    With `noise` the program computes with noise, for whoever judges it.
     """
 
     library: str = ""
     name: str = ""
+    digest: str = ""
     seed: int = 0
     call: bool = False
     noise: bool = False
@@ -57,6 +61,32 @@ def splice_form(form: str) -> Splice | None:
     return parse_options(Splice, options, name)
 
 
+def settled(form: str) -> str:
+    """Return a form of the adapter with the full path of its library, and if it has a seed with its pattern.
+
+    A library may grow, move or be made anew, and a relative path means another folder elsewhere; what was drawn stays.
+    Raises SpecError for other options, for a library that is not there, is empty, or has not this very pattern.
+    """
+    relax_form(form)
+    options = splice_form(form)
+    if options is None:
+        return form
+    found = chosen(options)
+    path = str(Path(options.library).absolute())
+    if not set(path).isdisjoint(",{}"):
+        raise SpecError(f"no spec can say the path {path}; move the library to one without , {{ and }}")
+    known = replace(options, library=path)
+    if options.name or "seed" in split_spec(form)[1]:
+        known = replace(known, name=found["name"], digest=digest_of(found))
+    return print_spec(SPLICE, known)
+
+
+def digest_of(found: Mapping[str, Any]) -> str:
+    """Return the digest of a pattern's text, all by which it decides what is computed."""
+    text = json.dumps([found["script"], found["constants"]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def names(library: str) -> tuple[str, ...]:
     """Return the names of a library's patterns, in order. Raises SpecError where there are none."""
     found = tuple(sorted(file.name.removesuffix(ENDING) for file in Path(library).glob(f"*{ENDING}")))
@@ -76,11 +106,19 @@ def entry(library: str, name: str) -> Mapping[str, Any]:
 
 
 def chosen(form: Splice) -> Mapping[str, Any]:
-    """Return the pattern that a form names, or that its seed draws."""
-    if form.name:
-        return entry(form.library, form.name)
-    found = names(form.library)
-    return entry(form.library, found[form.seed % len(found)])
+    """Return the pattern that a form names, or that its seed draws.
+
+    Raises SpecError where the library lacks it, or where its text has another digest than the form says.
+    """
+    listed = names(form.library)
+    found = entry(form.library, form.name or listed[form.seed % len(listed)])
+    if form.digest not in ("", digest_of(found)):
+        raise SpecError(
+            f"the pattern '{found['name']}' in {form.library} is not the one that was spliced (its text has the digest"
+            f" {digest_of(found)}, not {form.digest}); bring back that library, or run the finding's script, which has"
+            " the pattern in it"
+        )
+    return found
 
 
 def spelled(form: str) -> str:

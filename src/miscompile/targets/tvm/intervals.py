@@ -1,0 +1,70 @@
+"""Ranges of integers, (least, greatest), and arithmetic on them; without TVM.
+
+A reproducer has this file's text in it: hence plain functions and few imports.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NoReturn
+
+Span = tuple[int, int]
+
+
+class OverflowsError(ValueError):
+    """An integer of which nothing proves that it stays within its type."""
+
+
+def unproven(why: str) -> NoReturn:
+    """Raise OverflowsError."""
+    raise OverflowsError(why)
+
+
+def full(dtype: str) -> Span | None:
+    """Return the least and the greatest number of an element type of integers; None for other types."""
+    found = re.fullmatch(r"(u?)int(\d+)", dtype)
+    if dtype == "bool" or not found:
+        return (0, 1) if dtype == "bool" else None
+    bits = int(found[2])
+    return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def limited(dtype: str, bound: int | None) -> Span | None:
+    """Return the integers of an element type whose magnitude is at most `bound`, all of them without one."""
+    limits = full(dtype)
+    return limits if limits is None or bound is None else (max(limits[0], -bound), min(limits[1], bound))
+
+
+def hull(spans: Iterable[Span]) -> Span:
+    """Return the least range that has all of `spans` in it."""
+    found = list(spans)
+    return min(low for low, _ in found), max(high for _, high in found)
+
+
+def products(one: Span, other: Span) -> Span:
+    """Return what a product may be."""
+    found = [a * b for a in one for b in other]
+    return min(found), max(found)
+
+
+def magnitudes(one: Span) -> Span:
+    """Return what the magnitude of a number may be."""
+    low, high = one
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def summed(one: Span, count: int) -> Span:
+    """Return what the sum of up to `count` numbers may be, and every partial sum."""
+    return min(0, count * one[0]), max(0, count * one[1])
+
+
+def multiplied(one: Span, count: int) -> Span:
+    """Return what the product of up to `count` numbers may be, and every partial product."""
+    most = max(1, magnitudes(one)[1]) ** min(count, 64) if count else 1
+    return (-most if one[0] < 0 else 0), most
+
+
+def of_bits(*spans: Span) -> Span:
+    """Return what any bitwise combination of numbers may be."""
+    low, high = hull(spans)
+    most = (1 << max(high, -low - 1, 0).bit_length()) - 1
+    return (-most - 1 if low < 0 else 0), most

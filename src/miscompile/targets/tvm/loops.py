@@ -1,0 +1,171 @@
+"""What the integers of a loop program may be, so that none leaves its type; `ranges.py` says why that matters.
+
+All stores into a buffer count as one range, whatever their order, until nothing grows any more: what is computed
+element by element settles at once, a sum of integers never does, and counts as overflow.
+
+A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tvm_ffi
+
+from miscompile.targets.tvm.hazards import is_float, kind_of
+from miscompile.targets.tvm.intervals import Span, full, hull, of_bits, products, unproven
+
+ROUNDS = 6
+"""How often ranges may grow before they count as growing for ever."""
+
+COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not"})
+
+SUMS = frozenset({
+    "Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Div", "Mod", "LShift", "RShift", "Cast", "Call",
+})  # fmt: skip
+"""Expressions that may leave their type, or do with integers what nobody knows."""
+
+FIELDS = {"Select": ("true_value", "false_value"), "Cast": ("value",), "BitwiseNot": ("a",)}
+"""Where expressions have their operands, where these are not `a` and `b`."""
+
+
+class Parts(NamedTuple):
+    """What a loop program consists of: what is written where, the ranges of loop variables, and all expressions of
+    integers that may leave their type."""
+
+    stored: list[tuple[Any, Any]]
+    loops: dict[Any, Any]
+    sums: list[Any]
+
+
+def loop_spans(function: Any, given: list[Any], results: list[Any]) -> list[Any]:
+    """Return what the results of the loop program `function` may be, as many as `results`, on operands `given`.
+
+    `results` are the ranges of their types. Raises OverflowsError where an integer may leave its type.
+    """
+    state = dict(zip(function.params, [*given, *(None for _ in results)], strict=True))
+    parts = parts_of(function.body)
+    state |= parts.loops
+    written = {where for where, _ in parts.stored}
+    for _ in range(ROUNDS):
+        before = dict(state)
+        for where, value in parts.stored:
+            spans = [one for one in (state.get(where), reach(value, state, written)) if one is not None]
+            state[where] = hull(spans) if spans else None
+        if state == before:
+            break
+    else:
+        unproven("loops whose integers grow")
+    for one in parts.sums:
+        reach(one, state, written)
+    ends = list(function.params)[len(given) :]
+    return [None if limits is None else state[end] or limits for end, limits in zip(ends, results, strict=True)]
+
+
+def parts_of(body: Any) -> Parts:
+    """Return the parts of a loop program. Raises OverflowsError where buffers of integers have several names."""
+    found = Parts([], {}, [])
+
+    def visit(one: Any) -> None:
+        kind = kind_of(one)
+        if kind in ("BufferStore", "TensorStore"):
+            found.stored.append((one.buffer, one.value))
+        elif kind in ("Bind", "Let", "LetStmt"):
+            found.stored.append((one.var, one.value))
+        elif kind == "For":
+            found.loops[one.loop_var] = extent(one.min, one.extent)
+        elif kind == "IterVar":
+            found.loops[one.var] = extent(one.dom.min, one.dom.extent) if one.dom is not None else None
+        elif kind in SUMS and not is_float(one.ty) and full(str(one.ty)):
+            found.sums.append(one)
+        elif kind in ("MatchBufferRegion", "DeclBuffer"):
+            unproven("buffers of several names")
+
+    tvm_ffi.structural_walk(body, visit)
+    return found
+
+
+def extent(least: Any, count: Any) -> Span | None:
+    """Return what a loop variable may be, None where its loop has no known number of turns."""
+    known = kind_of(least) == kind_of(count) == "IntImm"
+    return (int(least.value), int(least.value) + max(0, int(count.value) - 1)) if known else None
+
+
+def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> Span | None:
+    """Return what an expression may be; None where it is no integer, or hangs on what has not been written yet.
+
+    Raises OverflowsError where an integer may leave its type.
+    """
+    kind, dtype = kind_of(one), str(getattr(one, "ty", ""))
+    limits = full(dtype)
+    if limits is None or kind in COMPARISONS:
+        return limits
+    if kind == "IntImm":
+        return int(one.value), int(one.value)
+    if kind in ("Var", "BufferLoad", "TensorLoad"):
+        place = one if kind == "Var" else getattr(one, "source", None)
+        found: Span | None = state.get(place)
+        return found if found is not None or place in written else limits
+    if kind == "Cast" and is_float(one.value.ty):
+        return unproven("loops that make floats integers")
+    if kind == "Call":
+        return called_in(one, [reach(part, state, written) for part in one.args])
+    fields = FIELDS.get(kind) or ("a", "b")
+    return computed(kind, limits, [reach(getattr(one, field), state, written) for field in fields])
+
+
+def called_in(one: Any, given: list[Span | None]) -> Span | None:
+    """Return what a call inside loops gives on operands that may be `given`."""
+    name = str(getattr(one.op, "name", "")).rpartition(".")[2]
+    chosen = {"if_then_else": given[1:], "likely": given}.get(name)
+    if chosen is not None:
+        spans = [span for span in chosen if span]
+        return hull(spans) if spans else None
+    return full("bool") if str(one.ty) == "bool" else unproven(f"{name} of integers in loops")
+
+
+def computed(kind: str, limits: Span, given: list[Span | None]) -> Span | None:
+    """Return what an operation gives on operands that may be `given`, in a type of the range `limits`."""
+    spans = [span for span in given if span is not None]
+    if kind == "Select":
+        return hull(spans) if spans else None
+    if kind not in OPERATIONS:
+        return unproven(f"{kind} of integers in loops")
+    if len(spans) < len(given):
+        return None
+    found = limits if kind == "BitwiseNot" else OPERATIONS[kind](*spans)
+    if found is None or not limits[0] <= found[0] <= found[1] <= limits[1]:
+        return unproven("loops whose integers may leave their type")
+    return found
+
+
+def divided(one: Span, other: Span) -> Span | None:
+    """Return what a quotient may be, rounded in whatever way; None where the divisor may be none of 1, 2, 3, ..."""
+    if other[0] < 1:
+        return None
+    floors = [a // b for a in one for b in other]
+    return min(floors), max(floors) + 1
+
+
+def left_over(_: Span, other: Span) -> Span | None:
+    """Return what a remainder that is never negative may be; None as `divided` does."""
+    return None if other[0] < 1 else (0, other[1] - 1)
+
+
+OPERATIONS: dict[str, Callable[..., Span | None]] = {
+    "Add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "Sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "Mul": products,
+    "Min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "Max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "Cast": lambda a: a,
+    "FloorDiv": divided,
+    "Div": divided,
+    "FloorMod": left_over,
+    "BitwiseAnd": of_bits,
+    "BitwiseOr": of_bits,
+    "BitwiseXor": of_bits,
+    "BitwiseNot": of_bits,
+}
+"""For each operation of loops on integers the range of its result, None where it may be undefined."""

@@ -1,0 +1,221 @@
+"""What the integers of a Relax program may be, so that none ever leaves its type: the proof behind every splice.
+
+TVM simplifies and LLVM compiles as if integers of 32 and 64 bits, with and without sign, did not overflow, and narrower
+ones are folded as if they did not. A generated program keeps to that because its operands were drawn so; a pattern has
+never heard of these operands, and what it gives nobody has drawn. So intervals are followed through whatever a splice
+touches. What nothing is known of counts as unbounded, and arithmetic on that as overflow.
+
+A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any
+
+import tvm
+from tvm import relax, tirx
+from tvm.ir import Call
+
+from miscompile.targets.tvm.functions import operands
+from miscompile.targets.tvm.intervals import (
+    OverflowsError,
+    Span,
+    full,
+    hull,
+    magnitudes,
+    multiplied,
+    of_bits,
+    products,
+    summed,
+    unproven,
+)
+from miscompile.targets.tvm.loops import loop_spans
+from miscompile.targets.tvm.seams import is_plain, sizes_of
+
+MOVING = frozenset({
+    "reshape", "permute_dims", "strided_slice", "concat", "expand_dims", "squeeze", "broadcast_to", "flatten", "tile",
+    "repeat", "flip", "split", "stack", "nn.batch_flatten", "sort", "max", "min", "maximum", "minimum", "where", "full",
+    "full_like", "meshgrid", "floor", "ceil", "round", "trunc", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d",
+})  # fmt: skip
+"""Operators each of whose results is one of their operands."""
+
+PADDING = frozenset({"triu", "tril", "nn.relu", "zeros", "zeros_like"})
+"""Operators each of whose results is one of their operands, or zero."""
+
+PLACING = frozenset({"argmax", "argmin", "argsort", "topk"})
+"""Operators whose results are places among their first operand's elements, -1 for none, or these elements."""
+
+TESTING = frozenset({
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "logical_and",
+    "logical_or", "logical_xor", "logical_not",
+})  # fmt: skip
+"""Operators whose results are truth values."""
+
+
+def follow(bindings: Iterable[Any], known: dict[Any, Any], module: Any, touched: set[Any] | None = None) -> None:
+    """Add to `known` what the values of `bindings` may be: (least, greatest) for integers, None for others, and lists
+    for tuples.
+
+    Raises OverflowsError where an integer may leave its type. With `touched`, what uses none of these values is
+    believed not to, because it is as it was in a lawful program, and what does use one joins them.
+    """
+    for one in bindings:
+        plain = is_plain(one)
+        used = operands(one.value) if plain else relax.analysis.free_vars(getattr(one, "value", one.var))
+        trusted = touched is not None and touched.isdisjoint(used)
+        if not trusted and touched is not None:
+            touched.add(one.var)
+        try:
+            known[one.var] = span(one.value, known, module) if plain else unproven("a binding that is not plain")
+        except OverflowsError:
+            if not trusted:
+                raise
+            known[one.var] = widest(one.var.ty)
+
+
+def span(value: Any, known: dict[Any, Any], module: Any) -> Any:
+    """Return what a value in normal form may be, as `follow` says it. Raises OverflowsError as it does."""
+    if isinstance(value, relax.Var):
+        return known[value] if value in known else widest(value.ty)
+    if isinstance(value, tvm.ir.GenericConst):
+        data, limits = value.value.numpy(), widest(value.ty)
+        return (int(data.min()), int(data.max())) if limits and data.size else limits
+    if isinstance(value, relax.Tuple):
+        return [span(one, known, module) for one in value.fields]
+    if isinstance(value, relax.TupleGetItem):
+        fields = span(value.tuple_value, known, module)
+        return fields[value.index] if isinstance(fields, list) else widest(value.ty)
+    if isinstance(value, Call):
+        return called(value, [span(one, known, module) for one in value.args], module)
+    return None
+
+
+def called(value: Any, given: list[Any], module: Any) -> Any:
+    """Return what a call on operands of the ranges `given` may give."""
+    if isinstance(value.op, tvm.ir.GlobalVar):
+        function = module[value.op]
+        if not isinstance(function, relax.Function):
+            return unproven("a function of another kind")
+        inner = dict(zip(function.params, given, strict=True))
+        for block in function.body.blocks:
+            follow(block.bindings, inner, module)
+        return span(function.body.body, inner, module)
+    if not isinstance(value.op, tvm.ir.Op):
+        return unproven("a call of a local function")
+    name = value.op.name.removeprefix("relax.")
+    if name == "call_tir" and len(value.args) == 2 and isinstance(module[value.args[0]], tirx.PrimFunc):
+        kinds = list(value.ty.fields) if isinstance(value.ty, relax.TupleType) else [value.ty]
+        if not isinstance(given[1], list) or len(module[value.args[0]].params) != len(given[1]) + len(kinds):
+            return unproven("loops on other operands")
+        found = loop_spans(module[value.args[0]], given[1], [widest(one) for one in kinds])
+        return found if isinstance(value.ty, relax.TupleType) else found[0]
+    if not name.startswith("call_") and not spans_in(given) and not spans_in([widest(value.ty)]):
+        return widest(value.ty)  # nothing but floats
+    return fitting(value.ty, result_span(name, value, given), name)
+
+
+def result_span(name: str, value: Any, given: list[Any]) -> Span:
+    """Return the least and the greatest result of a call of `relax.name` on operands that may be `given`."""
+    spans = spans_in(given)
+    if name in TESTING or (name == "astype" and str(value.ty.dtype) == "bool"):
+        return 0, 1
+    tensors = [one for one in value.args if isinstance(one, (relax.Var, tvm.ir.GenericConst))]
+    if name in ARITHMETIC and 0 < len(spans) == len(tensors):
+        return ARITHMETIC[name](value, *spans)
+    if name in ("ones", "ones_like"):
+        return 1, 1
+    if name == "arange" and all(hasattr(one, "value") for one in value.args):
+        return hull((int(one.value), int(one.value)) for one in value.args)
+    if name in PLACING:
+        sizes, fit = sizes_of(value.args[0].ty)
+        return hull([*spans, (-1, prod(sizes))]) if fit else unproven(f"{name} of unknown sizes")
+    if name in PADDING or (name == "nn.pad" and spans):
+        filler = int(value.attrs.pad_value) if name == "nn.pad" else 0
+        return hull([*spans, (filler, filler)])
+    if name in MOVING and spans:
+        return hull(spans)
+    return unproven(f"{name} of integers")
+
+
+def fitting(kind: Any, found: Span, name: str) -> Any:
+    """Return what a result of type `kind` may be, of which `found` is known. Raises OverflowsError where it is more."""
+    if isinstance(kind, relax.TupleType):
+        return [fitting(one, found, name) for one in kind.fields]
+    limits = widest(kind)
+    if limits is not None and not (limits[0] <= found[0] and found[1] <= limits[1]):
+        raise OverflowsError(f"{name} may leave {kind.dtype}")
+    return None if limits is None else found
+
+
+def widest(kind: Any) -> Any:
+    """Return what a value of a type may be at all."""
+    if isinstance(kind, relax.TupleType):
+        return [widest(one) for one in kind.fields]
+    is_tensor = isinstance(kind, relax.TensorType) and kind.dtype is not None
+    return full(str(kind.dtype)) if is_tensor else None
+
+
+def spans_in(given: Any) -> list[Span]:
+    """Return the ranges of integers among those of operands, also those in tuples."""
+    if isinstance(given, list):
+        return [one for field in given for one in spans_in(field)]
+    return [] if given is None else [given]
+
+
+def joined(value: Any) -> int:
+    """Return how many elements of the operand make one of the result."""
+    (have, fit), (want, fits) = sizes_of(value.args[0].ty), sizes_of(value.ty)
+    return prod(have) // prod(want) if fit and fits else unproven("sizes that are not known")
+
+
+def scanned(value: Any) -> int:
+    """Return the number of elements along which a scan goes."""
+    sizes, fit = sizes_of(value.args[0].ty)
+    axis = value.attrs.axis
+    return (prod(sizes) if axis is None else sizes[axis]) if fit else unproven("sizes that are not known")
+
+
+def contracted(value: Any) -> int:
+    """Return the number of products that make one element of a matrix product."""
+    sizes, fit = sizes_of(value.args[0].ty)
+    return sizes[-1] if fit and sizes else unproven("sizes that are not known")
+
+
+def clipped(value: Any, one: Span) -> Span:
+    """Return what a number is after `clip`, whose bounds must be numbers of its type."""
+    limits = full(str(value.ty.dtype))
+    low, high = int(value.args[1].value), int(value.args[2].value)
+    if limits is None or not limits[0] <= low <= high <= limits[1]:
+        raise OverflowsError("bounds beyond the type")
+    return min(max(one[0], low), high), min(max(one[1], low), high)
+
+
+def inverted(value: Any, one: Span) -> Span:
+    """Return what a number is with all bits flipped."""
+    limits = full(str(value.ty.dtype)) or one
+    return (-one[1] - 1, -one[0] - 1) if limits[0] < 0 else limits
+
+
+ARITHMETIC: dict[str, Callable[..., Span]] = {
+    "add": lambda _, a, b: (a[0] + b[0], a[1] + b[1]),
+    "subtract": lambda _, a, b: (a[0] - b[1], a[1] - b[0]),
+    "multiply": lambda _, a, b: products(a, b),
+    "negative": lambda _, a: (-a[1], -a[0]),
+    "abs": lambda _, a: magnitudes(a),
+    "square": lambda _, a: products(magnitudes(a), magnitudes(a)),
+    "sign": lambda _, a: (max(a[0], -1) if a[0] < 0 else min(a[0], 1), min(a[1], 1) if a[1] > 0 else max(a[1], -1)),
+    "sum": lambda value, a: summed(a, joined(value)),
+    "prod": lambda value, a: multiplied(a, joined(value)),
+    "cumsum": lambda value, a: summed(a, scanned(value)),
+    "cumprod": lambda value, a: multiplied(a, scanned(value)),
+    "matmul": lambda value, a, b: summed(products(a, b), contracted(value)),
+    "clip": clipped,
+    "astype": lambda _, a: a,
+    "bitwise_and": lambda _, a, b: of_bits(a, b),
+    "bitwise_or": lambda _, a, b: of_bits(a, b),
+    "bitwise_xor": lambda _, a, b: of_bits(a, b),
+    "bitwise_not": inverted,
+}  # fmt: skip
+"""For each operator that computes with integers the range of its result, from the call and its operands' ranges."""

@@ -1,0 +1,119 @@
+"""The form `splice{...}` says for good which pattern it means. TVM itself is not needed for that."""
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import pytest
+
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.specs import split_spec
+from miscompile.campaign.plan import Plan
+from miscompile.campaign.single import plan_of
+from miscompile.campaign.suspicion import to_stored
+from miscompile.campaign.wiring import make_oracle
+from miscompile.core.case import Case, Program
+from miscompile.core.finding import Signature
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence
+from miscompile.findings.store import Store
+from miscompile.targets.registry import settled_form
+from miscompile.targets.tvm.splice_form import ENDING, chosen, entry, names, splice_form
+
+MODEL = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] a) => (float[2] y) { y = Exp(a) }')
+CASE = Case(Program("onnx", MODEL.SerializeToString(), (), ()), (), {})
+
+
+def write(folder: Path, name: str, **changes: Any) -> None:
+    found = {"name": name, "script": f"script of {name}", "constants": [], "passes": ["FuseOps"], **changes}
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}{ENDING}").write_text(json.dumps(found), "utf-8")
+    entry.cache_clear()
+
+
+def meant(form: str) -> Mapping[str, Any]:
+    options = splice_form(form)
+    assert options is not None
+    return chosen(options)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    for name in ("FuseOps-1", "FuseOps-3"):
+        write(tmp_path / "library", name)
+    return tmp_path / "library"
+
+
+def test_a_relative_library_is_the_same_one_from_everywhere(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    form = settled_form("tvm", "splice{library=library}")
+    monkeypatch.chdir("/")
+    assert split_spec(form) == ("splice", {"library": str(library)}), "without a seed no pattern is drawn yet"
+    assert names(str(library)) == ("FuseOps-1", "FuseOps-3")
+
+
+def test_what_a_seed_draws_stays_when_the_library_grows(library: Path) -> None:
+    raw = f"splice{{library={library}, seed=3, call=yes}}"
+    form = settled_form("tvm", raw)
+    assert split_spec(form)[1]["name"] == "FuseOps-3"
+    assert settled_form("tvm", form) == form
+    write(library, "FuseOps-2")
+    assert meant(raw)["name"] != "FuseOps-3", "the seed alone means another one now"
+    assert meant(form)["name"] == "FuseOps-3"
+    write(library, "FuseOps-3", passes=["FuseOps", "FuseTIR"])
+    assert meant(form)["passes"] == ["FuseOps", "FuseTIR"], "what it wakes does not say what it computes"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"script": "another"}, {"constants": [{"dtype": "int8", "shape": [], "data": ""}]}]
+)
+def test_another_pattern_of_the_same_name_is_refused(library: Path, changes: dict[str, Any]) -> None:
+    form = settled_form("tvm", f"splice{{library={library}, seed=0}}")
+    write(library, "FuseOps-1", **changes)
+    with pytest.raises(SpecError, match=r"'FuseOps-1' in .* is not the one that was spliced"):
+        settled_form("tvm", form)
+    with pytest.raises(SpecError, match="run the finding's script"):
+        meant(form)
+
+
+def test_a_path_that_no_spec_can_say(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = tmp_path / "a,b"
+    odd.mkdir()
+    library.rename(odd / "library")
+    monkeypatch.chdir(odd)
+    with pytest.raises(SpecError, match="no spec can say the path"):
+        settled_form("tvm", "splice{library=library}")
+
+
+def test_drawn_builds_name_their_pattern(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    oracle = make_oracle(Plan("tvm", forms=("splice{library=library}",)), {})
+    forms = {run.build.form for number in range(60) for run in oracle.plan(CASE, random.Random(number))} - {""}
+    assert forms
+    for form in forms:
+        options = split_spec(form)[1]
+        assert options["library"] == str(library)
+        assert options["name"] == names(str(library))[int(options["seed"]) % 2]
+        assert options["digest"]
+
+
+def test_a_finding_of_a_pattern_that_has_changed_is_no_longer_replayed(library: Path, tmp_path: Path) -> None:
+    form = settled_form("tvm", f"splice{{library={library}, seed=0}}")
+    runs = [Run(CASE, "tvm", Build(level, form=form)) for level in ("off", "full")]
+    evidence = Evidence("miscompilation", "", "", runs[1], runs[0])
+    stored = to_stored(evidence, Signature("tvm", "miscompilation", "", (), ""), CASE, {})
+    with Store.open(tmp_path / "out") as store:
+        assert plan_of(store, stored).target == "tvm"
+        write(library, "FuseOps-1", script="another")
+        with pytest.raises(UsageError, match="is not the one that was spliced"):
+            plan_of(store, stored)
+        (library / f"FuseOps-1{ENDING}").unlink()
+        entry.cache_clear()
+        with pytest.raises(UsageError, match="has no pattern 'FuseOps-1'"):
+            plan_of(store, stored)
