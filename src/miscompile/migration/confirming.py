@@ -22,17 +22,13 @@ from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.reference import Reference, assess, reference_case, with_outputs
 from miscompile.migration.script import Failure, write_front_script
+from miscompile.migration.witnesses import witnesses
 from miscompile.targets.known import known
-from miscompile.targets.registry import installed, parse_target
+from miscompile.targets.registry import parse_target
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.script import write_script
 
 _SCRIPT_SECONDS = 120.0
-
-WITNESSES = ("onnxruntime", "openvino", "tvm", "tinygrad")
-"""Compilers that are asked, in this order, whether they agree with onnx's reference evaluator where another does not:
-the evaluator has bugs of its own (older operator sets, Loop), and is what somebody wrote, not what the standard says.
-It also runs models that nobody must take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +111,9 @@ class Confirming:
         if seen.test.instance.library != "onnx" or is_death(seen.outcome):
             return ""
         accused = parse_target(stored.finding.property.target).about.name
-        for name in WITNESSES:
-            face = parse_target(name).about
-            if name == accused or any(installed(one) is None for one in face.distributions):
-                continue
-            run = Run(with_outputs(seen.test.case, seen.reference), name, Build("off"))
-            if judge(seen.reference, self._ask(name, run), self._plan.compare, face.narrowed).status == "pass":
+        for name in witnesses(accused):
+            run, narrowed = Run(with_outputs(seen.test.case, seen.reference), name, Build("off")), _narrowed(name)
+            if judge(seen.reference, self._ask(name, run), self._plan.compare, narrowed).status == "pass":
                 return name
         return None
 
@@ -129,7 +122,7 @@ class Confirming:
 
     def _of_unoptimised(self, stored: Stored, seen: Seen, outcome: Outcome) -> str:
         """Say whether the unoptimised build fails alike; where it does not, the optimiser is at fault."""
-        narrowed = parse_target(stored.finding.property.target).about.narrowed
+        narrowed = _narrowed(stored.finding.property.target)
         found = judge(seen.reference, outcome, self._plan.compare, narrowed)
         return "fails as well" if found.kind == seen.judgement.kind else f"{found.status} ({status_of(outcome)})"
 
@@ -177,6 +170,10 @@ class Confirming:
         last = results[-1]
         said = f"the script is {last.status} (exit status {last.code}): {(last.stdout + last.stderr)[-600:]}"
         return confirmed(results), said
+
+
+def _narrowed(target: str) -> Mapping[str, str]:
+    return parse_target(target).about.narrowed
 
 
 def _unconfirmed(stored: Stored, reason: str) -> Stored:

@@ -2,7 +2,8 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,17 @@ import numpy as np
 import onnx
 
 from miscompile.base.errors import ModelError
+from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Model, OptionalType, SequenceType, ValueType
 from miscompile.graph.read import read
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.onnx_nodes import Harvest, gather, gather_drawn, operators
+from miscompile.migration.onnx_values import from_array
 from miscompile.migration.onnx_versions import restate_all
 
+_NODE = "onnx.backend.test node"
+"""What the origin of an instance from a node case begins with."""
 _RUN = ("simple", "pytorch-converted", "pytorch-operator")
 """Sets of models in the wheel that are small enough to run; the weights of those in `light` are not in it."""
 
@@ -69,13 +74,28 @@ def _cases() -> Iterator[tuple[str, Model, dict[str, Any]]]:
         for inputs, _ in item.data_sets:
             names = [info.name for info in model.graph.inputs]
             given = [onnx.numpy_helper.to_array(one) if isinstance(one, onnx.TensorProto) else one for one in inputs]
-            yield f"onnx.backend.test node {item.name}", model, dict(zip(names, given, strict=False))
+            yield f"{_NODE} {item.name}", model, dict(zip(names, given, strict=False))
     for kind in _RUN:
         for folder in sorted((_data() / kind).iterdir()):
             if (folder / "model.onnx").is_file():
                 model = read((folder / "model.onnx").read_bytes())
                 for place in sorted(folder.glob("test_data_set_*")):
                     yield f"onnx.backend.test {kind} {folder.name}", model, read_feed(model, place)
+
+
+@cache
+def node_results() -> Mapping[str, tuple[Tensor, ...]]:
+    """Return what onnx says comes of its node cases that are one node with tensors as results, by their origin."""
+    from onnx.backend.test.case.node import collect_testcases  # takes ten seconds, and few ask
+
+    found: dict[str, tuple[Tensor, ...]] = {}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # tests overflow on purpose
+        for item in collect_testcases(None):
+            for _, outputs in item.data_sets[:1] if len(item.model.graph.node) == 1 else ():
+                if all(isinstance(one, np.ndarray | np.generic) for one in outputs):
+                    found[f"{_NODE} {item.name}"] = tuple(map(from_array, outputs))
+    return found
 
 
 def _light() -> Iterator[tuple[str, Model]]:
