@@ -11,7 +11,7 @@ from miscompile.instances.instance import Instance
 from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import Facts, ranked
-from miscompile.migration.sources import Say, instances_of
+from miscompile.migration.sources import Say, check_operators, instances_of, of_operators
 from miscompile.migration.suite import Entry, SuiteReport, export_suite
 from miscompile.migration.vouching import Vouching
 
@@ -32,12 +32,11 @@ class Choice:
 
 
 def export(choice: Choice, folder: Path, say: Say) -> SuiteReport:
-    """Write the suite. Raises UsageError when the folder cannot be used, or for instances that are none."""
-    every = [
-        one
-        for one in distinct(instances_of("onnx", choice.instances, say))
-        if not choice.operators or one.api in choice.operators
-    ]
+    """Write the suite. Raises UsageError when the folder cannot be used, for instances that are none, and for operators
+    that no instance is of."""
+    known = tuple(distinct(instances_of("onnx", choice.instances, say)))
+    check_operators(choice.operators, known, ["onnx"])
+    every = of_operators(known, choice.operators)
     facts = Facts(choice.seed, counts_of(choice.target, "onnx"))
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]

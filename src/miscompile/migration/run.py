@@ -9,14 +9,13 @@ from miscompile.core.events import Notice
 from miscompile.core.ports import Listener
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
-from miscompile.instances.sequence import layer_of
 from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import ORDERS, Facts, ranked
 from miscompile.migration.ranking.reach import check_front, reached_by
 from miscompile.migration.session import Session
-from miscompile.migration.sources import instances_of
+from miscompile.migration.sources import check_operators, instances_of, of_operators
 
 
 class Say(Protocol):
@@ -53,25 +52,6 @@ def wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
     if not every:
         raise UsageError(f"there are no instances of {library} to migrate; `miscompile harvest {library}` makes some")
     return of_operators(every, plan.operators)
-
-
-def of_operators(instances: Sequence[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
-    """Return the instances of the operators called `names`: by path, or its last part; all without names."""
-    return tuple(one for one in instances if not names or any(_named(name, one) for name in names))
-
-
-def check_operators(names: Sequence[str], instances: Sequence[Instance], libraries: Sequence[str]) -> None:
-    """Raise UsageError for a name that no instance has: a misspelt operator must not look like one without bugs."""
-    missing = [name for name in names if not any(_named(name, one) for one in instances)]
-    if missing:
-        has = " or ".join(libraries)
-        raise UsageError(f"no instance of {has} is of {', '.join(missing)}; give names as in torch.nn.Conv2d, Resize")
-
-
-def _named(name: str, instance: Instance) -> bool:
-    """Tell whether an instance is of the operator called `name`; a layer in a sequence is still that layer."""
-    layer = layer_of(instance)
-    return name in (instance.api, instance.operator, layer.api, layer.operator)
 
 
 def _by_statements(plan: MigrationPlan) -> bool:

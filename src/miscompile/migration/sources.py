@@ -12,6 +12,7 @@ from miscompile.base.digest import digest_words
 from miscompile.base.errors import UsageError
 from miscompile.instances.archive import Archive, read_archive, write_archive
 from miscompile.instances.instance import Instance
+from miscompile.instances.sequence import layer_of
 from miscompile.migration.fronts import reference_of
 from miscompile.targets.registry import load_attribute, parse_target, versions
 
@@ -91,3 +92,22 @@ def instances_of(library: str, archives: Sequence[Path], say: Say) -> Iterator[I
         raise UsageError(f"the archives hold instances of {has}, none of {library}; leave it out with --from")
     for archive in mine:
         yield from archive.instances
+
+
+def of_operators(instances: Sequence[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
+    """Return the instances of the operators called `names`: by path, or its last part; all without names."""
+    return tuple(one for one in instances if not names or any(_named(name, one) for name in names))
+
+
+def check_operators(names: Sequence[str], instances: Sequence[Instance], libraries: Sequence[str]) -> None:
+    """Raise UsageError for a name that no instance has: a misspelt operator must not look like one without bugs."""
+    missing = [name for name in names if not any(_named(name, one) for one in instances)]
+    if missing:
+        has = " or ".join(libraries)
+        raise UsageError(f"no instance of {has} is of {', '.join(missing)}; give names as in torch.nn.Conv2d, Resize")
+
+
+def _named(name: str, instance: Instance) -> bool:
+    """Tell whether an instance is of the operator called `name`; a layer in a sequence is still that layer."""
+    layer = layer_of(instance)
+    return name in (instance.api, instance.operator, layer.api, layer.operator)
