@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.campaign.crew import Crew, Message
@@ -47,6 +48,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
     plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
+    if plan.patterns and plan.has_library:
+        plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)
     require_device(plan)
     supports = [Support(open=True)] * len(plan.targets)

@@ -36,7 +36,8 @@ class Plan:
     With `others`, several targets are held against each other instead of one against itself.
 
     `checks` are names of `campaign.checks` (none: the default ones), `forms` are specs of forms in which programs are
-    presented besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds.
+    presented besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds, or
+    a folder of those that only the target's adapter can put into programs (`About.library`).
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
     test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
@@ -146,10 +147,29 @@ class Plan:
         """
         if self.forms and self.others:
             raise UsageError("--form: several compilers are held against each other as they are; name one target")
-        for form in self.forms:
+        forms = (*self.forms, *self.library_forms)
+        for form in forms:
             if split_spec(form)[0] not in parse_target(self.target).about.forms and form not in SEEDLESS:
                 parse_form(form)
-        return tuple(settled_form(self.target, form) for form in self.forms)
+        return tuple(dict.fromkeys(settled_form(self.target, form) for form in forms))
+
+    @property
+    def has_library(self) -> bool:
+        """Tell whether `patterns` is a folder of patterns in the target's own representation."""
+        return self.patterns is not None and Path(self.patterns).is_dir()
+
+    @property
+    def library_forms(self) -> tuple[str, ...]:
+        """The forms in which programs have patterns of the library: one, a called one, and several.
+
+        Raises UsageError for several targets, and for one that has no library.
+        """
+        if not self.has_library:
+            return ()
+        form = parse_target(self.target).about.library
+        if self.others or not form:
+            raise UsageError(f"--patterns: {self.patterns} is a folder, as tvm alone takes it; name a file of patterns")
+        return tuple(f"{form}{{library={self.patterns}{more}}}" for more in ("", ", call=yes", ", count=3"))
 
     def producer_specs(self) -> list[tuple[str, AnyKnobs]]:
         """Return (name, knobs) of every producer. Raises SpecError for an unknown one.
@@ -162,7 +182,7 @@ class Plan:
         names = {split_spec(text)[0] for text in texts}
         if self.has_seeds and "seeded" not in names and (not self.producers or "oatest" not in names):
             texts.append("seeded")
-        if self.patterns and "oatest" not in names:
+        if self.patterns and not self.has_library and "oatest" not in names:
             texts.append("oatest")
         return [self._producer(*split_spec(text), text) for text in texts]
 
@@ -183,7 +203,7 @@ class Plan:
         """Return the knobs of synthesis, as `knobs` does."""
         chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
         known = {name: value for name, value in chosen.items() if value is not None}
-        known |= {"patterns": self.patterns} if self.patterns else {}
+        known |= {"patterns": self.patterns} if self.patterns and not self.has_library else {}
         base = replace(OatestKnobs(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
         given = parse_options(OatestKnobs, options, where)
         return replace(base, **{name: getattr(given, name) for name in options})

@@ -28,6 +28,8 @@ PRESETS: Mapping[str, Preset] = {
         ("resist",),
         "the program against its optimisation-resistant twin, as ORTHRUS does",
     ),
-    "oatest": Preset(("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does"),
+    "oatest": Preset(
+        ("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does, and those of --patterns"
+    ),
 }
 """By name, as `--preset` takes them."""

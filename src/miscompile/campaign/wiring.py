@@ -142,7 +142,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         disabled=off,
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        families=(*families(checks, about), *((plan.chosen_forms,) if plan.forms else ())),
+        families=(*families(checks, about), *((forms,) if (forms := plan.chosen_forms) else ())),
         device=plan.device,
         settle=partial(settled_form, target),
     )

@@ -127,6 +127,8 @@ class About:
     """`module:function` from the spec of one of `forms` to a spec of the same with whatever decides which program it
     is, such as the full path of a file. It runs before anything is built, without the compiler, and raises SpecError
     for a form that cannot be meant. Every target with `forms` names one."""
+    library: str = ""
+    """That one of `forms` whose option `library` is a folder of patterns in the compiler's own representation."""
     lowered: bool = False
     """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
     functions: bool = False

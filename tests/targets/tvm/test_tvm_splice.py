@@ -229,13 +229,40 @@ def test_form_parses(library: Path) -> None:
     assert splice_form("relax{seed=3}") is None
     assert splice_form(f"splice{{library={library}, seed=3, call=yes}}") == Splice(str(library), seed=3, call=True)
     assert names(str(library)) == (ENTRY["name"],)
-    assert chosen(Splice(str(library), seed=7))["origin"] == ENTRY["origin"]
+    assert [one["origin"] for one in chosen(Splice(str(library), seed=7))] == [ENTRY["origin"]]
     with pytest.raises(SpecError, match="needs library"):
         splice_form("splice")
     with pytest.raises(SpecError, match="holds no patterns"):
         names(str(library / "none"))
     with pytest.raises(SpecError, match="no pattern 'x'"):
-        chosen(Splice(str(library), "x"))
+        chosen(Splice(str(library), ("x",)))
+
+
+@pytest.mark.parametrize("call", [False, True])
+def test_several_patterns_stand_in_one_program(call: bool) -> None:
+    found = told(f"""
+found = []
+for number in range(12):
+    module = sewing.splice_all(seed, [pattern, pattern, pattern], number, {call})
+    relax.analysis.well_formed(module)
+    found.append([module.script().count("R.matmul"), len(module.functions)])
+print(json.dumps(found))
+""")
+    assert found == [[3, 4] if call else [3, 1]] * 12
+
+
+def test_a_pattern_without_a_place_is_left_out_of_several() -> None:
+    overflows = PATTERN.replace("R.nn.relu(lv)", "R.add(lv, lv)").replace(
+        "R.matmul(hole0, hole1)", "R.full_like(hole0, BIG)"
+    )
+    overflows = (
+        overflows.replace("float32", "int32").replace("BIG", 'R.const(2147483647, "int32")').replace("(2, 4)", "(2, 3)")
+    )
+    script = f"overflows = parse({overflows!r})\n"
+    script += 'print(json.dumps(sewing.splice_all(seed, [overflows, pattern], 3).script().count("R.matmul")))'
+    assert told(script) == 1
+    script = script.replace("[overflows, pattern]", "[overflows]")
+    assert told(script) == 0
 
 
 def test_both_builds_of_a_form_agree_and_noise_moves_them(library: Path) -> None:
@@ -281,7 +308,7 @@ def test_the_source_of_a_reproducer_splices(library: Path) -> None:
     form = f"splice{{library={library}, seed=4}}"
     lines = ["import json, sys", 'sys.modules.setdefault("torch", None)', "import numpy as np", "import tvm"]
     lines += ["from tvm import relax", f"SEED = {SEED!r}", spelled(form), _splicing()]
-    lines += ["print(json.dumps(splice(script_parser.parse(SEED), pattern(), **SPLICE)[0].script()))"]
+    lines += ["print(json.dumps(splice_all(script_parser.parse(SEED), patterns(), **SPLICE).script()))"]
     script = "\n".join(lines)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

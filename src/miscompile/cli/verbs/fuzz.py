@@ -46,9 +46,10 @@ from miscompile.targets.registry import parse_target
 )
 @click.option(
     "--patterns",
-    type=click.Path(exists=True, dir_okay=False, readable=True),
-    metavar="FILE",
-    help="Put the patterns in this file, as `miscompile harvest` makes them, into seed graphs as well.",
+    type=click.Path(exists=True, readable=True),
+    metavar="PATH",
+    help="Put the patterns in this file, as `miscompile harvest` makes them, into seed graphs as well; for tvm also a"
+    " folder, as `miscompile harvest tvm` makes it, whose patterns go into the imported Relax programs.",
 )
 @click.option(
     "--instances",
@@ -94,6 +95,8 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --preset hirfuzz        graphs as HIRFUZZ makes them
       miscompile fuzz onnxruntime --preset polyjuice      the simplest and the most complex equivalent program
       miscompile fuzz onnxruntime --preset oatest         patterns of optimisations inside seed graphs
+      miscompile fuzz tvm --preset oatest --patterns relax-patterns
+                                                          and patterns of Relax, in Relax programs
       miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for

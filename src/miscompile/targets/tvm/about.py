@@ -73,6 +73,7 @@ ABOUT = About(
     prepare="miscompile.targets.tvm.environment:prepare",
     forms=(FORM, SPLICE),
     settle="miscompile.targets.tvm.splice_form:settled",
+    library=SPLICE,
     sequences=tuple(PASSES),
     fronts={
         "torch": Front(

@@ -36,7 +36,7 @@ from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.functions import wrap  # noqa: E402
 from miscompile.targets.tvm.noise import Noise, weave  # noqa: E402
-from miscompile.targets.tvm.splice import NoPlaceError, splice  # noqa: E402
+from miscompile.targets.tvm.splice import splice_all  # noqa: E402
 from miscompile.targets.tvm.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
@@ -78,7 +78,7 @@ class Tvm:
     def build(self, program: Program, build: Build) -> "TvmSession":
         """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
 
-        A form `relax{...}` moves parts of the imported module into functions, a form `splice{...}` puts a pattern into
+        A form `relax{...}` moves parts of the imported module into functions, a form `splice{...}` puts patterns into
         it; a program that has no place for one stays as it is. Passes of `build.sequence` run before
         those of the level, with what they presuppose. Raises SpecError for a form of other options, NoDeviceError for a
         device that is not here.
@@ -135,12 +135,9 @@ class Tvm:
 
 
 def _spliced(module: Any, form: Splice) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return `module` with the form's pattern in it, as it is where there is no place for one."""
-    found = chosen(form)
-    try:
-        return splice(module, _pattern(form.library, found["name"]), form.seed, form.call)[0]
-    except NoPlaceError:
-        return module
+    """Return `module` with the form's patterns in it, as it is where there is no place for one."""
+    patterns = [_pattern(form.library, found["name"]) for found in chosen(form)]
+    return splice_all(module, patterns, form.seed, form.call)
 
 
 @lru_cache(256)

@@ -140,7 +140,7 @@ def run(level, off=()):
     config = {{"{UNCHECKED}": level == "off"}}
     module = from_onnx(model, shape_dict=empty)
 {{% if spliced %}}
-    module, _ = splice(module, pattern(), **SPLICE)
+    module = splice_all(module, patterns(), **SPLICE)
     if not SHOWN:
         SHOWN.append(module.script(show_meta=False))
         print(SHOWN[0])

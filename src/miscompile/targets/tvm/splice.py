@@ -74,12 +74,25 @@ class Use(NamedTuple):
     var: Any
 
 
-def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tuple[Any, Facts]:
+def splice_all(module: Any, patterns: list[Any], seed: int = 0, call: bool = False) -> Any:
+    """Return `module` with one pattern after the other in it, those left out for which there is no place.
+
+    Only the last may stand in a block of its own, because a pattern goes into a program of one block.
+    """
+    for place, pattern in enumerate(patterns):
+        try:
+            module, _ = splice(module, pattern, seed + place, call, whole=place + 1 < len(patterns))
+        except NoPlaceError:
+            continue
+    return module
+
+
+def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: bool = False) -> tuple[Any, Facts]:
     """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
 
-    With `call` the pattern is a private function that is called. Depends on its arguments alone. Raises NoPlaceError
-    where `main` is not one block of at least two bindings, or has no value that a hole could take, and for a pattern
-    whose integers may overflow.
+    With `call` the pattern is a private function that is called, with `whole` the block stays one. Depends on its
+    arguments alone. Raises NoPlaceError where `main` is not one block of at least two bindings, or has no value that a
+    hole could take, and for a pattern whose integers may overflow.
     """
     rng = random.Random(seed)
     builder = relax.BlockBuilder(module)
@@ -97,7 +110,7 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False) -> tupl
     follow(bindings[:point], known, module, set())
     filling, results, counts = filled(builder, fragment, inner, outer, call, known, rng)
     later, more, outs = connected(builder, bindings[point:], results, known, rng)
-    apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE
+    apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE and not whole
     if apart:
         parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
     else:

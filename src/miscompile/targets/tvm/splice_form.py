@@ -8,6 +8,7 @@ That way nothing depends on where a pattern would come to stand in another progr
 
 import hashlib
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -28,24 +29,34 @@ module with the pattern in TVM's own tests, and `wakes`, those that change it wh
 `origin`, a test; `operators`, and the types of `holes` and `outputs`."""
 
 
+MOST = 8
+"""Patterns that may be spliced into one program: with more of them there is little left of the program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Options of `splice.splice`; prints and parses as `splice{library=lib, name=FuseOps-1a2b3c4d, seed=3, call=yes}`.
+    """Options of `splice.splice_all`; prints and parses as `splice{library=lib, name=FuseOps-1a2b3c4d, seed=3}`.
 
-    `library` is a folder of patterns; without a `name` the seed draws one. `digest` is that of the pattern's text
-    (`digest_of`): with it no other pattern of the same name will do, so that a finding means the same program for ever.
-    With `noise` the program computes with noise, for whoever judges it.
+    `library` is a folder of patterns. Without a `name`, or several with + between them, the seed draws `count` of them.
+    `digest` are those of the patterns' texts (`digest_of`): with them no other pattern of the same name will do, so
+    that a finding means the same program for ever. With `call` patterns are private functions that are called. With
+    `noise` the program computes with noise, for whoever judges it.
     """
 
     library: str = ""
-    name: str = ""
-    digest: str = ""
+    name: tuple[str, ...] = ()
+    digest: tuple[str, ...] = ()
     seed: int = 0
+    count: int = 1
     call: bool = False
     noise: bool = False
 
     def __post_init__(self) -> None:
-        """Raise SpecError without a library."""
+        """Raise SpecError without a library, and for numbers that leave nothing to splice."""
+        if not 1 <= self.count <= MOST:
+            raise SpecError(f"count must be from 1 to {MOST}")
+        if self.digest and len(self.digest) != len(self.name):
+            raise SpecError("each name needs its digest, or none")
         if not self.library:
             raise SpecError(f"{SPLICE} needs library=FOLDER, as the harvest of TVM's tests makes it")
 
@@ -71,14 +82,22 @@ def settled(form: str) -> str:
     options = splice_form(form)
     if options is None:
         return form
+    options = replace(options, library=located(options.library))
     found = chosen(options)
-    path = str(Path(options.library).absolute())
+    path = options.library
     if not set(path).isdisjoint(",{}"):
         raise SpecError(f"no spec can say the path {path}; move the library to one without , {{ and }}")
-    known = replace(options, library=path)
     if options.name or "seed" in split_spec(form)[1]:
-        known = replace(known, name=found["name"], digest=digest_of(found))
-    return print_spec(SPLICE, known)
+        known = tuple(one["name"] for one in found)
+        options = replace(options, name=known, digest=tuple(map(digest_of, found)), count=1)
+    return print_spec(SPLICE, options)
+
+
+def located(library: str) -> str:
+    """Return the full path of a library, which may be named by the folder of the harvest that it lies in."""
+    path = Path(library).absolute()
+    inner = path / "library"
+    return str(inner if inner.is_dir() and not any(path.glob(f"*{ENDING}")) else path)
 
 
 def digest_of(found: Mapping[str, Any]) -> str:
@@ -105,47 +124,60 @@ def entry(library: str, name: str) -> Mapping[str, Any]:
     return found
 
 
-def chosen(form: Splice) -> Mapping[str, Any]:
-    """Return the pattern that a form names, or that its seed draws.
+def chosen(form: Splice) -> tuple[Mapping[str, Any], ...]:
+    """Return the patterns that a form names, or that its seed draws.
 
-    Raises SpecError where the library lacks it, or where its text has another digest than the form says.
+    Raises SpecError where the library lacks one, or where its text has another digest than the form says.
     """
     listed = names(form.library)
-    found = entry(form.library, form.name or listed[form.seed % len(listed)])
-    if form.digest not in ("", digest_of(found)):
-        raise SpecError(
-            f"the pattern '{found['name']}' in {form.library} is not the one that was spliced (its text has the digest"
-            f" {digest_of(found)}, not {form.digest}); bring back that library, or run the finding's script, which has"
-            " the pattern in it"
-        )
+    further = random.Random(form.seed).choices(listed, k=form.count - 1)
+    drawn = form.name or (listed[form.seed % len(listed)], *further)
+    found = tuple(entry(form.library, name) for name in drawn)
+    for one, digest in zip(found, form.digest or ("",) * len(found), strict=True):
+        if digest not in ("", digest_of(one)):
+            raise SpecError(
+                f"the pattern '{one['name']}' in {form.library} is not the one that was spliced (its text has the"
+                f" digest {digest_of(one)}, not {digest}); bring back that library, or run the finding's script, which"
+                " has the pattern in it"
+            )
     return found
 
 
 def spelled(form: str) -> str:
-    """Return Python source that defines `pattern()`, the module of the pattern of a form, and how to splice it.
+    """Return Python source that defines `patterns()`, the modules of the patterns of a form, and how to splice them.
 
     It needs `tvm`, `numpy` as `np` and `base64`. Raises SpecError as the functions above do.
     """
     options = splice_form(form)
     assert options is not None, "only asked for this form"
-    found = chosen(options)
-    rows = "".join(f"    {json.dumps(one)},\n" for one in found["constants"])
-    table = f"[\n{rows}]" if rows else "[]"
+    told = [_told(found) for found in chosen(options)]
+    call = f'SPLICE = {{"seed": {options.seed}, "call": {options.call}}}\n'
+    return f"PATTERNS = [\n{''.join(told)}]\n{call}{_PARSE}"
+
+
+def _told(found: Mapping[str, Any]) -> str:
+    """Return a pattern as an item of a Python list: its text and its constants."""
+    rows = "".join(f"            {json.dumps(one)},\n" for one in found["constants"])
+    table = f"[\n{rows}        ]" if rows else "[]"
     return (
-        f"# From {found['origin']} of TVM, a test of {', '.join(found['passes'])}.\n"
-        f'PATTERN = """\n{found["script"]}\n"""\nCONSTANTS = {table}\n'
-        f'SPLICE = {{"seed": {options.seed}, "call": {options.call}}}\n' + _PARSE
+        f"    # From {found['origin']} of TVM, a test of {', '.join(found['passes'])}.\n"
+        f'    (\n        """\n{found["script"]}\n""",\n        {table},\n    ),\n'
     )
 
 
 _PARSE = '''
 
-def pattern():
-    """Return the module of the pattern."""
+def patterns():
+    """Return the modules of the patterns."""
+    return [parsed(script, constants) for script, constants in PATTERNS]
+
+
+def parsed(script, constants):
+    """Return a module from its text and its constants."""
     table = []
-    for one in CONSTANTS:
+    for one in constants:
         array = np.frombuffer(base64.b64decode(one["data"]), np.dtype(one["dtype"])).reshape(one["shape"])
         table.append(relax.const(tvm.runtime.tensor(array)))
     known = {**script_parser._default_globals(), "metadata": {"ir.GenericConst": table}}
-    return script_parser.parse(PATTERN, known)
+    return script_parser.parse(script, known)
 '''

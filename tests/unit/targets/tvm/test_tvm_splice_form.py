@@ -13,16 +13,19 @@ import pytest
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import split_spec
 from miscompile.campaign.plan import Plan
+from miscompile.campaign.presets import PRESETS
 from miscompile.campaign.single import plan_of
 from miscompile.campaign.suspicion import to_stored
 from miscompile.campaign.wiring import make_oracle
+from miscompile.cli.main import program
 from miscompile.core.case import Case, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.findings.store import Store
+from miscompile.synthesis.knobs import OatestKnobs
 from miscompile.targets.registry import settled_form
-from miscompile.targets.tvm.splice_form import ENDING, chosen, entry, names, splice_form
+from miscompile.targets.tvm.splice_form import ENDING, Splice, chosen, entry, names, splice_form
 
 MODEL = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] a) => (float[2] y) { y = Exp(a) }')
 CASE = Case(Program("onnx", MODEL.SerializeToString(), (), ()), (), {})
@@ -38,7 +41,8 @@ def write(folder: Path, name: str, **changes: Any) -> None:
 def meant(form: str) -> Mapping[str, Any]:
     options = splice_form(form)
     assert options is not None
-    return chosen(options)
+    (found,) = chosen(options)
+    return found
 
 
 @pytest.fixture
@@ -117,3 +121,55 @@ def test_a_finding_of_a_pattern_that_has_changed_is_no_longer_replayed(library: 
         entry.cache_clear()
         with pytest.raises(UsageError, match="has no pattern 'FuseOps-1'"):
             plan_of(store, stored)
+
+
+def test_a_library_may_be_named_by_its_harvest(library: Path) -> None:
+    form = f"splice{{library={library}}}"
+    assert settled_form("tvm", f"splice{{library={library.parent}}}") == settled_form("tvm", form)
+
+
+def test_several_patterns_are_all_named(library: Path) -> None:
+    form = settled_form("tvm", f"splice{{library={library}, seed=1, count=4}}")
+    options = splice_form(form)
+    assert options is not None
+    assert len(options.name) == len(options.digest) == 4
+    assert options.name[0] == "FuseOps-3"
+    assert [one["name"] for one in chosen(options)] == list(options.name)
+    assert settled_form("tvm", form) == form
+    for wrong in ("count=0", "count=9", "name=FuseOps-1+FuseOps-3, digest=12"):
+        with pytest.raises(SpecError):
+            settled_form("tvm", f"splice{{library={library}, {wrong}}}")
+
+
+def test_a_folder_of_patterns_adds_the_forms_that_put_them_into_programs(library: Path) -> None:
+    plan = Plan("tvm", producers=PRESETS["oatest"].producers, patterns=str(library))
+    assert [splice_form(form) for form in plan.chosen_forms] == [
+        Splice(str(library)), Splice(str(library), call=True), Splice(str(library), count=3)
+    ]  # fmt: skip
+    ((name, knobs),) = plan.producer_specs()
+    assert name == "oatest"
+    assert isinstance(knobs, OatestKnobs)
+    assert not knobs.patterns, "that is for files"
+    oracle = make_oracle(plan, {})
+    drawn = [oracle.plan(CASE, random.Random(number)) for number in range(80)]
+    spliced = [runs for runs in drawn if runs[0].build.form]
+    assert len(spliced) > 8
+    for runs in spliced:
+        assert {run.build.form for run in runs} == {runs[0].build.form}, "such a program is held against itself"
+    assert {len((splice_form(runs[0].build.form) or Splice("x")).name) for runs in spliced} == {1, 3}
+
+
+def test_only_tvm_takes_a_folder_of_patterns(library: Path, tmp_path: Path) -> None:
+    for plan in (Plan("onnxruntime", patterns=str(library)), Plan("tvm", ("onnxruntime",), patterns=str(library))):
+        with pytest.raises(UsageError, match="is a folder, as tvm alone takes it"):
+            _ = plan.chosen_forms
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no patterns"):
+        _ = Plan("tvm", patterns=str(tmp_path / "empty")).chosen_forms
+
+
+def test_the_command_line_takes_a_folder(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        program.main(["fuzz", "onnxruntime", "--preset", "oatest", "--patterns", str(library)])
+    assert caught.value.code == 2
+    assert "as tvm alone takes it" in capsys.readouterr().err
