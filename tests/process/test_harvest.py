@@ -173,7 +173,7 @@ def test_the_verb_writes_a_library_and_says_what_it_did(tmp_path: Path) -> None:
         (["models", "absent", "--out", "a"], "there is no folder absent"),
         (["onnxruntime", "absent", "--out", "a"], "there is no absent"),
         (["models", "here", "--out", "here"], "here is a folder"),
-        (["models", ".", "--out", "a", "--keep", "."], "is not empty"),
+        (["onnxruntime", ".", "--out", "a", "--keep", "."], "is not empty"),
         (["models", "here", "--out", "none/a"], "cannot be written"),
         (["models", "here", "--out", "a", "--on", "nothing"], "nothing"),
         (["tvm", "here", "--out", "b"], "tests/python/relax"),

@@ -40,6 +40,22 @@ def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
+    "each for instances": (
+        ["harvest", "torch", "--each", "3"],
+        "harvest torch takes no --each; it is for onnx",
+    ),
+    "keep without tests": (["harvest", "models", ".", "--out", "a", "--keep", "b"], "harvest models takes no --keep"),
+    "file time without files": (["harvest", "programs", "--out", "a", "--file-time", "5"], "takes no --file-time"),
+    "targets for Relax": (["harvest", "tvm", ".", "--out", "a", "--on", "tvm"], "harvest tvm takes no --on"),
+    "passes for tests": (
+        ["harvest", "onnxscript", ".", "--out", "a", "--pass", "A"],
+        "no --pass; it is for programs",
+    ),
+    "time for tests": (
+        ["harvest", "inductor", ".", "--out", "a", "--time", "5m"],
+        "no --time; it is for programs",
+    ),
+    "kind of models": (["harvest", "models", ".", "--out", "a", "--kind", "tests"], "it is for onnx, torch, keras"),
     "no such verb": (["fuz"], "No such command 'fuz'"),
     "no such option": (["--colour", "fuzz"], "No such option"),
     "no target": (["fuzz"], "Missing argument 'TARGET...'"),

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
@@ -20,8 +21,17 @@ from miscompile.targets.registry import load_attribute, parse_target
 
 _TVM, _PROGRAMS = "tvm", "programs"
 _SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS, *LIBRARIES)
-_MINED = 3
-"""Most patterns of a pass that are mined from programs: each takes seconds."""
+_SUITES = ("onnxruntime", "onnxscript", "inductor")
+_CUT = (*_SUITES, "models")
+"""Sources of ONNX models that patterns are cut out of."""
+_MEANT: Mapping[str, tuple[str, ...]] = {
+    "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, *LIBRARIES), "each": (*_CUT, _PROGRAMS),
+    "passes": (_PROGRAMS,), "limit": (_PROGRAMS,), "kind": LIBRARIES, "instances": (_PROGRAMS,), "keep": _SUITES,
+    "seed": (*_CUT, _PROGRAMS),
+}  # fmt: skip
+"""The sources for which each option means something."""
+_EACH, _MINED = 20, 3
+"""Most patterns of a pass, and where they are mined from programs: each takes seconds there."""
 _LONG = 86_400.0
 """Seconds that stand for no limit."""
 _SHOWN = 12
@@ -43,7 +53,12 @@ _SHOWN = 12
 @click.option(
     "--file-time", "seconds", callback=values.duration, default="5m", show_default=True, help="Limit of a test file."
 )
-@click.option("--each", type=click.IntRange(min=1), default=20, show_default=True, help="Most patterns of a pass.")
+@click.option(
+    "--each",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Most patterns of a pass.  [default: {_EACH}, from programs {_MINED}]",
+)
 @click.option("--pass", "passes", multiple=True, metavar="NAME", help="Mine for this pass (programs); can be repeated.")
 @click.option(
     "--time", "limit", callback=values.duration, default="5m", show_default=True, help="Mine so long (programs)."
@@ -89,6 +104,8 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
     say: Callable[[str], None] = _say_nothing if as_json else _say
+    _check_options(source)
+    given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
@@ -160,7 +177,7 @@ def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapp
     try:
         for target in targets:
             support = load_attribute("miscompile.campaign.lead:probe_support")(calls.plain_plan(target), target)
-            limit, each, seed = given["limit"] or _LONG, min(given["each"], _MINED), given["seed"]
+            limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
             found += load_attribute("miscompile.mining.programs:mined")(
                 target, support, limit, given["passes"], each, seed, say, _cases(given["instances"])
             )
@@ -186,6 +203,16 @@ def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapp
 def _cases(archives: tuple[Path, ...]) -> list[Any]:
     """Return the programs of the ONNX instances in archives."""
     return list(load_attribute("miscompile.migration.migrated:cases_of")(archives)) if archives else []
+
+
+def _check_options(source: str) -> None:
+    """Raise UsageError for an option on the command line that means nothing for `source`."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        sources = _MEANT.get(parameter.name or "", _SOURCES)
+        told = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if told and source not in sources:
+            raise UsageError(f"harvest {source} takes no {parameter.opts[0]}; it is for {', '.join(sources)}")
 
 
 def _check_passes(targets: Sequence[str], passes: Sequence[str]) -> None:
