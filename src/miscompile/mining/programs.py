@@ -1,17 +1,23 @@
-"""Mining from programs that nobody wrote a test for: generated graphs, and onnx's own node cases.
+"""Mining from programs that nobody wrote a test for: generated graphs, onnx's own node cases, a user's models.
 
 Whatever the programs are, a pattern is what is left of one when it is shrunk for as long as a pass fires.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
+from miscompile.base.errors import ModelError, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.corpus.collection import models_below
 from miscompile.corpus.node_cases import node_cases
 from miscompile.environments.resolve import versions_of
+from miscompile.equivalence.static import specialise
 from miscompile.execution.pool import LocalPool
+from miscompile.generation.around import Around
 from miscompile.generation.knobs import Knobs
 from miscompile.generation.strict import Strict
 from miscompile.mining.firings import Mining, mine
@@ -20,6 +26,8 @@ from miscompile.patterns.pattern import Pattern
 from miscompile.targets.registry import parse_target
 
 _OPSETS = tuple(range(13, 23))
+_FEEDS = 2
+"""How often a model is tried: what decides shapes may be wrong once."""
 
 
 def generated(target: str, support: Support, seed: int) -> Iterator[Case]:
@@ -38,6 +46,27 @@ def documented(target: str) -> Iterator[Case]:
     return (one.case for one in node_cases(newest) if one.case is not None)
 
 
+def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Case]:
+    """Yield the model at `path`, or all models below that folder, each on two feeds; `say` hears of those left out.
+
+    Sizes that are names become those of the feed, because patterns have fixed sizes. Raises UsageError when there is
+    no model.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no model or folder of models at {path}")
+    for model in models_below(path) if path.is_dir() else [path]:
+        try:
+            around = Around(model)
+        except ModelError as error:
+            say(f"{model} is left out: {error}")
+            continue
+        rng = stream(seed, "models", model.name)
+        for _ in range(_FEEDS):
+            case = around.propose(rng)
+            program = specialise(case.program, case.feeds[0])
+            yield replace(case, program=program, recipe={**case.recipe, "source": model.name})
+
+
 def _mixed(finite: Iterator[Case], endless: Iterator[Case]) -> Iterator[Case]:
     """Yield two endless cases after each finite one, and then those alone."""
     for case in finite:
@@ -54,17 +83,20 @@ def mined(
     seed: int,
     say: Callable[[str], None],
     more: Iterable[Case] = (),
+    only: Iterable[Case] | None = None,
 ) -> Iterator[Pattern]:
     """Yield patterns for passes of `target` (`wanted`, or all), from node cases, `more` cases and generated programs.
 
-    At most `each` for a pass, and none after `seconds`. Raises UsageError for a target that is not here.
+    With `only` from these cases and no others. At most `each` for a pass, and none after `seconds`. Raises UsageError
+    for a target that is not here.
     """
     versions_of(target)
     until = float("inf")
 
     def programs() -> Iterator[Case]:
         nonlocal until
-        for number, case in enumerate(_mixed(chain(documented(target), more), generated(target, support, seed))):
+        usual = _mixed(chain(documented(target), more), generated(target, support, seed))
+        for number, case in enumerate(usual if only is None else only):
             until = min(until, time.monotonic() + seconds)  # to collect the node cases takes a while
             if time.monotonic() > until:
                 return

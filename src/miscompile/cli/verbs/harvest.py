@@ -86,7 +86,8 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
     tvm. `models` takes a folder of models whose names name passes. Which passes a model wakes is observed on every
     TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
-    `programs` needs no PATH: it shrinks onnx's node cases and generated programs for as long as a pass fires.
+    `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
+    onnx's node cases and generated programs.
     `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
     parameters, for `miscompile migrate`.
 
@@ -99,6 +100,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest models my-models --out mine.patterns --json
       miscompile harvest tvm ~/tvm --out relax-patterns
       miscompile harvest programs --on openvino --pass TransposeFuse --out mined.patterns
+      miscompile harvest programs my-model.onnx --on openvino --out mined.patterns
       miscompile harvest torch
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
@@ -112,8 +114,8 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
         return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
-    if (path is None) != (source == _PROGRAMS):
-        raise UsageError(f"harvest {source} {'takes no PATH' if path else 'needs the PATH of what is to be harvested'}")
+    if path is None and source != _PROGRAMS:
+        raise UsageError(f"harvest {source} needs the PATH of what is to be harvested")
     if source == _TVM:
         assert path is not None
         return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
@@ -125,7 +127,11 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
         if "onnx" not in parse_target(target).about.kinds:
             raise UsageError(f"{target} takes no ONNX models; name another target with --on")
     present = [ready(target) for target in targets]
-    report = _mine(present, out, say, given) if path is None else _harvest(source, path, out, present, say, given)
+    if source == _PROGRAMS:
+        report = _mine(present, path, out, say, given)
+    else:
+        assert path is not None
+        report = _harvest(source, path, out, present, say, given)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -170,7 +176,9 @@ def _harvest(
     }  # fmt: skip
 
 
-def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapping[str, Any]) -> dict[str, Any]:
+def _mine(
+    targets: list[str], path: Path | None, out: Path, say: Callable[[str], None], given: Mapping[str, Any]
+) -> dict[str, Any]:
     """Mine programs for passes and write what comes of it; Ctrl-C keeps what was found."""
     found: list[Any] = []
     stopped = False
@@ -178,8 +186,11 @@ def _mine(targets: list[str], out: Path, say: Callable[[str], None], given: Mapp
         for target in targets:
             support = load_attribute("miscompile.campaign.lead:probe_support")(calls.plain_plan(target), target)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
+            models = None
+            if path is not None:
+                models = load_attribute("miscompile.mining.programs:of_models")(path, seed, say)
             found += load_attribute("miscompile.mining.programs:mined")(
-                target, support, limit, given["passes"], each, seed, say, _cases(given["instances"])
+                target, support, limit, given["passes"], each, seed, say, _cases(given["instances"]), models
             )
     except KeyboardInterrupt:
         stopped = True
