@@ -6,8 +6,7 @@ section 3.2.1). One that was written by us has the abstract form only, one that 
 concrete one only.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from miscompile.ops.seed import Seed
@@ -57,7 +56,3 @@ class Pattern:
     def wakes_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was seen to wake, on any version."""
         return frozenset(wake.name for wake in self.wakes if wake.target == target)
-
-    def with_wakes(self, wakes: Iterator[Wake] | tuple[Wake, ...]) -> "Pattern":
-        """Return the pattern with `wakes` added, each once."""
-        return replace(self, wakes=tuple(dict.fromkeys((*self.wakes, *wakes))))

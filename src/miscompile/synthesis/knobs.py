@@ -1,6 +1,5 @@
 """The knobs of synthesis: one frozen value that prints and parses as a spec."""
 
-import random
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,8 +9,6 @@ from miscompile.generation.knobs import OPSETS
 Contexts = Literal["generated", "patterns", "none"]
 """Where seeds come from: generated: strict generation without motifs; patterns: the patterns themselves, as the tests
 that they come from; none: a pattern stands alone, with nothing around it."""
-
-_IN_USE = frozenset(range(17, 22))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +59,3 @@ class OatestKnobs:
         chances = (self.mutations, self.calls, self.observe, self.integral, self.full, self.control)
         if not all(0 <= chance <= 1 for chance in chances):
             raise SpecError("mutations, calls, observe, integral, full and control are numbers from 0 to 1")
-
-    def draw_opset(self, rng: random.Random) -> int:
-        """Draw the opset of a pattern that stands alone, those in use more often."""
-        weights = [3 if opset in _IN_USE else 1 for opset in self.opsets]
-        return rng.choices(self.opsets, weights)[0]

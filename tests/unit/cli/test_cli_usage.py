@@ -40,6 +40,12 @@ def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
+    "unknown pass": (["patterns", "--pass", "NoSuchPass"], "there is no pass NoSuchPass on any target; "),
+    "pass of another": (
+        ["patterns", "--target", "onnxruntime", "--pass", "TransposeFuse"],
+        "on onnxruntime",
+    ),
+    "pass misspelt": (["patterns", "--pass", "GeluFusionL3"], "did you mean GeluFusionL"),
     "each for instances": (
         ["harvest", "torch", "--each", "3"],
         "harvest torch takes no --each; it is for onnx",

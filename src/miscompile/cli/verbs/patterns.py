@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.registry import TARGETS, load_attribute, parse_target
 
 if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
@@ -48,7 +48,10 @@ def command(
       miscompile patterns gelu_erf
       miscompile patterns --library mine.patterns --json
     """
-    found = [one for one in _all(libraries) if _wanted(one, target, called)]
+    known = _all(libraries)
+    if called is not None:
+        _check_pass(known, target, called)
+    found = [one for one in known if _wanted(one, target, called)]
     if name is not None:
         _show(_named(name, found), as_json=as_json)
     elif as_json:
@@ -68,6 +71,17 @@ def _all(libraries: Sequence[Path]) -> list["Pattern"]:
     for path in libraries:
         found += load_attribute("miscompile.patterns.library:read_library")(path)
     return found
+
+
+def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> None:
+    """Raise UsageError for a pass that the target, or any, has not, and that no pattern was ever seen to wake there."""
+    faces = [parse_target(name).about for name in ([target] if target else TARGETS)]
+    names = {name for face in faces for name in (*face.passes, *face.rules)}
+    names |= {wake.name for one in known for wake in one.wakes if target is None or wake.target == faces[0].name}
+    if called not in names:
+        near = difflib.get_close_matches(called, sorted(names), 3)
+        hint = f"; did you mean {', '.join(near)}?" if near else "; `miscompile passes` lists them"
+        raise UsageError(f"there is no pass {called} on {target or 'any target'}{hint}")
 
 
 def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
