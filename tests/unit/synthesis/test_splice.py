@@ -21,7 +21,7 @@ from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import catalogue, fusion_motifs
-from miscompile.patterns.language import Motif
+from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.patterns.shipped import shipped_patterns
 from miscompile.synthesis.host import Host, new_scope, prepared, seed_of, takes
@@ -136,6 +136,13 @@ def test_what_operators_take_only_as_constants_is_drawn_from_where_it_was_seen_t
     positions = scope.initializers[node.inputs[3]]
     assert positions.dtype == "int64"
     assert 9 <= positions.array.min() <= positions.array.max() <= 47
+
+
+@pytest.mark.parametrize("within", ["lo=0.5, hi=4", "lo=1, hi=inf"])
+def test_an_operand_is_kept_where_the_pattern_says_that_elements_lie(within: str) -> None:
+    (motif,) = parse_motifs(f"[m]\nb = value({within})\ny = Reciprocal(b)\ndtypes('float32')", "")
+    kept = [host_of(number, (21,)) for number in range(12)]
+    assert sum(fits(host, Pattern("m", None, motif, "block"), number) for number, host in enumerate(kept)) > 9
 
 
 @pytest.mark.parametrize("name", ["gelu_erf", "matmul_add", "transpose_chain"])
