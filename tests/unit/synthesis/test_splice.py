@@ -17,6 +17,7 @@ from miscompile.generation.knobs import OPSETS, Knobs
 from miscompile.generation.motifs.plant import NONE, plant
 from miscompile.generation.scope import Scope
 from miscompile.generation.strict import Strict
+from miscompile.graph.edges import reads
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
@@ -62,14 +63,14 @@ def synthesised(seed: int, pattern: Pattern) -> tuple[Scope, Host, Spliced] | No
 
 
 def reach(scope: Scope, names: Iterable[str]) -> set[str]:
-    """Return the values that `names` are made from, themselves included."""
+    """Return the values that `names` are made from, themselves included; bodies read values from around them."""
     makers = {name: node for node in scope.nodes for name in node.outputs}
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += [one for one in makers[name].inputs if one] if name in makers else []
+            waiting += reads(makers[name]) if name in makers else []
     return found
 
 
