@@ -4,12 +4,13 @@ Compatible operands come first as the pattern stands (concrete), then as its ope
 no compatible operand gets a bridge from one (OATest, section 3.2).
 """
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from miscompile.base.dtypes import is_float
+from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.generation.guards import guard
 from miscompile.generation.motifs.plant import NONE, Mutations, plant
@@ -87,18 +88,18 @@ def place(
     """
     seed = pattern.seed if pattern.seed is not None and same_meaning(pattern.seed, scope.opset) else None
     motif = pattern.motif
-    ways: list[Callable[[], Placed]] = []
+    ways: list[Callable[[bool], Placed]] = []
     if seed is not None:
-        ways.append(lambda: _concrete(scope, seed, context, bridged=False))
+        ways.append(lambda _: _concrete(scope, seed, context, bridged=False))
     if motif is not None:
-        ways.append(lambda: _abstract(scope, motif, context, mutations, noops))
+        ways.append(lambda again: _abstract(scope, motif, context, mutations, noops, kept=again))
     if seed is not None:
-        ways.append(lambda: _concrete(scope, seed, context, bridged=True))
+        ways.append(lambda _: _concrete(scope, seed, context, bridged=True))
     for way in ways:
-        for _ in range(_BINDINGS):
+        for attempt in range(_BINDINGS):
             mark = scope.mark()
             try:
-                return way()
+                return way(attempt > 0)
             except RejectedDraft:
                 scope.rollback(mark)
     raise RejectedDraft(f"pattern {pattern.name} cannot be placed")
@@ -111,6 +112,7 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
     """
     filling, drawn = _Filling(context), constant_holes(seed)
     holes = [info for info in seed.graph.inputs if info.name not in seed.pinned and info.name not in drawn]
+    spans = {name: (span.lo, span.hi) for name, span in seed.ranges.items()}
     for info in holes:
         assert isinstance(info.type, TensorType)
         pool = [one for one in context.values if (one.dtype, one.shape) == (info.type.dtype, info.type.shape)]
@@ -121,7 +123,7 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
             found = _bridged(scope, info.type.dtype, _sizes(info.type), filling)
         else:
             filling.read.append(found)
-        filling.operands[info.name] = _within(scope, found, seed, info.name) if bridged else found
+        filling.operands[info.name] = _within(scope, found, spans.get(info.name)) if bridged else found
     for info in seed.graph.inputs:
         if info.name in drawn:
             assert isinstance(info.type, TensorType)
@@ -135,16 +137,24 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
     return Placed("bridged" if filling.bridges else "concrete", tuple(filling.read), outputs, filling.bridges)
 
 
-def _within(scope: Scope, operand: Operand, seed: Seed, name: str) -> Operand:
-    """Keep an operand where the hole's elements were seen to lie."""
-    span = seed.ranges.get(name)
-    if span is None or operand.facts.inside(span.lo, span.hi) or not span.lo < span.hi:
+def _within(scope: Scope, operand: Operand, span: tuple[float, float] | None) -> Operand:
+    """Keep an operand where the hole's elements were seen to lie, or are said to."""
+    if span is None or operand.dtype == "bool" or operand.facts.inside(*span):
         return operand
-    return guard(scope, operand, (span.lo, span.hi))
+    info = DTYPES[operand.dtype]
+    lo, hi = max(span[0], info.low), min(span[1], info.high)
+    if not is_float(operand.dtype):
+        lo, hi = math.ceil(lo), math.floor(hi)
+    return guard(scope, operand, (lo, hi)) if lo < hi else operand
 
 
-def _abstract(scope: Scope, motif: Motif, context: Context, mutations: Mutations, noops: Sequence[Motif]) -> Placed:
-    """Plant the motif on operands that its sizes and dtypes allow, bridging where there is none."""
+def _abstract(
+    scope: Scope, motif: Motif, context: Context, mutations: Mutations, noops: Sequence[Motif], *, kept: bool
+) -> Placed:
+    """Plant the motif on operands that its sizes and dtypes allow, bridging where there is none.
+
+    `kept`: operands are kept where the motif says that elements of new values lie.
+    """
     filling, sizes = _Filling(context), dict[str, int]()
     dtype = ""
     for statement in motif.holes:
@@ -161,7 +171,7 @@ def _abstract(scope: Scope, motif: Motif, context: Context, mutations: Mutations
             filling.read.append(found)
         sizes = _bound(statement, found.shape, sizes) or sizes
         dtype = dtype or ("" if own else found.dtype)
-        filling.operands[statement.name] = found
+        filling.operands[statement.name] = _within(scope, found, statement.within) if kept else found
     planted = plant(scope, motif, mutations, noops, holes=filling.operands)
     if planted is None or not planted.results:
         raise RejectedDraft("the motif does not fit")

@@ -17,11 +17,12 @@ from miscompile.generation.knobs import OPSETS, Knobs
 from miscompile.generation.motifs.plant import NONE, plant
 from miscompile.generation.scope import Scope
 from miscompile.generation.strict import Strict
+from miscompile.graph.edges import reads
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import catalogue, fusion_motifs
-from miscompile.patterns.language import Motif
+from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.patterns.shipped import shipped_patterns
 from miscompile.synthesis.host import Host, new_scope, prepared, seed_of, takes
@@ -62,14 +63,14 @@ def synthesised(seed: int, pattern: Pattern) -> tuple[Scope, Host, Spliced] | No
 
 
 def reach(scope: Scope, names: Iterable[str]) -> set[str]:
-    """Return the values that `names` are made from, themselves included."""
+    """Return the values that `names` are made from, themselves included; bodies read values from around them."""
     makers = {name: node for node in scope.nodes for name in node.outputs}
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += [one for one in makers[name].inputs if one] if name in makers else []
+            waiting += reads(makers[name]) if name in makers else []
     return found
 
 
@@ -136,6 +137,13 @@ def test_what_operators_take_only_as_constants_is_drawn_from_where_it_was_seen_t
     positions = scope.initializers[node.inputs[3]]
     assert positions.dtype == "int64"
     assert 9 <= positions.array.min() <= positions.array.max() <= 47
+
+
+@pytest.mark.parametrize("within", ["lo=0.5, hi=4", "lo=1, hi=inf"])
+def test_an_operand_is_kept_where_the_pattern_says_that_elements_lie(within: str) -> None:
+    (motif,) = parse_motifs(f"[m]\nb = value({within})\ny = Reciprocal(b)\ndtypes('float32')", "")
+    kept = [host_of(number, (21,)) for number in range(12)]
+    assert sum(fits(host, Pattern("m", None, motif, "block"), number) for number, host in enumerate(kept)) > 9
 
 
 @pytest.mark.parametrize("name", ["gelu_erf", "matmul_add", "transpose_chain"])
