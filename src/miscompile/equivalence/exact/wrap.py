@@ -65,10 +65,12 @@ class Wrap(Placed):
             scope.place_of(node)
             for scope in scopes(model)
             if scope.path in types and scope.opset
+            for used in [_used(scope)]
             for node in scope.nodes
             if _can_move(node, scope, types[scope.path], model)
             and self._depth(scope, (node,)) <= self.depth
             and fixed.isdisjoint(filter(None, node.outputs))
+            and not used.isdisjoint(filter(None, node.outputs))
         )
 
     def apply(self, model: Model) -> Model:
@@ -100,6 +102,8 @@ class Wrap(Placed):
         if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped meanwhile
             return scope
         chosen = self._grown(scope, at, place, around)
+        if not around.fixed.isdisjoint(_handed_out(scope, chosen)):
+            chosen = frozenset((at,))  # a neighbour states sizes; the node itself does not
         outputs = _handed_out(scope, chosen)
         if not outputs or not around.fixed.isdisjoint(outputs):
             return scope
@@ -177,6 +181,11 @@ def _told(scope: Scope, types: Mapping[str, ValueType]) -> Scope:
         return scope
     outputs = tuple(info if info.type else replace(info, type=types.get(info.name)) for info in scope.outputs)
     return replace(scope, outputs=outputs)
+
+
+def _used(scope: Scope) -> frozenset[str]:
+    """Return the values that some node of `scope` reads, or that it hands out; a body must hand out something."""
+    return frozenset(scope.handed_out).union(*map(reads, scope.nodes))
 
 
 _BODIED = ("If", "Loop")
