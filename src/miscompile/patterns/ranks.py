@@ -39,7 +39,7 @@ def ranks(
         if any(one is None for one in wider):
             found[name] = Rank(leading=False, dropped=0)
             continue
-        dropped = 0
+        dropped, whole = 0, (setting, base)
         while dropped < len(shape) - 1 and (shape[dropped] == 1 or Place(name, dropped) in alone):
             narrower = _tried(fragment, setting, base, name, shape[dropped + 1 :], shape[dropped : dropped + 1])
             if narrower is None:
@@ -47,6 +47,9 @@ def ranks(
             setting, base = narrower
             dropped += 1
         again = _tried(fragment, setting, base, name, (lead, *shape[dropped:]), (lead,))
+        if again is None and dropped:  # with fewer and none in front it would no longer fit what it came from
+            dropped, (setting, base) = 0, whole
+            again = _tried(fragment, setting, base, name, (lead, *shape), (lead,))
         if again is not None:  # the holes that follow have to get on with this one's
             setting, base = again
         found[name] = Rank(again is not None, dropped)

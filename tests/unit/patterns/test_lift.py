@@ -97,6 +97,19 @@ def test_a_lifted_motif_fits_where_it_came_from(motif: Motif, number: int, opset
     pytest.fail(f"{print_motif(found)} does not fit the operands it was lifted from")
 
 
+def test_a_dimension_of_one_goes_only_where_any_may_stand_in_front() -> None:
+    """Expand gives it back, so that results do not tell; an operand with it would no longer fit."""
+    text = """
+    graph g(%x: float32[1,6]) -> (%y: float32[1,6]) {
+      init %s: int64[2] = [1, 6]
+      %a = Abs(%x)
+      %e = Expand(%a, %s)
+      %y = Neg(%e)
+    }
+    """
+    assert lifted(text).splitlines()[0].startswith("x1 = value(..., 1, N1")
+
+
 def test_sizes_that_must_agree_get_one_name_and_leading_ones_go() -> None:
     text = """graph g(%x: float32[2,3,4], %y: float32[4]) -> (%b: float32[2,3,5]) {
       init %w: float32[4,5] = fill 0.5
