@@ -1,7 +1,6 @@
 """Confirmation of migrated findings: seen again, held against the unoptimised build, and shown by a script."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +12,13 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
 from miscompile.environments.resolve import python_of
-from miscompile.execution.pool import LocalPool
 from miscompile.findings.encode import builds_of
 from miscompile.findings.folder import Status, Stored
 from miscompile.instances.code import decoded
 from miscompile.migration.judge import Judgement, judge
 from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
+from miscompile.migration.pools import Pools
 from miscompile.migration.reference import Reference, assess, reference_case, with_outputs
 from miscompile.migration.script import Failure, write_front_script
 from miscompile.migration.witnesses import witnesses
@@ -41,19 +40,12 @@ class Seen:
     judgement: Judgement
 
 
-class Confirming:
+class Confirming(Pools):
     """Examines pending findings one by one; a context manager, because it keeps the pools of the front end at hand."""
 
     def __init__(self, plan: MigrationPlan) -> None:
+        super().__init__(plan.limits)
         self._plan = plan
-        self._stack = ExitStack()
-        self._pools: dict[str, LocalPool] = {}
-
-    def __enter__(self) -> "Confirming":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def examine(self, stored: Stored) -> Stored:
         """Return the finding's new state: `confirmed`, `known`, or `unconfirmed` with the reason among its facts."""
@@ -127,9 +119,7 @@ class Confirming:
         return "fails as well" if found.kind == seen.judgement.kind else f"{found.status} ({status_of(outcome)})"
 
     def _ask(self, target: str, run: Run) -> Outcome:
-        if target not in self._pools:
-            self._pools[target] = self._stack.enter_context(LocalPool(target, 1, self._plan.limits))
-        return self._pools[target].run([run])[0]
+        return self.pool(target).run([run])[0]
 
     def _script(self, stored: Stored, seen: Seen) -> str:
         target, judgement = stored.finding.property.target, seen.judgement

@@ -6,7 +6,6 @@ compiler (`witnesses`), or onnx's node case that the test is from.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution.limits import Limits
-from miscompile.execution.pool import LocalPool
 from miscompile.execution.spread import Spread
 from miscompile.migration.fronts import reference_of
 from miscompile.migration.migrated import Migrated
 from miscompile.migration.onnx_source import node_results
+from miscompile.migration.pools import Pools
 from miscompile.migration.reference import Dropped, Reference, assess, reference_case, wide
 from miscompile.migration.suite import tolerances
 from miscompile.migration.witnesses import witnesses
@@ -39,19 +38,12 @@ _MARGIN = 4.0
 ALONE = "nobody agrees with onnx's reference evaluator"
 
 
-class Vouching:
+class Vouching(Pools):
     """Asks the evaluator and the witnesses, in processes of their own; a context manager, for it keeps them running."""
 
     def __init__(self, asked: Sequence[str] | None = None) -> None:
+        super().__init__(_LIMITS)
         self._witnesses = tuple(witnesses()) if asked is None else tuple(asked)
-        self._stack = ExitStack()
-        self._pools: dict[str, LocalPool] = {}
-
-    def __enter__(self) -> "Vouching":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def expected(self, tests: Sequence[Migrated]) -> list[Feed | str]:
         """Return for each test of ONNX what is to be expected of it, or the reason why nothing is."""
@@ -74,9 +66,7 @@ class Vouching:
         return found
 
     def _ask(self, target: str, runs: Sequence[Run]) -> list[Outcome]:
-        if target not in self._pools and runs:
-            self._pools[target] = self._stack.enter_context(LocalPool(target, 1, _LIMITS))
-        return Spread(self._pools[target]).run(runs) if runs else []
+        return Spread(self.pool(target)).run(runs) if runs else []
 
 
 def _steady(test: Migrated, outcome: Outcome) -> Feed | str:

@@ -49,7 +49,7 @@ _RICH = Knobs(
     opsets=OPSETS,
     max_elements=96,
 )
-_COUNTS = {"strict": 200, "control": 50, "functions": 40, "dynamic": 40}
+_COUNTS = {"strict": 230, "control": 50, "functions": 40, "dynamic": 40}
 
 
 @dataclass(frozen=True, slots=True)

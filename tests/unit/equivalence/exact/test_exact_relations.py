@@ -49,7 +49,7 @@ FORMS: Mapping[str, tuple[Callable[[int], Placed], int]] = {
     "no identity": (lambda seed: NoIdentity(seed, 1.0), 20),
     "inline": (Inline, 30),
     "expand": (lambda seed: Expand(seed, 1.0), 25),
-    "kept": (lambda seed: Expand(seed, 1.0, kept=True), 20),
+    "kept": (lambda seed: Expand(seed, 1.0, kept=True), 25),
     "taps": (Taps, 200),
     "dead": (Dead, 200),
     "wrap if": (lambda seed: Wrap(seed, 0.4, how="if"), 200),
