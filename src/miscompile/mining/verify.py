@@ -7,7 +7,8 @@ because nothing before it took its pattern away, the passes that did fire can be
     python -m miscompile.mining.verify onnxruntime src/miscompile/patterns/data/wakes/onnxruntime.json --siblings
 
 makes the table of a target anew, for the version that is installed.
-Where a compiler takes seconds for a program, `--tries 1 --opset 17` asks for one program in each dtype.
+Where a compiler takes seconds for a program, `--tries 1 --opset 17` asks for one program in each dtype, and
+`--dtypes 1` for the first dtype alone.
 """
 
 import argparse
@@ -76,20 +77,22 @@ def verify(
     tries: int = TRIES,
     *,
     opsets: Sequence[int] | None = None,
+    dtypes: int | None = None,
     siblings: Collection[str] = (),
 ) -> Wakes:
     """Return what `motifs` wake on `target`, of which `version` runs; the same on every run.
 
     A pass counts when it fires in at least half of the programs of some opset and dtype that the target builds.
-    `opsets` are those to try (None: `OPSETS` and the newest one). Of the passes in `siblings` those that fire are
-    then switched off one by one, and with their twins (`About.twins`), to see what would have fired after them.
+    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all).
+    Of the passes in `siblings` those that fire are then switched off one by one, and with their twins
+    (`About.twins`), to see what would have fired after them.
     """
     name = parse_target(target).about.name
     tried = opsets_of(target) if opsets is None else opsets
     seen: dict[str, tuple[str, ...]] = {}
     behind: dict[str, tuple[Hidden, ...]] = {}
     for motif in motifs:
-        groups = programs(motif, tried, tries)
+        groups = programs(motif, tried, tries, dtypes)
         found = _fired(groups, target, runner)
         names = _usual(found)
         if names:
@@ -111,24 +114,26 @@ def opsets_of(target: str) -> tuple[int, ...]:
     return (*(opset for opset in OPSETS if opset < newest), newest)
 
 
-def settings_of(motif: Motif, opsets: Sequence[int]) -> tuple[Setting, ...]:
+def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[Setting, ...]:
     """Return the settings to try: every opset in the first dtype, and every other dtype in the middle opset.
 
+    `dtypes` is how many of the motif's to try (None: all).
     Rules that ask for an opset seldom ask for a dtype as well, and the full product costs twice as much.
     """
-    first, *others = motif.dtypes
+    first, *others = motif.dtypes[:dtypes]
     middle = opsets[len(opsets) // 2]
     return (*(Setting(opset, first) for opset in opsets), *(Setting(middle, dtype) for dtype in others))
 
 
-def programs(motif: Motif, opsets: Sequence[int], tries: int) -> dict[Setting, list[Case]]:
+def programs(motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None) -> dict[Setting, list[Case]]:
     """Return programs that hold `motif` alone, by setting; settings in which it cannot be planted are left out.
 
     A motif that changes nothing stands between two operators, because optimisers keep a node whose result is the
     graph's output.
     """
     made = {
-        setting: [_program(motif, setting, turn) for turn in range(tries)] for setting in settings_of(motif, opsets)
+        setting: [_program(motif, setting, turn) for turn in range(tries)]
+        for setting in settings_of(motif, opsets, dtypes)
     }
     found = {setting: [case for case in cases if case is not None] for setting, cases in made.items()}
     return {setting: cases for setting, cases in found.items() if cases}
@@ -228,12 +233,22 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--siblings", action="store_true", help="switch the passes that fire off one by one")
     parser.add_argument("--tries", type=int, default=TRIES, help=f"programs for each opset and dtype ({TRIES})")
     parser.add_argument("--opset", type=int, action="append", help="an opset to try, can be repeated (several)")
+    parser.add_argument("--dtypes", type=int, help="element types of each motif (all)")
     given = parser.parse_args(words)
     face = parse_target(given.target).about
     version = versions_of(given.target)[face.distributions[0]]
     siblings = face.passes if given.siblings else ()
     with LocalPool(given.target) as pool:
-        table = verify(catalogue(), given.target, pool, version, given.tries, opsets=given.opset, siblings=siblings)
+        table = verify(
+            catalogue(),
+            given.target,
+            pool,
+            version,
+            given.tries,
+            opsets=given.opset,
+            dtypes=given.dtypes,
+            siblings=siblings,
+        )
     write(table, given.path)
 
 

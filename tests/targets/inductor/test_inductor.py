@@ -61,6 +61,16 @@ FIRING = {
         t = Transpose<perm = [0, 1, 3, 2]>(k)  a = MatMul(q, t)  b = Mul(a, s)  c = Softmax(b)  y = MatMul(c, v) }""",
     "scheduler_fusion": "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Exp(x)  z = Neg(x) }",
     "vectorization": "g (float[4,32] x) => (float[4,32] y) { y = Exp(x) }",
+    "horizontal_fusion": "g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Exp(x)  z = Neg(x) }",
+    "loop_tail_vectorization": "g (float[4,13] x) => (float[4,13] y) { y = Exp(x) }",
+    "tiling_heuristics": """g (float[8,4] x) => (float[8,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }""",
+    "unroll_reductions": """g (float[8,4] x) => (float[8,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }""",
+    "pick_loop_orders": """g (float[8,16] x, float[16,8] z) => (float[16,8] y) {
+        t = Transpose<perm = [1, 0]>(x)  y = Add(t, z) }""",
+    "layout_optimization": """g (float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y) {
+        c = Conv(x, w)  y = Relu(c) }""",
+    "reorder_for_peak_memory": """g (float[40,30] x, float[30,40] w) => (float[40,40] y, float[40,40] z, float[1,1] u) {
+        m = MatMul(x, w)  n = MatMul(m, m)  y = Exp(n)  a = ReduceSum(m)  b = MatMul(m, n)  z = Neg(b)  u = Exp(a) }""",
     "inplace_buffers": "g (float[4,3] x, float[3,4] w) => (float[4,4] y) { m = MatMul(x, w)  y = Exp(m) }",
 }
 """For each pass a model that it changes."""

@@ -1,6 +1,8 @@
 """What motifs wake: the tables that ship, how they are read and written, and the patterns made of them."""
 
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
@@ -119,12 +121,32 @@ def test_reasons_name_motifs_that_do_what_they_say() -> None:
         assert any(motif in unmatched("onnxruntime")[name] for motif in motifs)
 
 
-def test_every_pass_of_onnxruntime_is_labelled() -> None:
-    labels = granularities("onnxruntime")
-    assert {*every_name(about("onnxruntime")), *ALWAYS} == set(labels)
+@pytest.mark.parametrize(
+    ("target", "always", "block", "subgraph"),
+    [
+        ("onnxruntime", ALWAYS, "ConvActivationFusion", "TransposeOptimizer"),
+        ("openvino", (), "ClampFusion", "StridesOptimization"),
+        ("xla", (), "algsimp", "cse"),
+        ("inductor", (), "addmm", "scheduler_fusion"),
+    ],
+)
+def test_every_pass_is_labelled_and_nothing_else(
+    target: str, always: tuple[str, ...], block: str, subgraph: str
+) -> None:
+    labels = granularities(target)
+    assert {*every_name(about(target)), *always} == set(labels)
     assert set(labels.values()) == {"block", "subgraph"}
-    assert labels["ConvActivationFusion"] == "block"
-    assert labels["TransposeOptimizer"] == "subgraph"
+    assert labels[block] == "block"
+    assert labels[subgraph] == "subgraph"
+
+
+@pytest.mark.parametrize("target", ["tvm", "openvino", "xla", "inductor"])
+def test_every_label_has_a_reason(target: str) -> None:
+    text = files("miscompile.patterns").joinpath(f"data/granularity_{target}.toml").read_text("utf-8")
+    rows = tomllib.loads(text)
+    assert set(rows) == set(granularities(target))
+    assert all(row["why"] for row in rows.values())
+    assert all(set(row) == {"granularity", "why"} for row in rows.values())
 
 
 def test_the_catalogue_as_patterns_carries_what_was_seen_and_on_which_version() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from miscompile.targets.inductor.about import GRAPH_PASSES
+from miscompile.targets.inductor.sightings import SIGHTINGS, wrap
 
 LEVELS: dict[str, dict[str, Any]] = {
     "fallback": {"fallback_by_default": True},
@@ -87,20 +88,9 @@ def settings_of(level: str, off: Iterable[str], known: Callable[[str], bool]) ->
 
 def install(board: Switchboard) -> None:
     """Put the hooks in place, for the rest of the process."""
-    for hook in (_hook_graph_passes, _hook_patterns, _hook_fusion, _hook_vectors, _hook_buffers):
+    for hook in (*SIGHTINGS, _hook_graph_passes, _hook_patterns, _hook_fusion, _hook_vectors, _hook_buffers):
         with contextlib.suppress(ImportError, AttributeError, TypeError):  # a version that has it differently
             hook(board)
-
-
-def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class of torch
-    """Replace method `name` of `owner` by `wrapper`, which gets the original method first."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
-        return wrapper(original, self, *args, **words)
-
-    setattr(owner, name, method)
 
 
 def _hook_graph_passes(board: Switchboard) -> None:
@@ -121,9 +111,9 @@ def _hook_graph_passes(board: Switchboard) -> None:
             board.note(self.passname)
         return original(self, *error)
 
-    _wrap(observer, "_check_disable_pass", refuse)
-    _wrap(observer, "__enter__", enter)
-    _wrap(observer, "__exit__", leave)
+    wrap(observer, "_check_disable_pass", refuse)
+    wrap(observer, "__enter__", enter)
+    wrap(observer, "__exit__", leave)
 
 
 def _hook_patterns(board: Switchboard) -> None:
@@ -131,7 +121,7 @@ def _hook_patterns(board: Switchboard) -> None:
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     name_patterns(board)
     for kind in _ENTRIES:
-        _wrap(getattr(matcher, kind), "apply", functools.partial(_apply, board))
+        wrap(getattr(matcher, kind), "apply", functools.partial(_apply, board))
 
 
 def name_patterns(board: Switchboard) -> None:
@@ -199,7 +189,7 @@ def _hook_fusion(board: Switchboard) -> None:
             board.note("scheduler_fusion")
         return fused
 
-    _wrap(scheduler, "fuse_nodes_once", fuse)
+    wrap(scheduler, "fuse_nodes_once", fuse)
 
 
 def _hook_vectors(board: Switchboard) -> None:
@@ -214,7 +204,7 @@ def _hook_vectors(board: Switchboard) -> None:
             board.note("vectorization")
         return (factors, axes, *rest)
 
-    _wrap(tiling, "select_tiling", select)
+    wrap(tiling, "select_tiling", select)
 
 
 def _hook_buffers(board: Switchboard) -> None:
@@ -229,5 +219,5 @@ def _hook_buffers(board: Switchboard) -> None:
         board.note("inplace_buffers")
         return original(self, *args, **words)
 
-    _wrap(wrapper, "make_buffer_reuse", reuse)
-    _wrap(wrapper, "codegen_inplace_reuse", inplace)
+    wrap(wrapper, "make_buffer_reuse", reuse)
+    wrap(wrapper, "codegen_inplace_reuse", inplace)

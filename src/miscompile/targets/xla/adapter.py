@@ -25,6 +25,7 @@ from miscompile.graph.read import read
 from miscompile.lowering.program import UnloweredError
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.xla.about import ABOUT, LEVELS
+from miscompile.targets.xla.apart import apart
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import CUDA_OPTIONS, PLATFORM, SHARED
 from miscompile.targets.xla.program import program as lowering
@@ -70,9 +71,10 @@ class Xla:
         self._fired = ()
         with on_device(build.device):
             function = self._function(program)
-            if build.level == "off":
-                return XlaSession(_eager(function), build.device)
             ports = [_abstract(port) for port in program.inputs]
+            if build.level == "off":
+                here = build.device == "cpu" and None not in ports
+                return XlaSession((apart(function, ports) if here else None) or _eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)

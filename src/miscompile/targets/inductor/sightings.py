@@ -1,0 +1,146 @@
+"""Hooks in Inductor's scheduler and code generator that see what its settings do.
+
+A setting is switched through Inductor's configuration; nothing there says whether it has changed the program. Each hook
+here watches the place where the setting decides. Two settings never act when Inductor compiles for the CPU alone, and
+have no hook: see `about.py`.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Board(Protocol):
+    """Where sightings go."""
+
+    def note(self, name: str) -> None:
+        """Remember that a pass has changed the program."""
+        ...
+
+
+def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class or module of torch
+    """Replace function or method `name` of `owner` by `wrapper`, which gets the original first."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **words: Any) -> Any:  # noqa: ANN401
+        return wrapper(original, *args, **words)
+
+    plain = isinstance(vars(owner).get(name), staticmethod)
+    setattr(owner, name, staticmethod(wrapped) if plain else wrapped)
+
+
+def see_fusion(board: Board) -> None:
+    """Two nodes are fused side by side when neither reads what the other makes."""
+    scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
+
+    def fuse(original: Any, self: Any, node1: Any, node2: Any, *args: Any) -> Any:  # noqa: ANN401
+        if not node2.ancestors & node1.get_operation_names():
+            board.note("horizontal_fusion")
+        return original(self, node1, node2, *args)
+
+    wrap(scheduler, "fuse_two_nodes", fuse)
+
+
+def see_order(board: Board) -> None:
+    """Orders of loops and of kernels are compared with those that they replace."""
+    scheduler = importlib.import_module("torch._inductor.scheduler")
+    memory = importlib.import_module("torch._inductor.memory")
+
+    def loops(original: Any, stride_lengths: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        order = original(stride_lengths, *args, **words)
+        if order != list(reversed(range(len(stride_lengths[0])))):
+            board.note("pick_loop_orders")
+        return order
+
+    def kernels(original: Any, nodes: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        ordered = original(nodes, *args, **words)
+        if any(one is not other for one, other in zip(nodes, ordered, strict=True)):
+            board.note("reorder_for_peak_memory")
+        return ordered
+
+    wrap(scheduler, "pick_loop_order", loops)
+    wrap(memory, "reorder_for_peak_memory", kernels)
+
+
+def see_reductions(board: Board) -> None:
+    """A reduction is written out, or done in several steps."""
+    reduction = importlib.import_module("torch._inductor.ir").Reduction
+
+    def unroll(original: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        board.note("unroll_reductions")
+        return original(*args, **words)
+
+    def split(original: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        hint, parts = original(*args, **words)
+        if parts != 1:
+            board.note("split_reductions")
+        return hint, parts
+
+    wrap(reduction, "_unroll_reduction_fn", unroll)
+    wrap(reduction, "num_splits", split)
+
+
+def see_indices(board: Board) -> None:
+    """Something is computed from constants and indices alone, or a computed index goes into the access."""
+    propagation = importlib.import_module("torch._inductor.index_propagation").IndexPropagation
+
+    def propagate(original: Any, self: Any, name: str, args: Any, words: Any) -> Any:  # noqa: ANN401
+        result = original(self, name, args, words)
+        if getattr(result, "is_symbolic", False) and name not in ("constant", "index_expr"):
+            board.note("constant_and_index_propagation")
+        return result
+
+    def index(original: Any, self: Any, index: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        if getattr(index, "is_symbolic", False):
+            board.note("constant_and_index_propagation")
+        return original(self, index, *args, **words)
+
+    wrap(propagation, "propagate_sympy", propagate)
+    wrap(propagation, "indirect_indexing", index)
+
+
+def see_layout(board: Board) -> None:
+    """Channels are put last for the whole graph, or not."""
+    lowering = importlib.import_module("torch._inductor.graph").GraphLowering
+
+    def decide(original: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        chosen = original(*args, **words)
+        if chosen:
+            board.note("layout_optimization")
+        return chosen
+
+    wrap(lowering, "decide_layout_opt", decide)
+
+
+def see_vectors(board: Board) -> None:
+    """What is left over of a vectorised loop becomes vectors too, or the heuristic overrules the choice of axes."""
+    cpp = importlib.import_module("torch._inductor.codegen.cpp")
+    widths: list[int] = []
+    axes: list[Any] = []
+
+    def start(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        original(self, *args, **words)
+        if self.tail_size not in (None, 0):
+            board.note("loop_tail_vectorization")
+
+    def indices(original: Any, self: Any, functions: Any, sizes: Any, width: int) -> Any:  # noqa: ANN401
+        chosen = original(self, functions, sizes, width)
+        widths[:], axes[:] = [width], chosen
+        return chosen
+
+    def select(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
+        axes.clear()
+        factors, chosen, *rest = original(self, *args, **words)
+        if axes and (len(chosen) != len(axes) or any(factor not in widths for factor in factors)):
+            board.note("tiling_heuristics")
+        return (factors, chosen, *rest)
+
+    wrap(cpp.CppVecKernel, "__init__", start)
+    wrap(cpp.TilingSelect, "_select_tiling_indices", indices)
+    wrap(cpp.TilingSelect, "select_tiling", select)
+
+
+SIGHTINGS = (see_fusion, see_order, see_reductions, see_indices, see_layout, see_vectors)
+"""Each stands for itself: where a version lacks what one needs, only its settings are not seen."""
