@@ -23,7 +23,7 @@ from miscompile.core.verdict import Holds
 from miscompile.execution.fleet import Pool
 from miscompile.findings.store import Store
 from miscompile.patterns.shipped import shipped_patterns
-from miscompile.patterns.wakes import unmatched
+from miscompile.patterns.wakes import reasons
 from miscompile.targets.registry import frames_of, parse_target
 
 _AHEAD = 8
@@ -69,7 +69,7 @@ def table_of(target: str, counts: Firings) -> PassTable:
     """Return the table of a target from what was counted."""
     face = parse_target(target).about
     known = _patterns_by_pass(face.name)
-    told = unmatched(face.name)
+    told = reasons(face.name)
     seen = {key.one for key in counts.counts if key.kind == "fired" and key.target == face.name}
     names = dict.fromkeys((*face.passes, *face.rules, *sorted(seen)))
     tally = {(key.kind, key.one, key.other): count for key, count in counts.counts.items() if key.target == face.name}

@@ -135,6 +135,17 @@ def unmatched(target: str) -> Mapping[str, str]:
     return {name: str(reason) for name, reason in _rows("unmatched", target).items()}
 
 
+def reasons(target: str) -> Mapping[str, str]:
+    """Return why no motif wakes a pass of `target` as shipped, for each such: what it hides behind, or `unmatched`."""
+    found = shipped(target)
+    hidden = {
+        one.name: f"fires only with {', '.join(one.off)} off ({motif})"
+        for motif, group in (found.behind if found else {}).items()
+        for one in group
+    }
+    return {**hidden, **unmatched(target)}
+
+
 @cache
 def granularities(target: str) -> Mapping[str, Granularity]:
     """Return for each labelled pass of `target` what it works on. Raises SpecError for another label."""

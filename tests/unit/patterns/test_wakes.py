@@ -18,6 +18,7 @@ from miscompile.patterns.wakes import (
     parse_wakes,
     patterns_of,
     print_wakes,
+    reasons,
     shipped,
     unmatched,
     wakes_of,
@@ -138,6 +139,11 @@ def test_every_pass_is_labelled_and_nothing_else(
     assert set(labels.values()) == {"block", "subgraph"}
     assert labels[block] == "block"
     assert labels[subgraph] == "subgraph"
+
+
+def test_a_pass_that_hides_behind_another_says_so() -> None:
+    assert reasons("xla")["reduce-window-resizer"] == "fires only with reduce-window-rewriter off (cumsum_vector)"
+    assert reasons("xla")["map-inline"] == unmatched("xla")["map-inline"]
 
 
 @pytest.mark.parametrize("target", ["tvm", "openvino", "xla", "inductor"])
