@@ -74,7 +74,7 @@ class Xla:
             ports = [_abstract(port) for port in program.inputs]
             if build.level == "off":
                 here = build.device == "cpu" and None not in ports
-                return XlaSession((apart(function, ports) if here else None) or _eager(function), build.device)
+                return XlaSession(apart(function, ports) if here else _eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)

@@ -5,7 +5,7 @@ in place of the borders of compilations, which takes a fifth of the time. The ol
 beside the one it uses by default, is faster for single operations; and what the two share is less than all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,35 +19,26 @@ OLDER = {"xla_cpu_use_fusion_emitters": False}
 _INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that are nothing but a call, with the parameter that holds the function."""
 
-_CONTROL = frozenset(("cond", "while", "scan"))
-"""Primitives with bodies that barriers around the primitive would not part."""
 
-
-def apart(
-    function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]
-) -> Callable[..., Sequence[jax.Array]] | None:
+def apart(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -> Callable[..., Sequence[jax.Array]]:
     """Return `function` compiled for `inputs` (arrays, or shapes and types) with every primitive by itself.
 
-    None for a function with control flow, whose bodies would be compiled as a whole: that must run call by call.
     Raises what tracing and compiling raise.
     """
     traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
-    equations = list(_equations(traced.jaxpr))
-    if any(equation.primitive.name in _CONTROL for equation in equations):
-        return None
-    narrow = any(_narrow(atom) for equation in equations for atom in (*equation.invars, *equation.outvars))
-    lowered = jax.jit(lambda *values: _parted(traced.jaxpr, traced.consts, values)).lower(*inputs)
+    narrow = any(_narrow(atom) for atom in _atoms(traced.jaxpr))
+    lowered = jax.jit(lambda *values: _run(traced, values)).lower(*inputs)
     compiled: Callable[..., Sequence[jax.Array]] = lowered.compile({} if narrow else OLDER)
     return compiled
 
 
-def _equations(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no public name
-    """Yield the equations, those inside calls in place of the calls."""
+def _atoms(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no public name
+    """Yield what equations read and give, also in the bodies of calls and of control flow."""
     for equation in jaxpr.eqns:
-        if equation.primitive.name in _INNER:
-            yield from _equations(_body(equation).jaxpr)
-        else:
-            yield equation
+        yield from (*equation.invars, *equation.outvars)
+        for body in jax.tree.leaves(equation.params, is_leaf=lambda value: isinstance(value, core.ClosedJaxpr)):
+            if isinstance(body, core.ClosedJaxpr):
+                yield from _atoms(body.jaxpr)
 
 
 def _narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
@@ -56,13 +47,10 @@ def _narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
     return bool(jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1)
 
 
-def _body(equation: Any) -> Any:  # noqa: ANN401 - a JaxprEqn
-    return equation.params[_INNER[equation.primitive.name]]
-
-
-def _parted(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+def _run(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
     """Evaluate the equations in order, with a barrier behind each."""
-    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
+    jaxpr = body.jaxpr
+    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*body.consts, *values), strict=True))
 
     def get(atom: Any) -> Any:  # noqa: ANN401
         return atom.val if isinstance(atom, core.Literal) else known[atom]
@@ -73,11 +61,55 @@ def _parted(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[An
     return [get(atom) for atom in jaxpr.outvars]
 
 
-def _results(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401
-    primitive = equation.primitive
+def _results(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+    primitive, params = equation.primitive, equation.params
     if primitive.name in _INNER:
-        body = _body(equation)
-        return _parted(body.jaxpr, body.consts, operands)
-    results = primitive.bind(*operands, **primitive.get_bind_params(equation.params))
-    parted: Sequence[Any] = lax.optimization_barrier(list(results) if primitive.multiple_results else [results])
+        return _run(params[_INNER[primitive.name]], operands)
+    if primitive.name in _CONTROL:
+        results = _CONTROL[primitive.name](params, operands)
+    else:
+        results = primitive.bind(*operands, **primitive.get_bind_params(params))
+    several = results if primitive.multiple_results else [results]
+    parted: Sequence[Any] = lax.optimization_barrier(list(several))
     return parted
+
+
+def _choose(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    def branch(body: Any) -> Callable[..., list[Any]]:  # noqa: ANN401
+        return lambda *values: _run(body, values)
+
+    index, *values = operands
+    results: Sequence[Any] = lax.switch(index, [branch(body) for body in params["branches"]], *values)
+    return results
+
+
+def _repeat(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    first = params["cond_nconsts"]
+    second = first + params["body_nconsts"]
+    for_test, for_body, states = operands[:first], operands[first:second], operands[second:]
+    results: Sequence[Any] = lax.while_loop(
+        lambda carried: _run(params["cond_jaxpr"], (*for_test, *carried))[0],
+        lambda carried: _run(params["body_jaxpr"], (*for_body, *carried)),
+        list(states),
+    )
+    return results
+
+
+def _scan(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    first, carried = params["num_consts"], params["num_carry"]
+    fixed, states, rows = operands[:first], operands[first : first + carried], operands[first + carried :]
+
+    def step(values: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = _run(params["jaxpr"], (*fixed, *values, *slices))
+        return results[:carried], results[carried:]
+
+    last, every = lax.scan(step, list(states), list(rows), length=params["length"], reverse=params["reverse"])
+    return (*last, *every)
+
+
+_CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any]], Sequence[Any]]] = {
+    "cond": _choose,
+    "while": _repeat,
+    "scan": _scan,
+}
+"""Primitives with bodies, whose equations get barriers too: each is traced anew."""

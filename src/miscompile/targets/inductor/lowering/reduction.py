@@ -35,6 +35,8 @@ def reduce_max(x: Any, dims: Any = None, *, axes: Any = None, keepdims: int = 1,
     dims = reduced(x, dims, axes, noop_with_empty_axes)
     if 0 in [x.shape[dim] for dim in dims]:
         raise NotImplementedError("ReduceMax of no elements has no lowering")
+    if len(dims) == x.dim() and not keepdims:
+        return torch.amax(x)
     return torch.amax(x, dims, bool(keepdims)) if dims else x
 
 
@@ -44,6 +46,8 @@ def reduce_min(x: Any, dims: Any = None, *, axes: Any = None, keepdims: int = 1,
     dims = reduced(x, dims, axes, noop_with_empty_axes)
     if 0 in [x.shape[dim] for dim in dims]:
         raise NotImplementedError("ReduceMin of no elements has no lowering")
+    if len(dims) == x.dim() and not keepdims:
+        return torch.amin(x)
     return torch.amin(x, dims, bool(keepdims)) if dims else x
 
 
