@@ -212,7 +212,7 @@ def array_of(value):
     \"\"\"Return an output as numbers; 16-bit brain floats are widened, other foreign types stay bits.\"\"\"
     if value.element_type == ov.Type.bf16:
         return (np.array(value.data).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return np.array(value.str_data if value.element_type == ov.Type.string else value.data)
+    return np.array(value.str_data if value.element_type.get_type_name() == "string" else value.data)
 """
 )
 
