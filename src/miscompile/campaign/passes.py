@@ -22,7 +22,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds
 from miscompile.execution.fleet import Pool
 from miscompile.findings.store import Store
-from miscompile.patterns.shipped import shipped_patterns
+from miscompile.patterns.shipped import every_pattern
 from miscompile.patterns.wakes import reasons
 from miscompile.targets.registry import frames_of, parse_target
 
@@ -91,7 +91,7 @@ def table_of(target: str, counts: Firings) -> PassTable:
 
 def _patterns_by_pass(target: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    for pattern in shipped_patterns():
+    for pattern in every_pattern():
         for name in pattern.wakes_on(target):
             found[name] = found.get(name, 0) + 1
     return found

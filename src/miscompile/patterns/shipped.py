@@ -11,7 +11,13 @@ from miscompile.patterns.wakes import patterns_of
 @cache
 def shipped_patterns() -> tuple[Pattern, ...]:
     """Return the catalogue's fusion patterns, and those that were mined from programs on which a pass fired."""
-    return (*(one for one in patterns_of() if one.motif is None or not one.motif.noop), *_mined())
+    return tuple(one for one in every_pattern() if one.motif is None or not one.motif.noop)
+
+
+@cache
+def every_pattern() -> tuple[Pattern, ...]:
+    """Return the patterns of the catalogue, those that change nothing included, and those that were mined."""
+    return (*patterns_of(), *_mined())
 
 
 def _mined() -> tuple[Pattern, ...]:
