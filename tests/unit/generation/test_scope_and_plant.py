@@ -166,7 +166,7 @@ def test_mutations_only_touch_settings() -> None:
     for number, motif in enumerate(catalogue()):
         known = scope(number)
         kept = snapshot(known)
-        planted = plant(known, motif, Mutations(*[0.3] * 11), noop_motifs())
+        planted = plant(known, motif, Mutations(*[0.3] * 14), noop_motifs())
         if planted is None:
             assert snapshot(known) == kept
         else:

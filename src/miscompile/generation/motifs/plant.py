@@ -2,7 +2,8 @@
 
 Optimisers are wrong where their pattern stands in an uncommon setting: another dtype or rank, a one-element constant of
 another rank, an initialiser that is an input, a left-out optional, the same operand twice, an inner result that is
-also a graph output, a no-op in between. Every decision is drawn from the scope's random stream.
+also a graph output, a no-op in between; and where a pattern is nearly there: another axis or order, another place of a
+cut, an operand that is broadcast where the textbook has it in full. All is drawn from the scope's random stream.
 """
 
 import math
@@ -15,7 +16,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.generation.motifs.settings import Dictionary, other_value, wrapped
+from miscompile.generation.motifs.settings import Dictionary, near, nudged, other_value, wrapped
 from miscompile.generation.scope import FormRefused, Scope
 from miscompile.graph.model import Attribute
 from miscompile.ops.registry import schema
@@ -61,9 +62,12 @@ class Mutations:
     inner_output: float = 0.1
     attribute: float = 0.06
     noop: float = 0.08
+    integers: float = 0.04
+    elements: float = 0.04
+    broadcast: float = 0.04
 
 
-NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -212,7 +216,9 @@ class _Gardener:
                 case Weight():
                     self.bound[statement.name] = self._weight(statement)
                 case Numbers():
-                    self.bound[statement.name] = self._fixed(self.dictionary.elements(statement.elements))
+                    value = self.dictionary.elements(statement.elements)
+                    nudge = self._hit(self.mutations.elements)
+                    self.bound[statement.name] = self._fixed(nudged(self.rng, value) if nudge else value)
                 case Apply():
                     self._apply(statement)
         return self.planted
@@ -252,7 +258,12 @@ class _Gardener:
         operand = self.held.get(statement.name) or self._find(statement, dtype)
         if operand is None:
             span = choose_range(dtype, self.scope.style, statement.within)
-            operand = self.scope.new_input(dtype, self._new_shape(statement), span)
+            shape = self._new_shape(statement)
+            if shape and self.bound and self._hit(self.mutations.broadcast):
+                place = int(self.rng.random() * len(shape))
+                self.bound[statement.name] = self.scope.new_input(dtype, (*shape[:place], 1, *shape[place + 1 :]), span)
+                return
+            operand = self.scope.new_input(dtype, shape, span)
         if operand.dtype != dtype:
             raise RejectedDraft("the value has another dtype than the motif asks for")
         if not self._bind(statement, operand.shape):
@@ -354,9 +365,9 @@ class _Gardener:
                 shape = tuple([self._size(size) for size in sizes])
                 return self._fixed(_filled(self._mutated(value), shape, self.literal))
             case Ints(values, scalar):
-                numbers = np.asarray([self._size(value) for value in values], np.int64)
-                numbers = numbers.reshape(()) if scalar else numbers
-                return self._fixed(Tensor("int64", numbers))
+                numbers = tuple([self._size(value) for value in values])
+                numbers = near(self.rng, numbers) if numbers and self._hit(self.mutations.integers) else numbers
+                return self._fixed(Tensor("int64", np.asarray(numbers, np.int64).reshape(() if scalar else -1)))
 
     def _mutated(self, value: float) -> float:
         if self._hit(self.mutations.constant_value):
@@ -377,12 +388,10 @@ class _Gardener:
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:
             value = self.dictionary.plain(name, setting)
+            other = other_value(self.rng, name, value) if self._hit(self.mutations.attribute) else value
             if name == "axes" and known is not None and "axes" not in known.attributes:
-                arguments.append(self._fixed(Tensor("int64", np.asarray(value, np.int64))))
-            elif not self._hit(self.mutations.attribute):
-                found[name] = wrapped(statement.op, self.scope.opset, name, value)
-            else:
-                other = other_value(self.rng, name, value)
-                if other is not None:
-                    found[name] = wrapped(statement.op, self.scope.opset, name, other)
+                chosen = value if other is None else other
+                arguments.append(self._fixed(Tensor("int64", np.asarray(chosen, np.int64))))
+            elif other is not None:
+                found[name] = wrapped(statement.op, self.scope.opset, name, other)
         return found

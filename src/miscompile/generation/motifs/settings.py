@@ -5,13 +5,13 @@ The kind of an attribute comes from the operator's schema, since `alpha=1` and `
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
@@ -99,10 +99,42 @@ def _kinds(op: str, opset: int) -> dict[str, str]:
     return {} if known is None else {name: said.type.name.lower() for name, said in known.attributes.items()}
 
 
-def other_value(rng: random.Random, name: str, value: Plain) -> int | None:
+def other_value(rng: random.Random, name: str, value: Plain) -> Plain | None:
     """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
     if name == "axis":
         return rng.choice([0, 1, -1, -2])
-    if name in _FLAGS and isinstance(value, int) and rng.random() < 0.5:
+    if rng.random() < 0.5:
+        return None
+    if name in _FLAGS and isinstance(value, int):
         return 1 - value
+    if name == "perm" and isinstance(value, tuple):
+        return tuple(rng.sample([int(item) for item in value], len(value)))
+    if name == "axes" and isinstance(value, tuple) and value:
+        return near(rng, [int(item) for item in value])
+    if isinstance(value, float):
+        return value * rng.choice([0.5, 2.0])
     return None
+
+
+def near(rng: random.Random, values: Sequence[int]) -> tuple[int, ...]:
+    """Return `values` with one of them equal to another, or nearer to zero: what is a lawful place stays one."""
+    place = int(rng.random() * len(values))
+    value = values[place]
+    others = [
+        *(one for one in values if one != value),
+        *((value - 1 if value > 0 else value + 1,) if abs(value) > 1 else ()),
+    ]
+    return (*values[:place], rng.choice(others) if others else value, *values[place + 1 :])
+
+
+def nudged(rng: random.Random, value: Tensor) -> Tensor:
+    """Return `value`, numbers of a type that numpy has, with one element near to what it was."""
+    flat = value.array.ravel()
+    if not flat.size or value.dtype not in NUMBERS or value.dtype == "bfloat16":
+        return value
+    if not is_float(value.dtype):
+        changed = np.asarray(near(rng, flat.tolist()), flat.dtype)
+    else:
+        changed = flat.copy()
+        changed[int(rng.random() * flat.size)] *= flat.dtype.type(0.5)
+    return Tensor(value.dtype, changed.reshape(value.array.shape))
