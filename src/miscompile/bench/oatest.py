@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from miscompile.base.errors import UsageError
+from miscompile.base.rng import stream
 from miscompile.bench import ablations, libraries, splicing
 from miscompile.bench.ablations import ArmSeries, compared
 from miscompile.bench.hirfuzz import laboratory
@@ -33,10 +34,10 @@ class Options:
 
     Splicing: `syntheses` programs with the patterns that ship with the tool. Ablation: `tests` tests in each setting,
     and at most `patience` seconds of triage for each of these; the patterns are cut from the models of `pairs` (a path
-    that `miscompile harvest --keep` has filled), else from `programs` generated programs and from onnx's node cases,
-    `each` for every pass that fires. The trigger rate is measured on `watched` programs of each series. `mutations` is
-    the share of patterns that are planted in an uncommon setting. `limit_seconds` limits one run, `probe_seconds` how
-    long a target is asked what it takes.
+    that `miscompile harvest --keep` has filled), else from `programs` generated programs and from `cases` of onnx's
+    node cases (None: all), `each` for every pass that fires. The trigger rate is measured on `watched` programs of each
+    series. `mutations` is the share of patterns that are planted in an uncommon setting. `limit_seconds` limits one
+    run, `probe_seconds` how long a target is asked what it takes.
     """
 
     targets: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class Options:
     watched: int = 1000
     tests: int = 1000
     programs: int = 300
+    cases: int | None = None
     each: int = 3
     pairs: str | None = None
     mutations: float = OatestKnobs().mutations
@@ -142,6 +144,8 @@ def _libraries(options: Options, plan: Plan, support: Support, watch: Watch) -> 
     with laboratory(plan) as lab:
         if options.pairs is None:
             more = node_programs()
+            if options.cases is not None:
+                more = stream(options.seed, "bench", "cases").sample(more, min(options.cases, len(more)))
             total = options.programs + len(more)
             programs = made(target, lab.second, support, plan.opsets, options.programs, options.seed, more)
         else:

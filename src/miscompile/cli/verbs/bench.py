@@ -81,6 +81,8 @@ _OATEST = (
                  help="Tests for each target and setting (ablation)."),
     click.option("--programs", type=click.IntRange(0), default=300, show_default=True, metavar="N",
                  help="Generated programs to cut patterns from, besides onnx's node cases (ablation)."),
+    click.option("--cases", type=click.IntRange(0), metavar="N",
+                 help="How many of onnx's node cases, drawn at random (ablation). [default: all]"),
     click.option("--each", type=click.IntRange(1), default=3, show_default=True, metavar="N",
                  help="Patterns for each pass that fires (ablation)."),
     click.option("--pairs", type=click.Path(exists=True), metavar="PATH",
