@@ -10,6 +10,9 @@ from miscompile.ops.registry import schema
 _SPELLED = frozenset({onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT, onnx.AttributeProto.STRING})
 """Kinds of defaults that are spelled out: lists are not, because those of RNN, GRU and LSTM depend on the direction."""
 
+_COUNTED = frozenset({"SplitToSequence"})
+"""Operators whose shape inference in onnx (1.23) asks how many operands are written, be the last one empty or not."""
+
 
 def change_operands(node: onnx.NodeProto, opset: int, rng: random.Random) -> None:
     """Strip the empty names at the end of `node`'s operands and results, or write some for operands left out.
@@ -22,6 +25,8 @@ def change_operands(node: onnx.NodeProto, opset: int, rng: random.Random) -> Non
     for names, least in ((node.input, 0), (node.output, 1)):
         while len(names) > least and not names[-1]:
             del names[-1]
+    if node.op_type in _COUNTED:
+        return
     options = [formal.option.name for formal in known.inputs]
     if "Variadic" not in options and all(option == "Optional" for option in options[len(node.input) :]):
         node.input.extend([""] * rng.randint(0, max(0, len(options) - len(node.input))))

@@ -501,3 +501,12 @@ def test_a_node_that_no_schema_knows_is_left_alone() -> None:
     graph = Graph("g", BODIES.graph.inputs[:1], BODIES.graph.outputs, (Node("Odd", ("x",), ("y",), {}, "custom"),))
     places = Stored().places_of_bytes(emit(Model(graph, {"": 18, "custom": 1})))
     assert not any(place.startswith(("attributes", "operands", "info")) for place in places)
+
+
+def test_an_operand_that_onnx_counts_is_not_written_empty() -> None:
+    """Onnx takes a written, empty operand of SplitToSequence for one that is there, and then keeps the axis."""
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[3,4] x) => (float[3,4] y) {
+        s = SplitToSequence<axis = 0, keepdims = 0>(x)  y = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
+    payload = onnx.parser.parse_model(text).SerializeToString()
+    for seed in range(10):
+        check(Stored(seed, 1.0, aspects=("operands",)).apply_bytes(payload))

@@ -155,7 +155,7 @@ def test_a_form_is_drawn_from_seed_and_model_alone(name: str) -> None:
 def test_each_place_can_be_changed_alone(name: str) -> None:
     make, _ = FORMS[name]
     alone = 0
-    for sample in samples()[::11]:
+    for sample in samples()[::7]:
         form = make(sample.number)
         for place in form.places(sample.model)[:3]:  # type: ignore[attr-defined]
             assert not set(place) & set("+,{} "), place
