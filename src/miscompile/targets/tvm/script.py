@@ -250,17 +250,18 @@ def graph_passes():
 def to_tvm(name, array):
     """Copy an input{{{{ ", with the element type that numpy lacks if it has one" if types }}}}."""
 {{% if types %}}
-    array = array.view(ml_dtypes.bfloat16) if types.get(name) == TensorProto.BFLOAT16 else array
+    array = array.view(onnx.helper.tensor_dtype_to_np_dtype(types[name])) if name in types else array
 {{% endif %}}
     return tvm.runtime.tensor(array)
 
 
 def to_numpy(value):
-    """Return an output as numbers{{{{ "; brain floats are widened" if exotic }}}}. A shape is a tuple in Relax."""
+    """Return an output as numbers{{{{ "; bits of what numpy lacks" if exotic }}}}. A shape is a tuple in Relax."""
     if isinstance(value, tuple):
         return np.array(list(value), dtype=np.int64)
 {{% if exotic %}}
     array = value.numpy()
+    array = array.view(np.uint8) if array.dtype.name.startswith("float8") else array
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 {{%- else %}}
     return value.numpy()
