@@ -328,3 +328,30 @@ def test_no_name_of_a_reproducer_is_defined_twice() -> None:
 
 def is_constant(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store) and name.id.isupper()
+
+
+def test_a_program_that_is_not_well_formed_stays_as_it_is() -> None:
+    """TVM's importer makes some for sizes that it does not know; they are built nevertheless."""
+    accepted, kept, refused = told('''
+from miscompile.targets.tvm.functions import sound, wrap
+
+text = """
+@R.function
+def main(x: R.Tensor((2, 3), dtype="float32")) -> R.Tensor((2, 3), dtype="float32"):
+    y = R.add(x, x)
+    z = R.print(y, format="y")
+    w = R.add(y, y)
+    return w
+"""
+main = tvm.script.from_source(text, {"R": tvm.script.relax}, check_well_formed=False)
+module = tvm.IRModule({"main": main})
+try:
+    sewing.splice(module, pattern)
+    refused = False
+except sewing.NoPlaceError:
+    refused = True
+print(json.dumps([sound(module), wrap(module, 1).same_as(module), refused]))
+''')
+    assert not accepted
+    assert kept
+    assert refused

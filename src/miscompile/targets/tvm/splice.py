@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands
+from miscompile.targets.tvm.functions import operands, sound
 from miscompile.targets.tvm.hazards import hazard, is_float
 from miscompile.targets.tvm.intervals import OverflowsError, limited
 from miscompile.targets.tvm.ranges import follow
@@ -92,8 +92,10 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: 
 
     With `call` the pattern is a private function that is called, with `whole` the block stays one. Depends on its
     arguments alone. Raises NoPlaceError where `main` is not one block of at least two bindings, or has no value that a
-    hole could take, and for a pattern whose integers may overflow.
+    hole could take, for a pattern whose integers may overflow, and for a module that is not well-formed.
     """
+    if not sound(module):
+        raise NoPlaceError("the program is not well-formed as the importer has made it")
     rng = random.Random(seed)
     builder = relax.BlockBuilder(module)
     place = module.get_global_var("main")
