@@ -9,10 +9,12 @@
 
 A folder is built under a temporary name, synced to disk and renamed. To replace one, the old folder steps aside
 under `.old-<identifier>` until the new one stands; `recover` and `load` know that name, so a kill at any moment
-leaves either the old or the new state. In `feeds.npz`, array `0_1` is input 1 of feed 0; bfloat16 lies there as
-uint16 words, and strings as the bytes of a JSON list.
+leaves either the old or the new state. Lanes and the lead write at the same time, so the exchange is done under a lock
+on the folder of findings, which ends with the process that holds it. In `feeds.npz`, array `0_1` is input 1 of feed 0;
+bfloat16 lies there as uint16 words, and strings as the bytes of a JSON list.
 """
 
+import fcntl
 import io
 import json
 import os
@@ -21,7 +23,7 @@ import shutil
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -96,12 +98,13 @@ def save(out: Path, stored: Stored) -> Path:
         for name, data in _files(stored).items():
             _write(fresh / name, data)
         _sync(fresh)
-        if final.exists():
+        with _locked(final.parent, fcntl.LOCK_EX):
+            if final.exists():
+                shutil.rmtree(aside, ignore_errors=True)
+                final.rename(aside)
+            fresh.rename(final)
+            _sync(final.parent)
             shutil.rmtree(aside, ignore_errors=True)
-            final.rename(aside)
-        fresh.rename(final)
-        _sync(final.parent)
-        shutil.rmtree(aside, ignore_errors=True)
     return final
 
 
@@ -120,6 +123,11 @@ def add_file(out: Path, identifier: str, name: str, text: str) -> Path:
 
 def load(out: Path, identifier: str) -> Stored:
     """Read a finding back. Raises StoreError when it is not there, damaged, or of another schema version."""
+    with _locked(out / "findings", fcntl.LOCK_SH):
+        return _load(out, identifier)
+
+
+def _load(out: Path, identifier: str) -> Stored:
     folder = place(out, identifier)
     if not folder.is_dir() and folder.with_name(f".old-{identifier}").is_dir():
         folder = folder.with_name(f".old-{identifier}")
@@ -166,12 +174,28 @@ def recover(out: Path) -> None:
 def remove(out: Path, identifier: str) -> None:
     """Remove a finding's folder: it turned out to be another one's duplicate."""
     folder = place(out, identifier)
-    with writing(folder):
+    with writing(folder), _locked(folder.parent, fcntl.LOCK_EX):
         if folder.is_dir():
             gone = folder.with_name(f".new-{identifier}")
             shutil.rmtree(gone, ignore_errors=True)
             folder.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
+
+
+@contextmanager
+def _locked(root: Path, how: int) -> Iterator[None]:
+    """Hold a lock on a folder, if it is there and its file system has locks: shared to read, exclusive to exchange."""
+    try:
+        descriptor = os.open(root, os.O_RDONLY)
+    except OSError:
+        yield  # whoever asked says what is missing
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, how)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A finding's folder: lossless, atomic, and plain about damage."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, get_args
 
@@ -165,6 +166,22 @@ def test_a_kill_after_the_second_rename_keeps_the_new_state(tmp_path: Path) -> N
     recover(tmp_path)
     assert load(tmp_path, "wrong-1").status == "confirmed"
     assert identifiers(tmp_path) == ["wrong-1"]
+
+
+def test_several_write_and_read_the_same_finding_at_once(tmp_path: Path) -> None:
+    """Lanes and the lead do; a reader sees one state or another, and nothing is left aside."""
+    save(tmp_path, Stored(a_finding()))
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            if number % 2:
+                save(tmp_path, Stored(a_finding()))
+            else:
+                assert load(tmp_path, "wrong-1").finding.case.program.payload == b"model"
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert [path.name for path in (tmp_path / "findings").iterdir()] == ["wrong-1"]
 
 
 def test_add_file_and_remove(tmp_path: Path) -> None:
