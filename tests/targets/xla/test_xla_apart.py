@@ -26,6 +26,7 @@ functions = {
     "elementwise": lambda a: [jax.nn.softplus(a) * 3 - a, jnp.where(a > 0, a, -a)],
     "products": lambda a: [a @ a.T, jax.nn.softmax(a @ a.T)],
     "orders": lambda a: [jnp.sort(a), *lax.top_k(a, 2), jnp.cumsum(a, 1)],
+    "cut": lambda a: [lax.pad(a, np.float32(0), ((-1, 1, 0), (0, -2, 0)))],
     "constants": lambda a: [jnp.ones(3), a],
     "narrow": lambda a: [(a / 7).astype(jnp.float8_e4m3fnuz).astype(jnp.float32)],
     "loops": lambda a: [
@@ -60,6 +61,7 @@ def test_barriers_give_what_single_calls_give() -> None:
         "elementwise": [True] * 2,
         "products": [True] * 2,
         "orders": [True] * 4,
+        "cut": [True],
         "constants": [True] * 2,
         "narrow": [True],
         "loops": [True] * 3,

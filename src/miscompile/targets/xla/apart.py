@@ -14,7 +14,8 @@ from jax import lax
 from jax.extend import core
 
 OLDER = {"xla_cpu_use_fusion_emitters": False}
-"""Asks for the older code generator, which converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5)."""
+"""Asks for the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5), and refuses
+negative padding."""
 
 _INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that are nothing but a call, with the parameter that holds the function."""
@@ -28,7 +29,18 @@ def apart(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -
     traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
     narrow = any(_narrow(atom) for atom in _atoms(traced.jaxpr))
     lowered = jax.jit(lambda *values: _run(traced, values)).lower(*inputs)
-    compiled: Callable[..., Sequence[jax.Array]] = lowered.compile({} if narrow else OLDER)
+    return _compiled(lowered, {} if narrow else OLDER)
+
+
+def _compiled(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[jax.Array]]:  # noqa: ANN401
+    """Compile, without `options` where XLA raises with them: the older generator lacks what few operations need."""
+    compiled: Callable[..., Sequence[jax.Array]]
+    try:
+        compiled = lowered.compile(options)
+    except jax.errors.JaxRuntimeError:
+        if not options:
+            raise
+        compiled = lowered.compile()
     return compiled
 
 
