@@ -25,7 +25,7 @@ from miscompile.targets.tvm.text import UNSAYABLE, parse
 from miscompile.targets.tvm.vetting import changes
 
 if TYPE_CHECKING:
-    from relax_splicing import Alone, Job, Seed
+    from relax_study import Alone, Job, Seed
 
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx

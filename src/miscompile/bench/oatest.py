@@ -18,6 +18,7 @@ from miscompile.bench.splicing import Splicing
 from miscompile.bench.tracing import Traced
 from miscompile.campaign.lead import probe_support
 from miscompile.campaign.plan import Plan
+from miscompile.core.case import Case
 from miscompile.environments.resolve import versions_of
 from miscompile.ops.support import Support
 from miscompile.patterns.shipped import shipped_patterns
@@ -138,14 +139,23 @@ def _of_target(options: Options, target: str, results: Results, watch: Watch) ->
             yield results
 
 
+def node_programs_of(options: Options) -> list[Case]:
+    """Return the node cases of onnx that patterns are cut from: all that a seed can hold, or as many as are asked for.
+
+    Which these are follows from the seed of the bench.
+    """
+    programs = node_programs()
+    if options.cases is None:
+        return programs
+    return stream(options.seed, "bench", "cases").sample(programs, min(options.cases, len(programs)))
+
+
 def _libraries(options: Options, plan: Plan, support: Support, watch: Watch) -> Libraries:
     """Cut the patterns of the ablation. Raises UsageError when there is no program on which a pass fires."""
     target = plan.target
     with laboratory(plan) as lab:
         if options.pairs is None:
-            more = node_programs()
-            if options.cases is not None:
-                more = stream(options.seed, "bench", "cases").sample(more, min(options.cases, len(more)))
+            more = node_programs_of(options)
             total = options.programs + len(more)
             programs = made(target, lab.second, support, plan.opsets, options.programs, options.seed, more)
         else:

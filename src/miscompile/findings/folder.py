@@ -111,10 +111,10 @@ def save(out: Path, stored: Stored) -> Path:
 def add_file(out: Path, identifier: str, name: str, text: str) -> Path:
     """Put one text file into an existing finding's folder, atomically; return its path. Raises StoreError."""
     folder = place(out, identifier)
-    if not folder.is_dir():
-        raise StoreError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
     path = folder / name
-    with writing(path):
+    with writing(path), _locked(folder.parent, fcntl.LOCK_EX):
+        if not folder.is_dir():
+            raise StoreError(f"there is no finding '{identifier}' in {out}; `miscompile findings {out}` lists them")
         _write(path.with_name(f".new-{name}"), text.encode("utf-8", "backslashreplace"))
         path.with_name(f".new-{name}").replace(path)
         _sync(folder)
@@ -160,7 +160,7 @@ def recover(out: Path) -> None:
     root = out / "findings"
     if not root.is_dir():
         return
-    with writing(root):
+    with writing(root), _locked(root, fcntl.LOCK_EX):
         for path in sorted(root.glob(".old-*")):
             final = path.with_name(path.name.removeprefix(".old-"))
             if final.exists():

@@ -333,7 +333,7 @@ def is_constant(name: ast.Name) -> bool:
 def test_a_program_that_is_not_well_formed_stays_as_it_is() -> None:
     """TVM's importer makes some for sizes that it does not know; they are built nevertheless."""
     accepted, kept, refused = told('''
-from miscompile.targets.tvm.functions import sound, wrap
+from miscompile.targets.tvm.functions import wrap
 
 text = """
 @R.function
@@ -350,8 +350,70 @@ try:
     refused = False
 except sewing.NoPlaceError:
     refused = True
-print(json.dumps([sound(module), wrap(module, 1).same_as(module), refused]))
+print(json.dumps([relax.analysis.check_well_formed(module), wrap(module, 1).same_as(module), refused]))
 ''')
     assert not accepted
     assert kept
     assert refused
+
+
+def test_every_hole_that_is_filled_from_inside_gets_what_depends_on_an_input() -> None:
+    """Of what stands on constants alone the compiler makes constants, and of the pattern on it as well."""
+    counts = told(
+        """
+counts = []
+for number in range(30):
+    module, facts = sewing.splice(seed, pattern, number)
+    body = module["main"].body.blocks[0].bindings if len(module["main"].body.blocks) == 1 else []
+    fixed = {"c", "d"}
+    for one in body:
+        used = {var.name for var in relax.analysis.free_vars(one.value)}
+        if used & fixed:
+            fixed.add(one.var.name)
+    counts.append([facts.inner_in, "lv" in fixed])
+print(json.dumps(counts))
+""",
+        seed="""
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2, 3), "float32")) -> R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((3, 4), "float32")):
+        with R.dataflow():
+            c = R.zeros((2, 3), "float32")
+            d = R.exp(c)
+            p = R.exp(a)
+            e = R.ones((3, 4), "float32")
+            y = R.tanh(p)
+            z = R.add(d, y)
+            out = (z, e)
+            R.output(out)
+        return out
+""",
+    )
+    assert all(inner for inner, _ in counts)
+    assert not any(folded for _, folded in counts)
+
+
+def test_nothing_is_spliced_where_a_pattern_could_lead_nowhere() -> None:
+    """The results of a pattern that takes no operand's place are dead code, which the first pass removes."""
+    refused = told(
+        """
+try:
+    sewing.splice(seed, pattern)
+    print("null")
+except sewing.NoPlaceError as error:
+    print(json.dumps(str(error)))
+""",
+        seed="""
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2, 3), "int32"), b: R.Tensor((2, 3), "int32")) -> R.Tensor((2, 3), "int32"):
+        with R.dataflow():
+            p = R.abs(a)
+            y = R.floor_divide(p, b)
+            R.output(y)
+        return y
+""",
+    )
+    assert "no operand" in refused

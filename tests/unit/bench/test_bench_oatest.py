@@ -148,6 +148,21 @@ def test_tables_hold_our_figures_and_the_papers(played: list[str]) -> None:
     assert "Ablation" not in printed(first)
 
 
+def test_patterns_are_cut_from_as_many_node_cases_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [f"case {number}" for number in range(50)]
+    monkeypatch.setattr(oatest, "node_programs", whole.copy)
+
+    def drawn(cases: int | None, seed: int = 0) -> list[object]:
+        return list(oatest.node_programs_of(Options(("toy",), cases=cases, seed=seed)))
+
+    assert drawn(None) == whole
+    assert drawn(0) == []
+    assert sorted(map(str, drawn(80))) == sorted(whole)
+    assert len(set(drawn(12)) & set(whole)) == 12
+    assert drawn(12) == drawn(12)
+    assert drawn(12) != drawn(12, seed=1)
+
+
 def call(*words: str | Path) -> Result:
     return CliRunner().invoke(program, [str(word) for word in words])
 

@@ -23,10 +23,10 @@ def wrap(module: Any, seed: int = 0, count: int = 2, depth: int = 2, rewrite: st
     a function is called twice for one run. `rewrite` says how the function is called: directly (`none`), through a
     function that forwards to it (`forward`), as a local function of another (`closure`), as a function that another
     one returns (`factory`), or each time in one of these ways (`any`). Local functions are lifted at once, unless
-    `lift` is `last`: then the caller has to. A module that is not well-formed stays as it is. Depends on its
-    arguments alone.
+    `lift` is `last`: then the caller has to. A module that is not well-formed, as TVM's importer makes
+    some, stays as it is. Depends on its arguments alone.
     """
-    if not sound(module):
+    if not relax.analysis.check_well_formed(module):
         return module
     rng = random.Random(seed)
     builder = relax.BlockBuilder(module)
@@ -234,15 +234,6 @@ def operands(value: Any) -> list[Any]:
     if isinstance(value, relax.TupleGetItem):
         return operands(value.tuple_value)
     return [value] if isinstance(value, relax.Var) else []
-
-
-def sound(module: Any) -> bool:
-    """Tell whether TVM's checker accepts a module: its importer makes some that it does not, and builds them still."""
-    try:
-        relax.analysis.well_formed(module)
-    except ValueError:
-        return False
-    return True
 
 
 def substituted(value: Any, new: dict[Any, Any]) -> Any:

@@ -7,13 +7,13 @@ A reproducer has this file's text in it, so that it needs nothing but TVM: hence
 
 import random
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from tvm import relax, tirx
 from tvm.ir import Call, Constant, GlobalVar
 
 from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import is_float
+from miscompile.targets.tvm.hazards import hazard, is_float
 from miscompile.targets.tvm.intervals import limited
 
 
@@ -159,3 +159,29 @@ def sizes_of(kind: Any) -> tuple[tuple[int, ...], bool]:
         return (0,), False
     sizes = tuple(map(int, kind.shape.values))
     return sizes, all(size > 0 for size in sizes)
+
+
+class Use(NamedTuple):
+    """An operand that may be replaced: number `place` of the binding at `row`, now the value of `var`."""
+
+    row: int
+    place: int
+    var: Any
+
+
+def uses(module: Any, later: list[Any]) -> list[Use]:
+    """Return the operands of the bindings `later` that may have any value: nothing undefined comes of them.
+
+    Only those count that were defined before `later`, or in it, as tensors of known sizes.
+    """
+    risky: set[Any] = set()
+    found: list[Use] = []
+    for index in reversed(range(len(later))):
+        one = later[index]
+        plain = is_plain(one)
+        used = operands(one.value) if plain else relax.analysis.free_vars(one.value)
+        if not plain or one.var in risky or hazard(one.value, module):
+            risky.update(used)
+        else:
+            found += [Use(index, place, var) for place, var in enumerate(used) if sizes_of(var.ty)[1]]
+    return found

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands, sound
-from miscompile.targets.tvm.hazards import hazard, is_float
+from miscompile.targets.tvm.functions import operands
+from miscompile.targets.tvm.hazards import is_float
 from miscompile.targets.tvm.intervals import OverflowsError, limited
 from miscompile.targets.tvm.ranges import follow
 from miscompile.targets.tvm.seams import (
+    Use,
     assembled,
     bridge,
     clamped,
@@ -34,6 +35,7 @@ from miscompile.targets.tvm.seams import (
     replaced,
     sizes_of,
     tensors,
+    uses,
 )
 
 INNER_SHARE, BLEND_SHARE, APART_SHARE = 0.75, 0.5, 0.2
@@ -66,14 +68,6 @@ class Facts(NamedTuple):
     apart: bool
 
 
-class Use(NamedTuple):
-    """An operand that may be replaced: number `place` of the binding at `row`, now the value of `var`."""
-
-    row: int
-    place: int
-    var: Any
-
-
 def splice_all(module: Any, patterns: list[Any], seed: int = 0, call: bool = False) -> Any:
     """Return `module` with one pattern after the other in it, those left out for which there is no place.
 
@@ -91,10 +85,11 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: 
     """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
 
     With `call` the pattern is a private function that is called, with `whole` the block stays one. Depends on its
-    arguments alone. Raises NoPlaceError where `main` is not one block of at least two bindings, or has no value that a
-    hole could take, for a pattern whose integers may overflow, and for a module that is not well-formed.
+    arguments alone. Raises NoPlaceError where `main` is not one block of at least two bindings, or has no point between
+    a value that a hole could take and an operand that a result could replace, for a pattern whose integers may
+    overflow, and for a module that is not well-formed.
     """
-    if not sound(module):
+    if not relax.analysis.check_well_formed(module):
         raise NoPlaceError("the program is not well-formed as the importer has made it")
     rng = random.Random(seed)
     builder = relax.BlockBuilder(module)
@@ -104,9 +99,10 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: 
         raise NoPlaceError("main is not one block of bindings")
     bindings = list(main.body.blocks[0].bindings)
     flow = isinstance(main.body.blocks[0], relax.DataflowBlock)
-    point = chosen_point(module, bindings, rng)
+    moving = depending(main.params, bindings)
+    point = chosen_point(module, bindings, moving, rng)
     fragment = adopted(builder, pattern)
-    inner = [one.var for one in bindings[:point] if sizes_of(one.var.ty)[1]]
+    inner = [one.var for one in bindings[:point] if one.var in moving]
     outer = [one for one in main.params if sizes_of(one.ty)[1]]
     known: dict[Any, Any] = {}
     follow(bindings[:point], known, module, set())
@@ -123,16 +119,32 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: 
     return spliced, Facts(counts[0], outs[0], *counts[1:], *outs[1:], apart)
 
 
-def chosen_point(module: Any, bindings: list[Any], rng: random.Random) -> int:
-    """Return a point between two bindings, with a bound value before it and a replaceable operand after it if possible.
+def depending(params: Any, bindings: list[Any]) -> set[Any]:
+    """Return which variables of `bindings` a hole may get: tensors of known sizes that depend on one of `params`.
 
-    There is at least one binding on either side.
+    Of what depends on constants alone the compiler makes constants, and of a pattern on these as well. Where nothing
+    else is bound, the tensors of known sizes are all returned.
     """
-    points = range(1, len(bindings))
-    first = next((place for place, one in enumerate(bindings, 1) if sizes_of(one.var.ty)[1]), len(bindings))
+    reached = set(params)
+    for one in bindings:
+        used = operands(one.value) if is_plain(one) else relax.analysis.free_vars(one.value)
+        if not reached.isdisjoint(used):
+            reached.add(one.var)
+    known = [one.var for one in bindings if sizes_of(one.var.ty)[1]]
+    return reached.intersection(known) or set(known)
+
+
+def chosen_point(module: Any, bindings: list[Any], moving: set[Any], rng: random.Random) -> int:
+    """Return a point between two bindings, with one of `moving` before it and a replaceable operand after it.
+
+    There is at least one binding on either side. Raises NoPlaceError where there is no such point.
+    """
+    first = next((place for place, one in enumerate(bindings, 1) if one.var in moving), len(bindings))
     last = max((use.row for use in uses(module, bindings) if computes(bindings[use.row])), default=0)
-    good = [point for point in points if first <= point <= last]
-    return rng.choice(good or list(points))
+    good = [point for point in range(1, len(bindings)) if first <= point <= last]
+    if not good:
+        raise NoPlaceError("no operand that a result could replace behind a value that a hole could take")
+    return rng.choice(good)
 
 
 def adopted(builder: Any, pattern: Any) -> Any:
@@ -177,6 +189,8 @@ def filled(
     loosened: list[Any] = []
     if any(one is None for one in given) and not call and not relax.analysis.all_global_vars(fragment):
         loosened = relaxed(builder, fragment, given, inner, outer, rng)
+    if inner and given and not {None, *inner}.intersection(loosened or given):
+        loosened, given[rng.randrange(len(given))] = [], None  # at least one of them through a bridge, then
     bound = lawful(builder, fragment, [one.ty for one in loosened] or kinds)
     if bound is None and loosened:
         loosened, bound = [], lawful(builder, fragment, kinds)
@@ -347,7 +361,7 @@ def wired(
     integers = limited(str(result.ty.dtype), 1) and limited(str(use.var.ty.dtype), 1)
     alone = sum(use.var.same_as(var) for one in later for var in operands(one.value)) == 1
     bound_here = any(use.var.same_as(one.var) for one in later)
-    blended = alone and not bound_here and is_float(use.var.ty.dtype) and rng.random() < BLEND_SHARE
+    blended = alone and not bound_here and _blends(str(use.var.ty.dtype)) and rng.random() < BLEND_SHARE
     for bound in (None, *BOUNDS) if integers else (None,):
         steps, tame = clamped(builder, result, use.var.ty, known.get(result), bound)
         bridged, value = bridge(builder, tame, use.var.ty, rng)
@@ -367,19 +381,6 @@ def wired(
     return None
 
 
-def uses(module: Any, later: list[Any]) -> list[Use]:
-    """Return the operands of the bindings `later` that may have any value: nothing undefined comes of them.
-
-    Only those count that were defined before `later`, or in it, as tensors of known sizes.
-    """
-    risky: set[Any] = set()
-    found: list[Use] = []
-    for index in reversed(range(len(later))):
-        one = later[index]
-        plain = is_plain(one)
-        used = operands(one.value) if plain else relax.analysis.free_vars(one.value)
-        if not plain or one.var in risky or hazard(one.value, module):
-            risky.update(used)
-        else:
-            found += [Use(index, place, var) for place, var in enumerate(used) if sizes_of(var.ty)[1]]
-    return found
+def _blends(kind: str) -> bool:
+    """Tell whether sums of this type can be judged: of the few values of 8 bits, one ulp is the next power of two."""
+    return is_float(kind) and not kind.startswith("float8")

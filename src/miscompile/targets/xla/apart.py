@@ -60,9 +60,10 @@ def _narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
 
 
 def _run(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
-    """Evaluate the equations in order, with a barrier behind each."""
+    """Evaluate the equations in order, with a barrier behind each, and behind constants, which XLA would fold."""
     jaxpr = body.jaxpr
-    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*body.consts, *values), strict=True))
+    consts = lax.optimization_barrier(list(body.consts))
+    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
 
     def get(atom: Any) -> Any:  # noqa: ANN401
         return atom.val if isinstance(atom, core.Literal) else known[atom]
