@@ -43,7 +43,8 @@ def harvest_library(
             raise UsageError(f"say with --out where the instances of kind {kind} are to go")
         archive, place = _generated(library, kind, out, say), out
     elif path is None:
-        archive = load_attribute(load_attribute(f"{sources}:HARVESTS")[library])(say)
+        harvest = load_attribute(load_attribute(f"{sources}:HARVESTS")[library])
+        archive = harvest(say, seconds=seconds) if library in load_attribute(f"{sources}:FILED") else harvest(say)
         place = out or load_attribute(f"{sources}:place_of")(library)
     else:
         if library == "onnx":

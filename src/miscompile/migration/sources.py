@@ -29,6 +29,9 @@ HARVESTS: Mapping[str, str] = {
 }
 """For each library the function that harvests its own tests: from a function that hears of progress to an archive."""
 
+FILED = frozenset({"keras"})
+"""Libraries whose own tests are files; their harvest takes the `seconds` that a file may take."""
+
 QUICK: Mapping[str, str] = {"keras": "miscompile.migration.keras_harvest:harvest_first"}
 """In place of those, what is done on first use where all tests would take too long."""
 

@@ -94,3 +94,20 @@ def test_who_asks_for_a_layer_gets_it_in_sequences_as_well(tmp_path: Path, name:
 
     assert asked(name) == (DENSE, chained[0])
     assert asked("keras.Sequential") == tuple(chained)
+
+
+def test_the_limit_of_a_test_file_holds_for_the_librarys_own_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+
+    def child(child: Child, harvested: Harvested, name: str) -> None:
+        limits.append(child.seconds)
+        harvested.instances.append(RELU)
+
+    monkeypatch.setattr(keras_harvest, "run_child", child)
+    monkeypatch.setattr(keras_harvest, "need", lambda packages, what: None)
+    monkeypatch.setattr(keras_harvest, "own_tests", lambda: [tmp_path / "relu_test.py"])
+    out = tmp_path / "keras.jsonl.gz"
+    assert harvest_library("keras", "tests", None, out, 7.0, lambda text: None, as_json=True) == 0
+    assert limits == [7.0]

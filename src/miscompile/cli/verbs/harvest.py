@@ -25,7 +25,7 @@ _SUITES = ("onnxruntime", "onnxscript", "inductor")
 _CUT = (*_SUITES, "models")
 """Sources of ONNX models that patterns are cut out of."""
 _MEANT: Mapping[str, tuple[str, ...]] = {
-    "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, *LIBRARIES), "each": (*_CUT, _PROGRAMS),
+    "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, "torch", "keras"), "each": (*_CUT, _PROGRAMS),
     "passes": (_PROGRAMS,), "limit": (_PROGRAMS,), "kind": LIBRARIES, "instances": (_PROGRAMS,), "keep": _SUITES,
     "seed": (*_CUT, _PROGRAMS),
 }  # fmt: skip
