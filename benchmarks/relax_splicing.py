@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
 from miscompile.base.specs import print_spec
 from miscompile.bench.splicing import ending_of, words_of
@@ -270,6 +271,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--json", type=Path, help="file for everything that was measured")
     options = parser.parse_args()
+    try:
+        names(located(str(options.library)))
+        if options.json:
+            options.json.touch()
+    except (MiscompileError, OSError) as error:
+        parser.error(str(error))
     study = Study()
     try:
         measure(options, study)

@@ -63,7 +63,8 @@ def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row], bool]]:
     doubtful = {record.signature for record in records if record.status in ("unconfirmed", "pending")}
     sure = {record.signature for record in records if record.status in ("confirmed", "known")}
     found = []
-    for target, library in zip(campaign.target.split(" "), campaign.options["libraries"], strict=True):
+    targets = campaign.options.get("targets", campaign.target.split(" "))  # older ones have no list
+    for target, library in zip(targets, campaign.options["libraries"], strict=True):
         (front,) = chosen([target], [library])
         rows = read_rows(place_of(folder, front.name))
         kept = [row if row.bug not in doubtful - sure else replace(row, bug="") for row in rows]

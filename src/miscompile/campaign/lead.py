@@ -48,7 +48,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
     plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
-    if plan.patterns and plan.has_library:
+    if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)
     require_device(plan)

@@ -93,7 +93,7 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus
         try:
             parts.append((_producer(plan, name, knobs, support, seeds, lowered, corpus), knobs.share))
         except UsageError:
-            usual = name == "oatest" and not plan.producers
+            usual = name == "oatest" and not plan.producers and not plan.patterns
             if not usual and (name != "seeded" or not plan.others):
                 raise  # of several targets, others may take the slices; nobody has asked for patterns
     if not parts:

@@ -90,14 +90,27 @@ def _fresh(path: Path) -> Iterator[Path]:
 
 def read_archive(path: Path) -> Archive:
     """Read an archive. Raises UsageError when it is not there, of another schema, or damaged, which names the line."""
+    with _reading(path) as (head, file):
+        library = head["library"]
+        instances = tuple(_read(line, library, f"{path}, line {number}") for number, line in enumerate(file, 2))
+        return Archive(str(library), instances, dict(head["versions"]), dict(head["figures"]))
+
+
+def library_in(path: Path) -> str:
+    """Return the library whose instances an archive holds. Raises UsageError as `read_archive` does."""
+    with _reading(path) as (head, _):
+        return str(head["library"])
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[dict[str, Any], gzip.GzipFile]]:
+    """Open an archive; give its first line, and the file behind it. What goes wrong comes out as UsageError."""
     try:
         with gzip.open(path, "rb") as file:
             head = json.loads(file.readline())
             if head["schema"] != SCHEMA:
                 raise UsageError(f"{path} has schema {head['schema']}, this miscompile reads {SCHEMA}; harvest anew")
-            library = head["library"]
-            instances = tuple(_read(line, library, f"{path}, line {number}") for number, line in enumerate(file, 2))
-        return Archive(str(library), instances, dict(head["versions"]), dict(head["figures"]))
+            yield head, file
     except FileNotFoundError:
         raise UsageError(f"there are no instances at {path}; `miscompile harvest` makes them") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:

@@ -65,12 +65,19 @@ def _has_negative_variance(place: int) -> Condition:
 
 def _all_whole(instance: Instance, feed: Feed) -> bool:
     """All operands are integers."""
-    return bool(feed) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in feed)
+    given = tensors_of(instance, feed)
+    return bool(given) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in given)
 
 
 def _has_double(instance: Instance, feed: Feed) -> bool:
     """An operand is float64."""
-    return any(value.dtype == "float64" for value in feed)
+    return any(value.dtype == "float64" for value in tensors_of(instance, feed))
+
+
+def _third_is_true(instance: Instance, feed: Feed) -> bool:
+    """What is given third is true, as where Dropout trains."""
+    given = numbers(operand(instance, 2))
+    return given is not None and bool(given.any())
 
 
 def _is_not_finite(instance: Instance, feed: Feed) -> bool:
@@ -86,6 +93,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "all operands are integers": _all_whole,
     "an operand is float64": _has_double,
     "an operand is not finite": _is_not_finite,
+    "third operand is true": _third_is_true,
     "third operand is a negative variance": _has_negative_variance(2),
     "fifth operand is a negative variance": _has_negative_variance(4),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from miscompile.base.errors import MiscompileError
+from miscompile.base.errors import MiscompileError, UsageError
 from miscompile.core.outcome import Outcome, Raised, Values, is_death, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
@@ -105,7 +105,11 @@ class Confirming(Pools):
         accused = parse_target(stored.finding.property.target).about.name
         for name in witnesses(accused):
             run, narrowed = Run(with_outputs(seen.test.case, seen.reference), name, Build("off")), _narrowed(name)
-            if judge(seen.reference, self._ask(name, run), self._plan.compare, narrowed).status == "pass":
+            try:
+                said = self._ask(name, run)
+            except UsageError:
+                continue  # it is installed, and cannot be loaded
+            if judge(seen.reference, said, self._plan.compare, narrowed).status == "pass":
                 return name
         return None
 

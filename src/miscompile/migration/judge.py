@@ -88,7 +88,7 @@ def _values(
         assert want is not None  # the library gave it
         problem = _form(want, got, narrowed)
         if problem is None and got is not None and want.dtype == "string":
-            problem = None if spread is None or want.same(got) else ("wrong", "strings differ")
+            problem = _texts(want, got, spread)
         elif problem is None and got is not None and spread is not None:
             spread = _within(want, np.asarray(spread, np.float64), narrowed)
             gap = _gap(want, got, spread)
@@ -120,6 +120,17 @@ def _form(want: Tensor, got: Tensor | None, narrowed: Mapping[str, str]) -> tupl
     if got.dtype not in (want.dtype, narrowed.get(want.dtype, want.dtype)):
         return "dtype", f"{got.dtype} instead of {want.dtype}"
     return None
+
+
+def _texts(want: Tensor, got: Tensor, spread: Array | None) -> tuple[FindingKind, str] | None:
+    """Say which text differs among those that are not left open."""
+    if spread is None:
+        return None
+    other = np.asarray(want.array != got.array, bool) & np.isfinite(spread)
+    if not other.any():
+        return None
+    at = int(np.argmax(other))
+    return "wrong", f"element {at} is {got.array.flat[at]!r} instead of {want.array.flat[at]!r}"
 
 
 def _within(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:

@@ -282,20 +282,6 @@ def array_value(value: Any, kind: ValueType | None) -> Value:  # noqa: ANN401 - 
     raise ModelError(f"a value of type {type(value).__name__}, which is neither tensor, sequence nor optional")
 
 
-def value_array(value: Value) -> Any:  # noqa: ANN401 - what onnx's evaluator works with
-    """Return a parameter as the reference evaluator wants it. Raises ModelError for what is no input of a node."""
-    match value:
-        case None:
-            return None
-        case Held() | Drawn():
-            return to_array(tensor_of(value))
-        case Made(api, (tuple(items), _)) if api == SEQUENCE:
-            return [value_array(item) for item in items]
-        case Made(api, args) if api == OPTIONAL:
-            return value_array(args[1]) if len(args) > 1 else None
-    raise ModelError(f"{value!r:.80} is no input of an ONNX node")
-
-
 def operand_type(value: Value) -> ValueType | None:
     """Return the type of an operand, None for one that is left out. Raises ModelError for what is no operand."""
     match value:

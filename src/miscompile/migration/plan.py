@@ -61,6 +61,7 @@ class MigrationPlan:
         """Return the options that a resumed migration must share, as JSON values."""
         return {
             "migration": True,
+            "targets": [front.target for front in self.fronts],
             "libraries": [front.library for front in self.fronts],
             "order": self.order,
             "level": self.level,

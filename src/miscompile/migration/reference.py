@@ -19,6 +19,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
 from miscompile.migration.conversions import beyond_integers
 from miscompile.migration.doubt import Doubt, doubts_of
+from miscompile.migration.operands import tensors_of
 
 NOISES = 4
 """Feeds with noise."""
@@ -29,7 +30,7 @@ UNITS = 2.0
 @dataclass(frozen=True, slots=True)
 class Reference:
     """The results of the library. `spread` says for each output how far its elements moved under noise (not finite:
-    they may be anything); None where an output is not numeric or its results are left open."""
+    they may be anything), texts by 0; None where its results are left open."""
 
     results: tuple[Tensor | None, ...]
     spread: tuple[Array | None, ...]
@@ -88,7 +89,7 @@ def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Drop
     whole = next((doubt for doubt in doubts if doubt.whole), None)
     if whole is not None:
         return Dropped(whole.kind, whole.reason)
-    spreads = _spreads(case, first, moved, {place for doubt in doubts for place in doubt.outputs})
+    spreads = _spreads(instance, case, first, moved, {place for doubt in doubts for place in doubt.outputs})
     if not any(spread is not None for spread in spreads):
         return Dropped("unspecified")
     if _all_open(spreads):
@@ -97,14 +98,18 @@ def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Drop
 
 
 def _spreads(
-    case: Case, first: Sequence[Tensor | None], moved: Sequence[Sequence[Tensor | None]], places: set[int]
+    instance: Instance,
+    case: Case,
+    first: Sequence[Tensor | None],
+    moved: Sequence[Sequence[Tensor | None]],
+    places: set[int],
 ) -> list[Array | None]:
     """Return how far each result moved under noise; None for those at `places`, which nobody promises."""
     spreads = [
         None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
     ]
-    if any(_has_nan(value) for value in case.feeds[0]):
+    if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
         return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
     return spreads
 
@@ -208,8 +213,10 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 
 def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | None:
     """Return how far each element moved; infinite where it, or the whole shape, is not the same kind of thing."""
-    if value is None or value.dtype == "string":
+    if value is None:
         return None
+    if value.dtype == "string":
+        return _changed(value, moved)
     centre = wide(value)
     spread = np.zeros(centre.shape)
     for other in moved:
@@ -220,6 +227,16 @@ def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | Non
             gap = np.abs(there - centre)
         same = (there == centre) | (np.isnan(there) & np.isnan(centre))
         np.maximum(spread, np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap)), out=spread)
+    return spread
+
+
+def _changed(value: Tensor, moved: Sequence[Tensor | None]) -> Array:
+    """Return 0 for texts that noise leaves as they are, infinity for others."""
+    spread = np.zeros(value.shape)
+    for other in moved:
+        if other is None or other.shape != value.shape or other.dtype != value.dtype:
+            return np.full(value.shape, np.inf)
+        spread[np.asarray(value.array != other.array, bool)] = np.inf
     return spread
 
 

@@ -14,7 +14,7 @@ from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import ORDERS, Facts, ranked
 from miscompile.migration.ranking.reach import check_front, reached_by
-from miscompile.migration.session import Session
+from miscompile.migration.session import Session, begin
 from miscompile.migration.sources import check_operators, instances_of, of_operators
 
 
@@ -42,6 +42,7 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
     found = {library: wanted(plan, library, say) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
+    begin(plan)  # statements may be collected for hours, into its folder
     ordered = {front.name: ordered_for(plan, front, found[front.library], say) for front in plan.fronts}
     Session(plan, ordered, listeners).run()
 

@@ -17,7 +17,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.layout import array, assign
 from miscompile.targets.about import FrontLines
 from miscompile.targets.registry import load_attribute, parse_target
-from miscompile.triage.script import DIES, PATIENCE, SHOWS
+from miscompile.triage.script import DIES, PATIENCE, SHOWS, one_line
 from miscompile.triage.spelling import spell_array
 
 _CALLS = {
@@ -64,7 +64,7 @@ def write_front_script(
     )
     return environment.from_string(_TEMPLATE).render(
         title=f"{spec.about.title}: {_TITLES[failure.kind]} for {instance.api}",
-        message="\n".join(textwrap.wrap(" ".join(failure.message.split())[:1200], _WIDTH)),
+        message="\n".join(textwrap.wrap(one_line(failure.message, 1200), _WIDTH)),
         versions=versions,
         lines=lines,
         source=source(instance, constants=constants).strip("\n"),

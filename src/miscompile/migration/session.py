@@ -65,9 +65,8 @@ class Session:
     def run(self) -> None:
         """Run everything. Raises UsageError when a front end cannot be loaded, KeyboardInterrupt after a clean stop."""
         plan = self._plan
+        begin(plan)
         with Store.open(plan.out) as store:
-            if store.campaign() is None:
-                store.begin(Campaign(plan.title, plan.seed, plan.remembered(), _versions(plan), time.time()))
             number = store.begin_session(time.time())
             ending = "interrupted"
             try:
@@ -121,7 +120,10 @@ class Session:
         ready = [(test, found) for test, found in known if isinstance(found, Reference)]
         outcomes = Spread(desk.pool, 2).run([desk.run_of(test, found) for test, found in ready])
         made = [_dropped(desk, instance, test, answers) for instance, test in tests]
-        ended = [desk.conclude(*one, outcome) for one, outcome in zip(ready, outcomes, strict=True)]
+        ended = [
+            desk.conclude(*one, outcome, self._counters["tests"] + place)
+            for place, (one, outcome) in enumerate(zip(ready, outcomes, strict=True), 1)
+        ]
         rows.add([row for row in made if row is not None] + [row for row, _ in ended])
         for row, fresh in ended:
             self._counters["tests"] += 1
@@ -198,6 +200,16 @@ class Session:
             listener.on(event)
 
 
+def begin(plan: MigrationPlan) -> None:
+    """Make the plan's folder that of a migration, unless it is already, so that it can be resumed from now on.
+
+    Raises StoreError when it cannot be written, UsageError when something that takes part is not installed.
+    """
+    with Store.open(plan.out) as store:
+        if store.campaign() is None:
+            store.begin(Campaign(plan.title, plan.seed, plan.remembered(), _versions(plan), time.time()))
+
+
 class _Desk:
     """One front end with its pools: builds runs, and turns outcomes into rows and findings."""
 
@@ -213,8 +225,13 @@ class _Desk:
         """Return the run of a test on the front end."""
         return Run(with_outputs(test.case, reference), self.front.target, Build(self._plan.level))
 
-    def conclude(self, test: Migrated, reference: Reference, outcome: Outcome) -> tuple[Row, Stored | None]:
-        """Judge an outcome and store a finding that is the first of its kind; return the test's row, and that."""
+    def conclude(
+        self, test: Migrated, reference: Reference, outcome: Outcome, number: int
+    ) -> tuple[Row, Stored | None]:
+        """Judge an outcome and store a finding that is the first of its kind; return the test's row, and that.
+
+        `number` counts the tests of this session.
+        """
         found = judge(reference, outcome, self._plan.compare, self._about.narrowed)
         seconds = outcome.observations.compile_seconds + outcome.observations.run_seconds
         row = Row(
@@ -227,7 +244,7 @@ class _Desk:
         converter = converter_of(test.instance, outcome, self._converters, self._seen(run, outcome))
         signature = Signature(self.front.target, found.kind, _stage(outcome), (converter,), "")
         row = replace(row, bug=str(signature), converter=converter, kind=found.kind)
-        stored = self._stored(test, run, found, outcome, signature)
+        stored = self._stored(test, run, found, outcome, signature, self._store.counters().get("tests", 0) + number)
         return row, stored if self._store.add_pending(stored) else None
 
     def _seen(self, run: Run, outcome: Outcome) -> tuple[str, ...]:
@@ -237,7 +254,9 @@ class _Desk:
         again = self.pool.run([replace(run, build=replace(run.build, observe=True), purpose="bisect")])[0]
         return again.observations.passes if isinstance(again, Values | Raised) else ()
 
-    def _stored(self, test: Migrated, run: Run, found: Judgement, outcome: Outcome, signature: Signature) -> Stored:
+    def _stored(
+        self, test: Migrated, run: Run, found: Judgement, outcome: Outcome, signature: Signature, number: int
+    ) -> Stored:
         assert found.kind is not None
         details = {"output": found.output, "feed": 0, "distance": _finite(found.distance), "allowed": found.allowed}
         against = Run(run.case, self.front.reference, Build("off"))
@@ -245,7 +264,7 @@ class _Desk:
         evidence = Evidence(found.kind, RULE, message, run, against, output, details)
         facts = {
             **evidence_facts(evidence),
-            "test": self._store.counters().get("tests", 0),
+            "test": number,
             "nodes": 1,
             "instance": encoded(test.instance).decode(),
             "operator": test.operator,

@@ -76,8 +76,19 @@ def own_instances(library: str, say: Say) -> Archive:
     assert isinstance(archive, Archive)
     if archive.stopped:
         raise KeyboardInterrupt
+    if library not in FILED and _cut_short(archive):
+        for note in archive.figures.get("notes", ()):
+            say(str(note))
+        say(f"what there is of {library} is used, and not kept; `miscompile harvest {library}` tries again")
+        return archive
     write_archive(archive, place)
     return archive
+
+
+def _cut_short(archive: Archive) -> bool:
+    """Tell whether a process of the harvest died or ran out of time, so that this may be a part of what there is."""
+    files = archive.figures.get("files", {})
+    return bool(files.get("died") or files.get("time"))
 
 
 def instances_of(library: str, archives: Sequence[Path], say: Say) -> Iterator[Instance]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.mining.processes import need
-from miscompile.targets.tvm.splice_form import ENDING
+from miscompile.targets.tvm.splice_form import ENDING, read_entry
 
 End = Literal["passed", "failed", "crashed", "timed out"]
 
@@ -81,6 +81,7 @@ def harvest_tvm(
     if python == sys.executable:
         need({"tvm": "apache-tvm", "pytest": "pytest"}, "harvest tvm")
     _make(out / "pairs")
+    _make(out / "library")  # where the patterns go, hours later
     try:
         _run_files(files, out, say, seconds, python)
     except KeyboardInterrupt:
@@ -132,7 +133,7 @@ def extract_tvm(
     files = sorted((harvest / "pairs").glob("*.jsonl"))
     if not files:
         raise SpecError(f"{harvest} is no harvest: it has no pairs/*.jsonl")
-    library.mkdir(parents=True, exist_ok=True)
+    _make(library)
     log = library / "vetted.jsonl"
     done = {line["done"]: line.get("bytes") for line in _lines(log) if "done" in line}
     ends: Counter[str] = Counter()
@@ -142,6 +143,8 @@ def extract_tvm(
                 continue
             begun = time.monotonic()
             end = _extract(file, library, seconds, python)
+            if end == "timed out":
+                _forgive(log)  # our own limit, and most likely no pattern's fault
             ends[end] += 1
             say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
     except KeyboardInterrupt:
@@ -177,11 +180,16 @@ def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
     """Count what a library holds, and why other pieces are not in it."""
     patterns: Counter[str] = Counter()
     by_pass: Counter[tuple[str, str]] = Counter()
+    damaged = 0
     for file in sorted(library.glob(f"*{ENDING}")):
-        entry = json.loads(file.read_text("utf-8"))
+        try:
+            entry = read_entry(file)
+        except ValueError:
+            damaged += 1
+            continue
         patterns[entry["granularity"]] += 1
         by_pass.update((name, entry["granularity"]) for name in entry["passes"])
-    left: Counter[str] = Counter()
+    left: Counter[str] = Counter({"a damaged file": damaged} if damaged else {})
     begun: set[str] = set()
     for line in _lines(library / "vetted.jsonl"):
         begun ^= {line[key] for key in ("begun", "ended", "stopped") if key in line}

@@ -72,16 +72,14 @@ class Sizes:
             raise SpecError(f"pieces of {self.least} to {self.most} operators: write the smaller number first")
 
 
-def subgraphs(
-    whole: Whole, sizes: Sizes, left: Counter[str] | None = None, *, by_constants: bool = False
-) -> Iterator[Seed]:
+def subgraphs(whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> Iterator[Seed]:
     """Yield the connected units of a graph, in the order of their first operators.
 
-    Two units that read one constant stay two, unless `by_constants`; each gets the operators that work on constants
-    alone with it. `left` counts what is left out, by reason.
+    Two units that read one constant stay two; each gets the operators that work on constants alone with it. `left`
+    counts what is left out, by reason.
     """
     operators = Operators(whole, sizes, left)
-    for number, members in enumerate(operators.units(by_constants), 1):
+    for number, members in enumerate(operators.units(), 1):
         if len(members) > sizes.most:
             operators.left[f"units of more than {sizes.most} operators"] += 1
         elif operators.closed(members) != members:
@@ -117,13 +115,13 @@ class Operators(Regions):
         super().__init__(whole.graph, self._fits)
         self._taken = self.starts()
 
-    def units(self, by_constants: bool = False) -> Iterator[frozenset[int]]:
+    def units(self) -> Iterator[frozenset[int]]:
         """Yield the sets of operators that hang together by the tensors they read and make."""
         groups: dict[str, list[int]] = {}
         for place in self._taken:
             node = self.graph.nodes[place]
             for name in (*reads(node), *node.outputs):
-                if name and (by_constants or not self.constant(name)):
+                if name and not self.constant(name):
                     groups.setdefault(name, []).append(place)
         near: dict[int, set[int]] = {place: set() for place in self._taken}
         for places in groups.values():

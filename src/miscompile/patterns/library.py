@@ -20,6 +20,7 @@
 are the ranges. A line that begins with a hash, between patterns, is a comment.
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -252,7 +253,8 @@ def _number(cursor: Cursor) -> float:
     token = cursor.token
     text = cursor.expect_kind("number", "a number")
     try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+        number = float(text)
+        return int(text) if text.lstrip("-").isdigit() and math.isfinite(number) else number
     except ValueError:
         raise cursor.error(f"{text} is no number", token) from None
 

@@ -143,7 +143,9 @@ def seed_of(scope: Scope, outputs: Iterable[str], source: str) -> Seed:
         types={name: kind for name, kind in types.items() if name not in results},
     )
     turns = {name: _span(scope.operands[name]) for name in scope.cycled}
-    return Seed(source, graph, scope.opset, {**scope.inputs, **turns}, dict(scope.pinned))
+    ranges = {name: span for name, span in {**scope.inputs, **turns}.items() if scope.uses[name]}
+    pinned = {name: value for name, value in scope.pinned.items() if scope.uses[name]}
+    return Seed(source, graph, scope.opset, ranges, pinned)
 
 
 def _span(operand: Operand) -> Range:

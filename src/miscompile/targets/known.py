@@ -20,8 +20,8 @@ from typing import Literal
 
 from miscompile.base.errors import SpecError
 
-_VERSION = re.compile(r"==[^:]*", re.ASCII)
-"""The version in a signature of a release that was named: a bug is the same in all of them."""
+_VERSION = re.compile(r"==[^:{]*", re.ASCII)
+"""The version in a signature of a release that was named: a bug is the same in all of them; settings stay."""
 
 
 _LONGER = re.compile(r"\w*[+>]", re.ASCII)

@@ -131,7 +131,7 @@ def _described(
     """Return what the script says about the finding."""
     return {
         "title": title,
-        "message": "\n".join(textwrap.wrap(_one_line(evidence.message), _TEXT_WIDTH)),
+        "message": "\n".join(textwrap.wrap(one_line(evidence.message), _TEXT_WIDTH)),
         "versions": dict(versions or {}),
         "kind": evidence.kind,
         "rule": evidence.rule,
@@ -343,10 +343,10 @@ def _title(target: str, evidence: Evidence, culprits: Sequence[str]) -> str:
     return f"{target}: {what}" + (f" with {' and '.join(culprits)}" if culprits else "")
 
 
-def _one_line(message: str) -> str:
-    """One printable line that can stand in a docstring."""
+def one_line(message: str, most: int = 400) -> str:
+    """Return a message as one printable line of at most `most` letters that can stand in a docstring."""
     line = " ".join(message.split()).replace("\\", "/").replace('"""', "'''")
-    return "".join(letter if letter.isprintable() else "?" for letter in line)[:400].rstrip('"')
+    return "".join(letter if letter.isprintable() else "?" for letter in line)[:most].rstrip('"')
 
 
 def _off(names: Sequence[str]) -> str:

@@ -205,6 +205,15 @@ def test_the_source_says_what_the_adapter_does(pool: LocalPool, tmp_path: Path) 
         assert said == [[str(one.dtype), list(one.shape), one.tobytes().hex()] for one in widened], instance.api
 
 
+@pytest.mark.parametrize("message", ["C:\\xyz\\N{no}\\u12", 'expected """ here"', "\x1b[31mred"])
+def test_no_message_breaks_a_script(message: str) -> None:
+    instance = Instance("torch", "torch.abs", "function", (V,))
+    failure = Failure("exception", "run", message, "RuntimeError", 0, 0, 0.0, ())
+    text = write_front_script(instance, "inductor{via=torch}", failure, {})
+    compile(text, "repro.py", "exec")
+    assert text.isprintable() or set(filter(lambda letter: not letter.isprintable(), text)) == {"\n"}
+
+
 def test_operands_that_were_constants_are_constants_in_scripts_too() -> None:
     given = (Held(tensor(np.ones((2, 2), np.float32))), Held(tensor(np.ones((2, 2), np.float32))))
     instance = Instance("torch", "torch.mul", "function", given)

@@ -417,3 +417,23 @@ class Module:
 """,
     )
     assert "no operand" in refused
+
+
+def test_noise_moves_programs_of_one_result_as_well(library: Path) -> None:
+    """The importer gives a tensor for one output, and a tuple for several."""
+    text = GRAPH.replace("(float[2,3] y, float[4,4] z)", "(float[2,3] y)").replace("z = Relu(s)", "")
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    plain = case()
+    inputs = (*plain.program.inputs, Port("number", "int64", ()))
+    feeds = tuple((*plain.feeds[0], tensor(np.asarray(value), "int64")) for value in (0, 7))
+    given = Case(Program("onnx", model.SerializeToString(), inputs, plain.program.outputs[:1]), feeds)
+    form = f"splice{{library={library}, seed=4, noise=yes}}"
+    with LocalPool("tvm") as pool:
+        for level in ("off", "full"):
+            (found,) = pool.run([Run(given, "tvm", Build(level, form=form))])
+            assert isinstance(found, Values), found
+            (still,), (moved,) = found.results
+            assert still is not None
+            assert moved is not None
+            assert not same(still, moved)
+            np.testing.assert_allclose(still.array, moved.array, rtol=1e-3, atol=1e-4)

@@ -304,3 +304,31 @@ print(json.dumps(wrong))
     )
     assert wrong
     assert not any(wrong)
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("tirx.Evaluate(part * part)", "vectors"),
+        ("tirx.Evaluate(one * one)", ""),
+    ],
+)
+def test_loops_that_nothing_follows_are_not_trusted(statement: str, why: str) -> None:
+    """Nothing proves that the lanes of a vector stay within their type."""
+    script = f"""
+from tvm import tirx
+from miscompile.targets.tvm.intervals import OverflowsError
+block = tirx.decl_buffer((8,), "int32")
+part, one = tirx.BufferLoad(block, [tirx.Ramp(0, 1, 4)]), tirx.BufferLoad(block, [0])
+try:
+    loops.parts_of({statement})
+    print(json.dumps(""))
+except OverflowsError as error:
+    print(json.dumps(str(error)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD.partition("def parse")[0] + script],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert why in json.loads(done.stdout.splitlines()[-1]) if why else done.stdout.splitlines()[-1] == '""'

@@ -3,16 +3,23 @@
 import json
 from collections.abc import Sequence
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
+from miscompile.bench import migrations
 from miscompile.bench.opera import PAPERS, PAPERS_FRONTS, Options, Results, Subject, run, subject_of
 from miscompile.bench.opera_view import opera_view
+from miscompile.findings.store import Campaign, Store
+from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
+from miscompile.instances.values import Drawn
+from miscompile.migration.fronts import FrontEnd
+from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.order import ORDERS, Facts
 from miscompile.migration.results import Row
 
@@ -122,3 +129,15 @@ def test_tests_that_were_never_run_are_left_out() -> None:
         subject_of("f", "tvm", "torch", tests, [], Facts())
     with pytest.raises(UsageError, match="no order 'best'"):
         list(run(Options(orders=("best",)), []))
+
+
+def test_front_ends_with_options_of_their_own_are_told_apart(tmp_path: Path) -> None:
+    """A spec may have spaces in it, by which the title of a migration cannot be taken apart."""
+    tests = (Instance("onnx", "Relu", "node", inputs=(Drawn("float32", (2,)),), version=14),)
+    archive = tmp_path / "onnx.jsonl.gz"
+    write_archive(Archive("onnx", tests), archive)
+    fronts = (FrontEnd("onnx", "toy{ bugs=none }"), FrontEnd("onnx", "onnxruntime"))
+    plan = MigrationPlan(fronts, tmp_path / "out", instances=(archive,))
+    with Store.open(plan.out) as store:
+        store.begin(Campaign(plan.title, 0, plan.remembered(), {}, 0.0))
+    assert [front for front, _, _ in migrations._migrated(plan.out)] == list(fronts)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
 from miscompile.campaign.lane import Orders, orders_from
 from miscompile.campaign.plan import SESSION_ONLY, Plan, plan_from
 from miscompile.campaign.wiring import make_oracle, make_pool, make_producer
@@ -16,6 +16,8 @@ from miscompile.generation.knobs import Knobs
 from miscompile.generation.mixture import Mixture
 from miscompile.generation.strict import Strict
 from miscompile.ops.support import Support
+from miscompile.patterns.library import write_library
+from miscompile.patterns.shipped import shipped_patterns
 
 WORDS = st.lists(st.sampled_from(["Add", "Conv", "Relu"]), unique=True).map(tuple)
 PLANS = st.builds(
@@ -122,3 +124,11 @@ def test_limits_and_oracle_follow_the_plan() -> None:
     assert (oracle.rule, oracle.disabled, oracle.target) == ("fixed", {"DeadCode"}, "toy")
     assert "DeadCode" in oracle.passes
     assert make_pool(Plan("toy")).compiler_cpu_seconds == 0
+
+
+def test_patterns_that_were_given_are_not_left_out_without_a_word(tmp_path: Path) -> None:
+    """Those that ship are, where the operators asked for are in none of them."""
+    file = tmp_path / "mine.patterns"
+    write_library([one for one in shipped_patterns() if one.name.startswith("conv")][:1], file)
+    with pytest.raises(UsageError, match="no pattern"):
+        make_producer(Plan("toy", patterns=str(file), ops=("Relu",)), Support(open=True))

@@ -131,3 +131,12 @@ def test_results_left_open_are_not_compared() -> None:
     held = Reference((tensor(np.array([1], np.int64)), tensor(np.array([1.0], np.float32))), (None, np.zeros(1)))
     assert kind(Values(((tensor(np.array([2], np.int64)), tensor(np.array([1.0], np.float32))),)), held) is None
     assert kind(Values(((tensor(np.array([2], np.int32)), tensor(np.array([1.0], np.float32))),)), held) == "dtype"
+
+
+def test_texts_are_compared_where_they_are_promised() -> None:
+    texts = np.array(["a", "b"], object)
+    promised = Reference((tensor(texts),), (np.array([0.0, np.inf]),))
+    assert kind(Values(((tensor(texts.copy()),),)), promised) is None
+    assert kind(Values(((tensor(np.array(["a", "x"], object)),),)), promised) is None
+    found = judge(promised, Values(((tensor(np.array(["x", "b"], object)),),)), "strict", {})
+    assert (found.kind, found.message) == ("wrong", "output 0: element 0 is 'x' instead of 'a'")

@@ -12,6 +12,7 @@ from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Value
 from miscompile.migration.conditions import CONDITIONS
 from miscompile.migration.doubt import doubts, doubts_of, parse_doubts
+from miscompile.migration.migrated import migrate
 from miscompile.migration.reference import NOISES, Dropped, Reference, assess, reference_case, with_outputs
 
 
@@ -19,9 +20,15 @@ def held(*values: object) -> tuple[Held, ...]:
     return tuple(Held(tensor(np.asarray(value))) for value in values)
 
 
+def case_of(instance: Instance) -> Case:
+    found = migrate(instance)
+    assert found is not None
+    return found.case
+
+
 def ask(instance: Instance, *results: Array | None, again: Array | None = None) -> Reference | Dropped:
     """Assess results of a first run, of a second (the same unless `again`), and of runs under noise (the first's)."""
-    case = to_case(instance)
+    case = case_of(instance)
     first = tuple(None if value is None else tensor(value) for value in results)
     second = first if again is None else (tensor(again), *first[1:])
     return assess(instance, case, Values((first, second, *[first] * NOISES)))
@@ -169,3 +176,46 @@ def test_a_case_keeps_the_outputs_that_it_has() -> None:
     assert isinstance(found, Reference)
     case: Case = with_outputs(to_case(ABS), found)
     assert with_outputs(case, found) is case
+
+
+NORMAL = Instance("onnx", "StringNormalizer", "node", inputs=held(np.array(["a", "b"], object)), version=10)
+
+
+def test_texts_that_noise_leaves_alone_are_promised() -> None:
+    found = ask(NORMAL, np.array(["A", "B"], object))
+    assert isinstance(found, Reference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [0.0, 0.0]
+
+
+def test_texts_that_hang_on_the_last_place_are_left_open() -> None:
+    cast = Instance("onnx", "Cast", "node", (), {"to": 8}, held(np.float32([0.1, 2])), version=13)
+    case, first = case_of(cast), (tensor(np.array(["0.1", "2"], object)),)
+    moved = (tensor(np.array(["0.10000001", "2"], object)),)
+    found = assess(cast, case, Values((first, first, *[moved] * NOISES)))
+    assert isinstance(found, Reference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [np.inf, 0.0]
+
+
+def test_dropout_that_trains_draws_whatever_its_seed() -> None:
+    def dropout(training: bool) -> Reference | Dropped:
+        operands = held(np.float32([1, 2]), np.float32(0.5), np.bool_(training))
+        instance = Instance("onnx", "Dropout", "node", (), {"seed": 0}, operands, version=13)
+        return ask(instance, np.float32([2, 0]))
+
+    found = dropout(True)
+    assert isinstance(found, Dropped)
+    assert found.reason == "random"
+    assert isinstance(dropout(False), Reference)
+
+
+def test_nan_among_the_constants_need_not_come_out_either() -> None:
+    least = Instance("torch", "torch.minimum", "function", held(np.float32([1, 2]), np.float32([np.nan, 2])))
+    case = to_case(least, constants=True)
+    assert len(case.feeds[0]) == 1
+    first = (tensor(np.float32([np.nan, 2])),)
+    found = assess(least, case, Values((first, first, *[first] * NOISES)))
+    assert isinstance(found, Reference)
+    assert found.spread[0] is not None
+    assert found.spread[0].tolist() == [np.inf, 0.0]

@@ -1,6 +1,9 @@
 """Harvesting tests of Keras: what a small test file uses comes back, with everything else counted."""
 
 import importlib.util
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -185,3 +188,26 @@ def test_layers_of_one_tensor_come_in_sequences_too(archive: Archive) -> None:
     plain = [one for one in archive.instances if one.source == "tests"]
     assert {"keras.layers.Dense", "keras.layers.ReLU"} <= {layer_of(one).api for one in chained}
     assert all(replace(layer_of(one), source="tests") in plain for one in chained)
+
+
+READ = """
+from miscompile.migration.hooks.keras_calls import Calls
+
+class Sink:
+    left = []
+    def wants(self, api): return True
+    def take(self, instance): raise AssertionError
+    def leave(self, reason, api): self.left.append((reason, api))
+
+def say():
+    raise NotImplementedError("a symbolic tensor of another back end")
+
+assert Calls(Sink()).watched("keras.ops.relu", say, lambda: 3) == 3
+assert Sink.left == [("a NotImplementedError while its values were read", "keras.ops.relu")]
+"""
+
+
+def test_values_that_cannot_be_read_do_not_fail_the_users_tests() -> None:
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    done = subprocess.run([sys.executable, "-c", READ], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]

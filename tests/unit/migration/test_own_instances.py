@@ -1,6 +1,7 @@
 """A harvest that was interrupted is never taken for the whole."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,12 @@ def test_an_interrupted_harvest_leaves_an_older_one(harvests: Callable[[Archive]
     named = tmp_path / "part.jsonl.gz"
     assert harvest_library("onnx", "tests", None, named, 1.0, silent, as_json=True) == 0
     assert read_archive(named).stopped
+
+
+def test_a_harvest_that_was_cut_short_is_used_but_not_kept(harvests: Callable[[Archive], Path]) -> None:
+    cut = replace(WHOLE, figures={"files": {"died": 1}, "notes": ["the database died: killed"]})
+    place = harvests(cut)
+    told: list[str] = []
+    assert sources.own_instances("onnx", told.append) == cut
+    assert not place.exists()
+    assert "the database died: killed" in told

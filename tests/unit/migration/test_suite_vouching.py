@@ -88,3 +88,12 @@ def test_onnx_s_own_node_case_is_a_witness() -> None:
         agreed, alone = vouching.expected([migrated(same), migrated(other)])
     assert not isinstance(agreed, str)
     assert alone == ALONE
+
+
+def test_texts_are_expected_like_numbers() -> None:
+    words = np.array(["a", "bc"], object)
+    joined = node("StringConcat", words, words, version=20)
+    with Vouching(["onnxruntime"]) as vouching:
+        (found,) = vouching.expected([migrated(joined)])
+    assert not isinstance(found, str), found
+    assert found[0].array.tolist() == ["aa", "bcbc"]

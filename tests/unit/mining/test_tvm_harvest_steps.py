@@ -140,3 +140,30 @@ def test_the_verb_goes_on_after_an_interruption(
     told = CliRunner().invoke(program, ["harvest", "tvm", str(checkout), "--out", str(tmp_path / "out")])
     assert "stopped; going on with what the tests gave until now, Ctrl-C ends that too" in told.stderr
     assert "(stopped before the end)" in told.stdout
+
+
+def test_the_pattern_that_was_looked_at_when_our_own_time_ran_out_is_looked_at_again(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, library = tmp_path / "out", tmp_path / "out" / "library"
+    children(monkeypatch, passes, passes, passes)
+    harvest_tvm(checkout, out, lambda _: None)
+
+    def slow(command: list[str]) -> str:
+        writes(f"{command[4]}/vetted.jsonl", {"begun": "d"})
+        return "timed out"
+
+    def done(command: list[str]) -> str:
+        pairs = Path(command[3])
+        writes(f"{command[4]}/vetted.jsonl", {"done": pairs.stem, "bytes": pairs.stat().st_size})
+        return "ended"
+
+    children(monkeypatch, slow, done, done)
+    found = extract_tvm(out, library, lambda _: None)
+    assert "kills the compiler" not in found.left
+    assert (library / "vetted.jsonl").read_text().count('{"stopped": "d"}') == 1
+
+
+def test_a_damaged_pattern_does_not_end_the_counting(tmp_path: Path) -> None:
+    (tmp_path / "P-1.relax.json").write_text('{"name": "P')
+    assert tvm_tests._yielded(tmp_path, {}).left == {"a damaged file": 1}

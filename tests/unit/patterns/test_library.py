@@ -199,6 +199,7 @@ def test_damage_is_told_with_file_and_line(tmp_path: Path, old: str, new: str, l
         ("-> (%y: float32[2])", "-> ()", 19, "a seed has nodes and outputs"),
         ("float32[1] = [nan]", 'string[1] = ["a"]', 19, "string"),
         ("%x -3.0 3.0", "%x 3.0 -3.0", 19, "no number lies in the range of 'x'"),
+        ("%s 0 5", f"%s 0 1{'0' * 400}", 19, "no number lies in the range of 's', or it has no ends"),
         ("int64[1] = [2]", "int32[1] = [2]", 19, "pinned 'p' is no input of the type int32[1]"),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import assume, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
+from miscompile.core.tensor import tensor
 from miscompile.generation.finish import finish
 from miscompile.generation.knobs import OPSETS, Knobs
 from miscompile.generation.motifs.plant import NONE, plant
@@ -20,11 +22,12 @@ from miscompile.generation.strict import Strict
 from miscompile.graph.edges import reads
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
-from miscompile.ops.values import Style
+from miscompile.ops.values import Range, Style
 from miscompile.patterns.catalogue import catalogue, fusion_motifs
 from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.patterns.shipped import shipped_patterns
+from miscompile.patterns.vetting import vet_seed
 from miscompile.synthesis.host import Host, new_scope, prepared, seed_of, takes
 from miscompile.synthesis.splice import Spliced, splice
 
@@ -173,3 +176,16 @@ def test_nothing_of_the_seed_is_lost() -> None:
         dead = [node.op for node in scope.nodes if node.op != "Constant" and not used.intersection(node.outputs)]
         assert not dead
         assert len(host.seed.graph.outputs) <= len(spliced.outputs) + len(host.seed.graph.nodes)
+
+
+def test_an_input_that_nobody_reads_any_more_is_none_of_the_seed() -> None:
+    """A mutation may take a pinned operand's only reader away; a library with such a seed would be refused."""
+    scope = Scope(random.Random(3), 17, Limits(), STYLE, OPEN)
+    kept, spare = (scope.new_input("float32", (2,), Range(-1, 1, False)) for _ in range(2))
+    pinned = scope.new_pinned(tensor(np.int64([2])))
+    assert not scope.uses[pinned.name]
+    assert not scope.uses[spare.name]
+    result = scope.call("Relu", kept)
+    seed = seed_of(scope, [result.name], "made for a test")
+    assert (dict(seed.pinned), list(seed.ranges)) == ({}, [kept.name])
+    vet_seed(seed)

@@ -33,3 +33,11 @@ def test_every_entry_has_a_link_and_covers_its_own_signature(target: str) -> Non
         assert entry.link.startswith("https://")
         assert entry.note
         assert entry.covers(entry.signature.removesuffix("$"))
+
+
+@pytest.mark.parametrize("target", ["openvino{via=torch}", "openvino==2026.4.1{via=torch}"])
+def test_a_bug_of_a_front_end_is_known_in_every_release(target: str) -> None:
+    entry = known("openvino", "torch").bugs[0]
+    assert "{via=torch}" in entry.signature
+    rest = entry.signature.removesuffix("$").partition("}")[2]
+    assert known("openvino", "torch").bug(f"{target}{rest}") == entry

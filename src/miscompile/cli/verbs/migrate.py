@@ -17,6 +17,7 @@ from miscompile.cli.environments import ready, tell
 from miscompile.cli.options import check_out, default_out, new_seed
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
+from miscompile.instances.archive import library_in
 from miscompile.migration.fronts import FrontEnd, chosen
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
@@ -41,7 +42,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     "libraries",
     callback=values.names,
     metavar="NAMES",
-    help="Only operators of these libraries: onnx, torch, keras.",
+    help="Only operators of these libraries: onnx, torch, keras.  [default: all, or those of --instances]",
 )
 @click.option(
     "--budget",
@@ -157,8 +158,9 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"--preset {given['preset']} says what --{name} is; leave one of the two out")
     chosen_options = {**given, **preset}
+    libraries = given["libraries"] or tuple(dict.fromkeys(map(library_in, given["instances"])))
     return MigrationPlan(
-        chosen(given["targets"], given["libraries"]),
+        chosen(given["targets"], libraries),
         given["out"] or default_out(resume=given["resume"]),
         seed=new_seed() if given["seed"] is None else given["seed"],
         workers=given["workers"] or cpus(),

@@ -77,6 +77,8 @@ class Calls:
             self._seen[layer] = Made(api, given, {**named, **_settings(type(layer).__init__, named)})
         except Unsayable as error:
             self._seen[layer] = f"a layer made with {error}"
+        except Exception as error:  # noqa: BLE001 - as in `watched`
+            self._seen[layer] = f"a layer made with what gives a {type(error).__name__}"
 
     def wanted(self, api: str | None, frame: Any) -> bool:
         """Tell whether a call from `frame` is one that is looked for."""
@@ -91,6 +93,8 @@ class Calls:
             instance = say()
         except Unsayable as error:
             self.sink.leave(str(error), api)
+        except Exception as error:  # noqa: BLE001 - a back end's symbolic tensors raise what they like; counted
+            self.sink.leave(f"a {type(error).__name__} while its values were read", api)
         with self.quiet():
             result = call()
         if instance is not None and _has_tensor(result):

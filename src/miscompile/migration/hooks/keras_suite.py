@@ -78,6 +78,9 @@ def _instance(watch: Watch, api: str, given: Mapping[str, Any]) -> Instance | No
     except Unsayable as error:
         watch.sink.leave(str(error), api)
         return None
+    except Exception as error:  # noqa: BLE001 - what the test is given may raise what it likes; counted
+        watch.sink.leave(f"a {type(error).__name__} while its values were read", api)
+        return None
     if inputs is None:
         return None
     if isinstance(inputs, dict):

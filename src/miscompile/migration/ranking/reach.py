@@ -94,16 +94,17 @@ def reached_by(
             return known
     say(f"{front}: collecting the statements that {len(instances):,} tests reach")
     reached = coverage_of(instances, target, PYTHON[front], constants=constants)
-    place.parent.mkdir(parents=True, exist_ok=True)
     write_reached(reached, place)
     return reached
 
 
 def check_front(front: str) -> None:
-    """Raise UsageError unless the front end called `front` is written in Python."""
+    """Raise UsageError unless the front end called `front` is written in Python, and coverage.py is installed."""
     if front not in PYTHON:
         can = ", ".join(PYTHON)
         raise UsageError(f"statements of {front} cannot be counted, it is not written in Python; those of {can} can")
+    if find_spec("coverage") is None:
+        raise UsageError("statement coverage needs coverage.py; run: pip install coverage")
 
 
 def _heard(
@@ -141,15 +142,18 @@ def _last_line(file: IO[bytes]) -> str:
 
 
 def write_reached(reached: Reached, path: Path) -> None:
-    """Write what was collected to `path` (`.json.gz`). Raises UsageError when that is not possible."""
+    """Write what was collected to `path` (`.json.gz`), whole or not at all. Raises UsageError when it cannot be."""
     data = {
         "statements": reached.statements,
         "tests": {digest: sorted(map(int, found)) for digest, found in reached.tests.items()},
         "endings": reached.endings,
     }
+    fresh = path.with_name(f".new-{path.name}")
     try:
-        with gzip.open(path, "wt", encoding="utf-8") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(fresh, "wt", encoding="utf-8") as file:
             json.dump(data, file)
+        fresh.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 

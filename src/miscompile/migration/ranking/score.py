@@ -39,12 +39,12 @@ def operator_of(instance: Instance) -> Operator:
 def key_of(library: str, api: str) -> str:
     """Return the name under which an operator is counted in tests of compilers.
 
-    Of ONNX that is the operator's name. Tests of torch and Keras reach one operator by several ways (`torch.nn.Conv2d`,
-    `torch.nn.functional.conv2d`, `x.add_(y)`), which cannot be told apart without running them and which front ends
-    convert alike; so the last part of the path counts, in lower case and without underscores.
+    Of ONNX that is the operator's name, without its domain. Tests of torch and Keras reach one operator by several ways
+    (`torch.nn.Conv2d`, `torch.nn.functional.conv2d`, `x.add_(y)`), which cannot be told apart without running them and
+    which front ends convert alike; so the last part of the path counts, in lower case and without underscores.
     """
     if library == "onnx":
-        return api
+        return api.rpartition(".")[2]
     return api.rpartition(".")[2].lower().replace("_", "")
 
 

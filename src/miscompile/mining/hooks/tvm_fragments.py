@@ -13,7 +13,8 @@ comes from outside: somebody ended this process while it built that pattern, whi
 import json
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +22,7 @@ from typing import IO, Any
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
 from miscompile.targets.tvm.fragments import PATTERN, Fragment, fragments, sizes_of
-from miscompile.targets.tvm.splice_form import ENDING
+from miscompile.targets.tvm.splice_form import ENDING, read_entry
 from miscompile.targets.tvm.text import UNSAYABLE, digest, parse, say
 from miscompile.targets.tvm.vetting import fault, woken
 
@@ -58,7 +59,8 @@ class Library:
         self._folder, log = folder, folder / "vetted.jsonl"
         self._files: dict[str, Path] = {}
         for file in folder.glob(f"*{ENDING}"):
-            self._files[json.loads(file.read_text("utf-8"))["digest"]] = file
+            with suppress(ValueError):  # a damaged one does not count
+                self._files[read_entry(file)["digest"]] = file
         self.known = looked_at(log.read_text("utf-8")) if log.exists() else set()
         self._target = Tvm()
         self._log: IO[str] = log.open("a", encoding="utf-8")
@@ -72,9 +74,8 @@ class Library:
         """Put a pattern into the library, unless it cannot be trusted; to one that is there its passes are added."""
         key = digest(piece.module)
         if key in self._files:
-            entry = json.loads(self._files[key].read_text("utf-8"))
-            entry["passes"] = sorted({*entry["passes"], *passes})
-            self._files[key].write_text(json.dumps(entry, indent=1), "utf-8")
+            entry = read_entry(self._files[key])
+            _put(self._files[key], {**entry, "passes": sorted({*entry["passes"], *passes})})
         elif key not in self.known:
             self.known.add(key)
             self.note(begun=key)
@@ -101,9 +102,16 @@ class Library:
             "outputs": [typed(kind) for kind in function.ret_ty.fields], **said,
         }  # fmt: skip
         file = self._folder / f"{entry['name']}{ENDING}"
-        file.write_text(json.dumps(entry, indent=1), "utf-8")
+        _put(file, entry)
         self._files[key] = file
         return ""
+
+
+def _put(file: Path, entry: Mapping[str, Any]) -> None:
+    """Write a pattern's file whole: somebody may read the library meanwhile, or end this process."""
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(json.dumps(entry, indent=1), "utf-8")
+    fresh.replace(file)
 
 
 def looked_at(log: str) -> set[str]:

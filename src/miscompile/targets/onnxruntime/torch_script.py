@@ -62,7 +62,8 @@ def converted(model, inputs):
     """Trace the model and export it to ONNX, make a session of it; return its outputs."""
     file = io.BytesIO()
     names = [f"input_{{place}}" for place in range(len(inputs))]
-    torch.onnx.export(model, tuple(inputs), file, input_names=names, dynamo=False, verbose=False)
+    example = tuple(value.clone() for value in inputs)  # tracing runs it
+    torch.onnx.export(model, example, file, input_names=names, dynamo=False, verbose=False)
 {_REST}''',
     versions=_VERSIONS,
 )

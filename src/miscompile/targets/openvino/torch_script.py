@@ -43,7 +43,7 @@ TORCH = FrontLines(
     run=f'''\
 def converted(model, inputs):
     """Trace and convert the model, compile it; return its outputs."""
-    made = ov.convert_model(model, example_input=tuple(inputs))
+    made = ov.convert_model(model, example_input=tuple(value.clone() for value in inputs))  # tracing runs it
 {_REST}''',
     versions=_VERSIONS,
 )

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import tvm
-import tvm_ffi
 from tvm import relax
 
 from miscompile.targets.tvm.functions import finished, operands, substituted
@@ -314,8 +313,3 @@ def flattened(results: list[Any], flow: bool) -> tuple[list[Any], list[Any]]:
     for var in results:
         walk(var)
     return more, fields
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether two patterns are the same but for names of values."""
-    return bool(tvm_ffi.structural_equal(one, other, map_free_vars=True))

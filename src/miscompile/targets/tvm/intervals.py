@@ -28,6 +28,11 @@ def full(dtype: str) -> Span | None:
     return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def is_vector(dtype: str) -> bool:
+    """Tell whether an element type of loops is several integers at a time, as `int32x4`."""
+    return re.fullmatch(r"u?int\d+x.+", dtype) is not None
+
+
 def limited(dtype: str, bound: int | None) -> Span | None:
     """Return the integers of an element type whose magnitude is at most `bound`, all of them without one."""
     limits = full(dtype)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tvm_ffi
 
 from miscompile.targets.tvm.hazards import is_float, kind_of
-from miscompile.targets.tvm.intervals import Span, full, hull, of_bits, products, unproven
+from miscompile.targets.tvm.intervals import Span, full, hull, is_vector, of_bits, products, unproven
 
 ROUNDS = 6
 """How often ranges may grow before they count as growing for ever."""
@@ -64,8 +64,9 @@ def loop_spans(function: Any, given: list[Any], results: list[Any]) -> list[Any]
 
 
 def parts_of(body: Any) -> Parts:
-    """Return the parts of a loop program. Raises OverflowsError where buffers of integers have several names."""
+    """Return the parts of a loop program. Raises OverflowsError for buffers of several names, and for vectors."""
     found = Parts([], {}, [])
+    trouble: list[str] = []
 
     def visit(one: Any) -> None:
         kind = kind_of(one)
@@ -77,12 +78,16 @@ def parts_of(body: Any) -> Parts:
             found.loops[one.loop_var] = extent(one.min, one.extent)
         elif kind == "IterVar":
             found.loops[one.var] = extent(one.dom.min, one.dom.extent) if one.dom is not None else None
+        elif kind in SUMS and is_vector(str(one.ty)):
+            trouble.append("loops on vectors of integers")
         elif kind in SUMS and not is_float(one.ty) and full(str(one.ty)):
             found.sums.append(one)
         elif kind in ("MatchBufferRegion", "DeclBuffer"):
-            unproven("buffers of several names")
+            trouble.append("buffers of several names")
 
     tvm_ffi.structural_walk(body, visit)
+    if trouble:  # what `visit` raised would come out as another exception
+        unproven(trouble[0])
     return found
 
 
@@ -98,6 +103,8 @@ def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> Span | None:
     Raises OverflowsError where an integer may leave its type.
     """
     kind, dtype = kind_of(one), str(getattr(one, "ty", ""))
+    if is_vector(dtype):
+        unproven("loops on vectors of integers")
     limits = full(dtype)
     if limits is None or kind in COMPARISONS:
         return limits

@@ -89,7 +89,7 @@ def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:
                 table[one.var] = relax.Var(one.var.name, one.var.ty)
             bound.append(relax.VarBinding(table.get(one.var, one.var), value))
         blocks.append(relax.DataflowBlock(bound) if flow else relax.BindingBlock(bound))
-    body = relax.SeqExpr(blocks, main.body.body)
+    body = relax.SeqExpr(blocks, replaced(main.body.body, table))
     return relax.Function(main.params, body, main.ret_ty, True, main.attrs)
 
 

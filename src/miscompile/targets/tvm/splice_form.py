@@ -29,6 +29,11 @@ module with the pattern in TVM's own tests, and `wakes`, those that change it wh
 `origin`, a test; `operators`, and the types of `holes` and `outputs`."""
 
 
+_FIELDS = frozenset({
+    "name", "digest", "granularity", "passes", "wakes", "origin", "operators", "holes", "outputs", "script",
+    "constants",
+})  # fmt: skip
+
 MOST = 8
 """Patterns that may be spliced into one program: with more of them there is little left of the program."""
 
@@ -84,6 +89,9 @@ def settled(form: str) -> str:
         return form
     options = replace(options, library=located(options.library))
     found = chosen(options)
+    if not options.name and "seed" not in split_spec(form)[1]:
+        for one in names(options.library):  # a campaign may draw any, hours later
+            entry(options.library, one)
     path = options.library
     if not set(path).isdisjoint(",{}"):
         raise SpecError(f"no spec can say the path {path}; move the library to one without , {{ and }}")
@@ -116,11 +124,18 @@ def names(library: str) -> tuple[str, ...]:
 
 @lru_cache(256)
 def entry(library: str, name: str) -> Mapping[str, Any]:
-    """Return what the file of one pattern holds. Raises SpecError where there is no such pattern."""
+    """Return what the file of one pattern holds. Raises SpecError where there is no such pattern, or a damaged file."""
     try:
-        found: Mapping[str, Any] = json.loads((Path(library) / f"{name}{ENDING}").read_text("utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise SpecError(f"{library} has no pattern '{name}': {error}") from None
+        return read_entry(Path(library) / f"{name}{ENDING}")
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{library} has no pattern '{name}': {error}; remove that file") from None
+
+
+def read_entry(file: Path) -> Mapping[str, Any]:
+    """Return what a pattern's file holds. Raises OSError, and ValueError for a file that is damaged."""
+    found = json.loads(file.read_text("utf-8"))
+    if not isinstance(found, dict) or not _FIELDS.issubset(found):
+        raise ValueError("the file is not one of a pattern")
     return found
 
 

@@ -104,7 +104,7 @@ def test_instances_that_were_made_are_no_uses_in_tests() -> None:
 @pytest.mark.parametrize(
     ("library", "api", "key"),
     [
-        ("onnx", "ai.onnx.ml.Scaler", "ai.onnx.ml.Scaler"),
+        ("onnx", "ai.onnx.ml.Scaler", "Scaler"),
         ("torch", "torch.nn.MaxPool2d", "maxpool2d"),
         ("torch", "torch.nn.functional.max_pool2d", "maxpool2d"),
         ("torch", "torch.Tensor.add_", "add"),

@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from miscompile.base.errors import UsageError
+from miscompile.findings.store import Store
+from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
+from miscompile.migration import run as migration
+from miscompile.migration.fronts import FrontEnd
+from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.order import Facts, ranked
 from miscompile.migration.ranking.reach import PYTHON, Reached, coverage_of, reached_by, read_reached, write_reached
 
@@ -97,5 +103,40 @@ def test_what_was_collected_is_kept(tmp_path: Path) -> None:
     assert read_reached(tmp_path / "reached.json.gz") == reached
     with pytest.raises(UsageError, match="holds no statements"):
         read_reached(tmp_path / "none.json.gz")
+    (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot write"):
-        write_reached(reached, tmp_path / "no" / "folder.json.gz")
+        write_reached(reached, tmp_path / "file" / "folder.json.gz")
+
+
+def test_what_is_written_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "coverage" / "reached.json.gz"
+    write_reached(Reached(["a.py:1"], {"x": frozenset({0})}), place)
+
+    def killed(data: object, file: IO[str]) -> None:
+        file.write("[")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("miscompile.migration.ranking.reach.json.dump", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_reached(Reached(["b.py:1"], {"y": frozenset({0})}), place)
+    assert read_reached(place).statements == ["a.py:1"]
+
+
+def test_a_migration_that_is_stopped_while_statements_are_collected_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "onnx.jsonl.gz"
+    write_archive(Archive("onnx", tuple(TESTS)), archive)
+    plan = MigrationPlan((FrontEnd("onnx", "toy"),), tmp_path / "out", 7, "additional", instances=(archive,))
+
+    def stopped(*given: object, **words: object) -> Reached:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(migration, "check_front", lambda name: None)
+    monkeypatch.setattr(migration, "reached_by", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        migration.run(plan, ())
+    with Store.open(tmp_path / "out", create=False) as store:
+        campaign = store.campaign()
+    assert campaign is not None
+    assert (campaign.seed, campaign.options["order"], campaign.options["targets"]) == (7, "additional", ["toy"])

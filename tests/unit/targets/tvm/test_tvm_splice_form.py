@@ -32,7 +32,11 @@ CASE = Case(Program("onnx", MODEL.SerializeToString(), (), ()), (), {})
 
 
 def write(folder: Path, name: str, **changes: Any) -> None:
-    found = {"name": name, "script": f"script of {name}", "constants": [], "passes": ["FuseOps"], **changes}
+    listed = dict.fromkeys(("wakes", "operators", "holes", "outputs"), ())
+    found = {
+        **listed, "digest": name, "granularity": "subgraph", "origin": "a test", "name": name,
+        "script": f"script of {name}", "constants": [], "passes": ["FuseOps"], **changes,
+    }  # fmt: skip
     folder.mkdir(exist_ok=True)
     (folder / f"{name}{ENDING}").write_text(json.dumps(found), "utf-8")
     entry.cache_clear()
@@ -173,3 +177,10 @@ def test_the_command_line_takes_a_folder(library: Path, capsys: pytest.CaptureFi
         program.main(["fuzz", "onnxruntime", "--preset", "oatest", "--patterns", str(library)])
     assert caught.value.code == 2
     assert "as tvm alone takes it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"{}", b'{"name": "Fuse', b"\xff\xfe", b"[]"])
+def test_a_damaged_pattern_is_told_before_a_campaign_begins(library: Path, content: bytes) -> None:
+    (library / f"FuseOps-9{ENDING}").write_bytes(content)
+    with pytest.raises(SpecError, match=r"no pattern 'FuseOps-9'.*remove that file"):
+        settled_form("tvm", f"splice{{library={library}}}")
