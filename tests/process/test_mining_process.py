@@ -8,7 +8,7 @@ from miscompile.generation.knobs import Knobs
 from miscompile.generation.strict import Strict
 from miscompile.mining.firing import fired
 from miscompile.mining.firings import Mining, mine
-from miscompile.mining.fragment import case_of
+from miscompile.mining.pieces import case_of
 from miscompile.ops.support import Support
 
 pytestmark = pytest.mark.process

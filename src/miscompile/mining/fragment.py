@@ -1,6 +1,5 @@
 """From a small program that was run to the concrete form of a pattern."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,13 +11,11 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor
 from miscompile.corpus.binding import normalised
-from miscompile.generation.finish import ir_version_of
 from miscompile.graph.bodies import is_static, typing_of
-from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
-from miscompile.graph.program import to_program
+from miscompile.graph.model import Graph, TensorType, ValueInfo
 from miscompile.graph.randomness import plain
 from miscompile.ops.seed import Seed
-from miscompile.ops.values import Range, Style, choose_range, draw
+from miscompile.ops.values import Range
 from miscompile.triage.reduce.draft import Draft, take_apart
 from miscompile.triage.reduce.leaves import structural
 
@@ -85,17 +82,3 @@ def range_of(values: Sequence[Tensor]) -> Range | None:
 
 def _type(value: Tensor) -> TensorType:
     return TensorType(value.dtype, value.shape)
-
-
-def case_of(seed: Seed, rng: random.Random) -> Case:
-    """Return `seed` as a program of its own, fed with elements drawn from its ranges, to see again what it wakes."""
-    feed = tuple(seed.pinned.get(info.name) or _drawn(seed, info, rng) for info in seed.graph.inputs)
-    model = Model(seed.graph, {"": seed.opset}, (), ir_version_of(seed.opset))
-    return Case(to_program(model), (feed,), {"source": seed.source})
-
-
-def _drawn(seed: Seed, info: ValueInfo, rng: random.Random) -> Tensor:
-    assert isinstance(info.type, TensorType)
-    shape = tuple(size for size in info.type.shape or () if isinstance(size, int))
-    span = seed.ranges.get(info.name) or choose_range(info.type.dtype, Style())
-    return Tensor(info.type.dtype, draw(rng, info.type.dtype, shape, span))

@@ -48,10 +48,6 @@ class Wakes:
         hidden = {one.name for group in self.behind.values() for one in group}
         return frozenset(hidden.union(*self.seen.values()))
 
-    def motifs_of(self, name: str) -> tuple[str, ...]:
-        """Return the motifs that wake the pass called `name` in the build as shipped."""
-        return tuple(motif for motif, names in self.seen.items() if name in names)
-
 
 def print_wakes(wakes: Wakes) -> str:
     """Return `wakes` as JSON with a line for each motif, so that two releases can be compared line by line."""
@@ -89,12 +85,6 @@ def shipped(target: str) -> Wakes | None:
     """Return what ships for the target called `target`; None where nobody has looked yet."""
     entry = _DATA.joinpath("wakes", f"{target}.json")
     return parse_wakes(entry.read_text("utf-8"), entry.name) if entry.is_file() else None
-
-
-def wakes_of(target: str) -> Mapping[str, tuple[str, ...]]:
-    """Return for each motif that wakes a pass of `target` in the build as shipped the names of these passes."""
-    found = shipped(target)
-    return {} if found is None else found.seen
 
 
 def known_targets() -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Node
 from miscompile.graph.read import read
 from miscompile.mining.firings import Mining, mine
-from miscompile.mining.fragment import case_of, range_of, seed_of
+from miscompile.mining.fragment import range_of, seed_of
+from miscompile.mining.pieces import case_of
 from miscompile.mining.setting import contiguous, granularity_of
 from miscompile.mining.shrink import Fires, lawful, shrunk
 from miscompile.patterns.library import print_pattern

@@ -21,7 +21,6 @@ from miscompile.patterns.wakes import (
     reasons,
     shipped,
     unmatched,
-    wakes_of,
 )
 from miscompile.targets.about import About
 from miscompile.targets.registry import about
@@ -66,13 +65,10 @@ def test_a_damaged_table_is_refused_by_its_name(text: str) -> None:
 def test_passes_behind_others_count_as_woken_and_not_as_seen() -> None:
     wakes = Wakes("toy", "1", {"a": ("P",), "b": ("P", "Q")}, {"a": (Hidden("R", ("P",)),)})
     assert wakes.passes() == {"P", "Q", "R"}
-    assert wakes.motifs_of("P") == ("a", "b")
-    assert wakes.motifs_of("R") == ()
 
 
 def test_nothing_is_known_of_a_target_that_nobody_looked_at() -> None:
     assert shipped("no_such_target") is None
-    assert wakes_of("no_such_target") == {}
     assert unmatched("no_such_target") == {}
     assert granularities("no_such_target") == {}
 
@@ -110,7 +106,9 @@ def test_every_pass_of_onnxruntime_has_a_motif_or_a_stated_reason() -> None:
 
 
 def test_a_pass_with_a_motif_needs_no_reason() -> None:
-    seen = {name for names in wakes_of("onnxruntime").values() for name in names}
+    table = shipped("onnxruntime")
+    assert table is not None
+    seen = {name for names in table.seen.values() for name in names}
     assert seen.isdisjoint(unmatched("onnxruntime"))
 
 
