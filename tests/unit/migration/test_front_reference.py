@@ -219,3 +219,9 @@ def test_nan_among_the_constants_need_not_come_out_either() -> None:
     assert isinstance(found, Reference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize(("given", "judged"), [({"p": 1.0}, False), ({"p": 1.0, "training": False}, True)])
+def test_dropout_of_everything_is_for_training_all_the_same(given: dict[str, Value], judged: bool) -> None:
+    found = ask(Instance("torch", "torch.nn.functional.dropout", "function", ABS.args, given), np.float32([0, 0]))
+    assert isinstance(found, Reference) is judged
