@@ -50,6 +50,9 @@ _FEWEST = 80
 """Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
 _CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
 """Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
+_HASTE = 4
+"""Rounds in which all samples of conversions are asked for, because bridges between types cannot do without them;
+of other operators a round asks for one, so that an inquiry that ends early knows something of each."""
 _REFUSALS = 3
 """Refusals, and not one acceptance, after which an element type that few models have is given up for an operator."""
 _DRAFTS = 3
@@ -57,7 +60,7 @@ _DRAFTS = 3
 _BATCH = 48
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
 """Element types in the order in which they are asked about; others follow."""
-_FORMAT = 17
+_FORMAT = 18
 
 Watcher = Callable[[int, int], None]
 """Told how many of how many questions are done."""
@@ -106,7 +109,13 @@ class Inquiry:
             max(_samples(op, dtype, opset == newest[op]), -(-_FEWEST // share[op]))
             for op, dtype, opset in self._triples
         ]
-        self._rounds = _DRAFTS * max(self._wanted, default=0)
+        self._each = [
+            -(-wanted // _HASTE) if op in _CONVERSIONS else 1
+            for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
+        ]
+        self._rounds = max(
+            (-(-_DRAFTS * wanted // each) for wanted, each in zip(self._wanted, self._each, strict=True)), default=0
+        )
         self._found = [0] * len(self._triples)
         self._refused = [0] * len(self._triples)
         self._answers: list[Answer] = []
@@ -169,14 +178,15 @@ class Inquiry:
         return found
 
     def _questions(self, size: int) -> dict[tuple[int, int], Single]:
-        """Draw the next `size` questions, by their round and their place among the triples."""
+        """Draw the next `size` questions or a few more, by the numbers of their drafts and places among the triples."""
         found: dict[tuple[int, int], Single] = {}
         number, place = self._next
         while number < self._rounds and len(found) < size:
-            if self._found[place] < self._wanted[place] and number < _DRAFTS * self._wanted[place]:
-                single = _draft(self._triples[place], number)
+            each = self._each[place]
+            for draft in range(number * each, min((number + 1) * each, _DRAFTS * self._wanted[place])):
+                single = _draft(self._triples[place], draft) if self._found[place] < self._wanted[place] else None
                 if single is not None:
-                    found[number, place] = single
+                    found[draft, place] = single
                     self._found[place] += 1
             number, place = (number, place + 1) if place + 1 < len(self._triples) else (number + 1, 0)
         self._next = (number, place)

@@ -1,6 +1,7 @@
 """The capability probe with runners that refuse, and the triage desk with a compiler in this process."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,3 +156,16 @@ def test_the_toy_itself_takes_these_operators() -> None:
     assert ops_taken(table) == set(SOME)
     assert ("Relu", "bfloat16") not in table.pairs
     assert ("Relu", "float32") in table.pairs
+
+
+def test_conversions_are_asked_about_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An inquiry of a slow target ends before it is through, and bridges between types need conversions."""
+    monkeypatch.setattr(probing, "specs", lambda: {name: specs()[name] for name in ("Cast", *SOME)})
+    inquiry = probing.Inquiry((21,))
+    asked: Counter[tuple[str, str]] = Counter()
+    while inquiry._next[0] < 1:
+        drawn = inquiry._questions(48)
+        asked.update(inquiry._triples[place][:2] for _, place in drawn)
+    casts = {dtype: count for (op, dtype), count in asked.items() if op == "Cast"}
+    assert min(casts.values()) >= 5
+    assert asked["Relu", "float32"] == 1
