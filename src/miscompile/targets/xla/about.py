@@ -53,6 +53,7 @@ ABOUT = About(
     max_opset=28,
     max_ir_version=14,
     passes=PASSES,
+    forced=True,
     devices=("cpu", "cuda"),
     extra="xla",
     prepare="miscompile.targets.xla.environment:prepare",
