@@ -50,9 +50,6 @@ _FEWEST = 80
 """Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
 _CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
 """Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
-_HASTE = 4
-"""Rounds in which all samples of conversions are asked for, because bridges between types cannot do without them;
-of other operators a round asks for one, so that an inquiry that ends early knows something of each."""
 _REFUSALS = 3
 """Refusals, and not one acceptance, after which an element type that few models have is given up for an operator."""
 _DRAFTS = 3
@@ -109,9 +106,8 @@ class Inquiry:
             max(_samples(op, dtype, opset == newest[op]), -(-_FEWEST // share[op]))
             for op, dtype, opset in self._triples
         ]
-        self._each = [
-            -(-wanted // _HASTE) if op in _CONVERSIONS else 1
-            for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
+        self._each = [  # bridges between types cannot do without Cast, and many an inquiry ends early
+            wanted if op == "Cast" else 1 for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
         ]
         self._rounds = max(
             (-(-_DRAFTS * wanted // each) for wanted, each in zip(self._wanted, self._each, strict=True)), default=0
