@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from miscompile.base.errors import UsageError
@@ -13,7 +14,7 @@ from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import ORDERS, Facts, ranked
-from miscompile.migration.ranking.reach import check_front, reached_by
+from miscompile.migration.ranking.reach import check_front, need_coverage, reached_by
 from miscompile.migration.session import Session, begin
 from miscompile.migration.sources import check_operators, instances_of, of_operators
 
@@ -39,6 +40,8 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     if _by_statements(plan):
         for front in plan.fronts:
             check_front(front.name)
+            if not _statements_of(plan, front).exists():
+                need_coverage()
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
     found = {library: wanted(plan, library, say) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
@@ -59,6 +62,10 @@ def _by_statements(plan: MigrationPlan) -> bool:
     return "coverage" in ORDERS[plan.order].needs
 
 
+def _statements_of(plan: MigrationPlan, front: FrontEnd) -> Path:
+    return plan.out / "coverage" / f"{front.name}.json.gz"
+
+
 def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instance], say: Say) -> list[Instance]:
     """Return the instances in the order in which they go through a front end.
 
@@ -68,7 +75,7 @@ def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instan
         return []
     facts = Facts(plan.seed, counts_of(front.target, front.library))
     if _by_statements(plan):
-        place = plan.out / "coverage" / f"{front.name}.json.gz"
+        place = _statements_of(plan, front)
         reached = reached_by(instances, front.name, front.target, place, say, constants=plan.constants)
         facts = replace(facts, coverage=reached.tests)
     return [instances[place] for place in ranked(plan.order, instances, facts)]

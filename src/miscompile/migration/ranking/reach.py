@@ -62,8 +62,8 @@ def coverage_of(
     runs when modules are imported is not counted. Raises UsageError when coverage is not installed, the target cannot
     be loaded, or no test reaches anything, as when the front end is not written in Python.
     """
-    if python == sys.executable and find_spec("coverage") is None:
-        raise UsageError("statement coverage needs coverage.py; run: pip install coverage")
+    if python == sys.executable:
+        need_coverage()
     parse_target(target)
     reached = Reached()
     numbers: dict[str, int] = {}
@@ -99,10 +99,14 @@ def reached_by(
 
 
 def check_front(front: str) -> None:
-    """Raise UsageError unless the front end called `front` is written in Python, and coverage.py is installed."""
+    """Raise UsageError unless the front end called `front` is written in Python."""
     if front not in PYTHON:
         can = ", ".join(PYTHON)
         raise UsageError(f"statements of {front} cannot be counted, it is not written in Python; those of {can} can")
+
+
+def need_coverage() -> None:
+    """Raise UsageError unless coverage.py is installed."""
     if find_spec("coverage") is None:
         raise UsageError("statement coverage needs coverage.py; run: pip install coverage")
 

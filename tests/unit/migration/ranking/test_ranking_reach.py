@@ -133,6 +133,7 @@ def test_a_migration_that_is_stopped_while_statements_are_collected_can_be_resum
         raise KeyboardInterrupt
 
     monkeypatch.setattr(migration, "check_front", lambda name: None)
+    monkeypatch.setattr(migration, "need_coverage", lambda: None)
     monkeypatch.setattr(migration, "reached_by", stopped)
     with pytest.raises(KeyboardInterrupt):
         migration.run(plan, ())
