@@ -50,7 +50,7 @@ RULE = "library"
 class Session:
     """One run of `miscompile migrate` over `tests`, the instances of each front end in the order in which they go.
 
-    `plan.out` holds a store of findings, and beside it the results, a file for each front end.
+    `plan.out`, which `begin` has made, holds a store of findings, and beside it the results, a file for each front end.
     """
 
     def __init__(
@@ -65,7 +65,6 @@ class Session:
     def run(self) -> None:
         """Run everything. Raises UsageError when a front end cannot be loaded, KeyboardInterrupt after a clean stop."""
         plan = self._plan
-        begin(plan)
         with Store.open(plan.out) as store:
             number = store.begin_session(time.time())
             ending = "interrupted"
