@@ -26,7 +26,7 @@ def cpu_by_role() -> dict[str, float]:
 
 def _is_lane(process: psutil.Process) -> bool:
     try:
-        return "miscompile.campaign.lane" in process.cmdline()
+        return "miscompile.engine.lane" in process.cmdline()
     except psutil.Error:
         return False
 

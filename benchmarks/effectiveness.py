@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from miscompile.base.rng import stream
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_pool, make_producer
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
-from miscompile.equivalence.egraph.distance import edit_distance, lcs_difference
-from miscompile.execution.fleet import Pool
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool, make_producer
+from miscompile.execution.multi_target import Pool
+from miscompile.transforms.egraph.distance import edit_distance, lcs_difference
 
 PAPER = {"lcs": 112.98, "edit": 150.06}
 """How much larger the paper finds the differences between the extremes, in per cent (Table 4)."""

@@ -17,21 +17,21 @@ from contextlib import suppress
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
-from miscompile.equivalence.egraph.choice import layered
-from miscompile.equivalence.egraph.form import Saturated, least_of
-from miscompile.equivalence.egraph.layers import space_of
-from miscompile.equivalence.egraph.plant import plant
-from miscompile.equivalence.egraph.program import program_of
-from miscompile.equivalence.egraph.restore import layout, restore
-from miscompile.equivalence.egraph.saturation import Limits, Tally, chosen, saturate
-from miscompile.equivalence.egraph.verify import Verified, table, verify
-from miscompile.equivalence.rules.library import library
 from miscompile.execution.zygote import RARELY
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
+from miscompile.transforms.egraph.choice import layered
+from miscompile.transforms.egraph.form import Saturated, least_of
+from miscompile.transforms.egraph.layers import space_of
+from miscompile.transforms.egraph.plant import plant
+from miscompile.transforms.egraph.program import program_of
+from miscompile.transforms.egraph.restore import layout, restore
+from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.verify import Verified, table, verify
+from miscompile.transforms.rules.library import library
 
 SIZES = (5, 10, 15)
 PAPER = {5: (0.33, 1.16), 10: (0.33, 1.63), 15: (0.35, 1.64)}
@@ -51,7 +51,7 @@ _MOST_PLANTED = 200
 
 def models(nodes: int, count: int, seed: int) -> list[Model]:
     """Return `count` generated graphs of about `nodes` operators."""
-    producer = Strict(Knobs(nodes=nodes, spread=0.0, variants=1), Support(open=True))
+    producer = Strict(GeneratorOptions(nodes=nodes, spread=0.0, variants=1), Support(open=True))
     return [read(producer.propose(stream(seed, "egraph", nodes, index)).program.payload) for index in range(count)]
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.generation import finish, scope
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
 from miscompile.ops.support import Support
+from miscompile.producers import finish, scope
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 
 PARTS = {
     "infer": [(scope, "infer_call")],
@@ -64,20 +64,22 @@ class Recorder:
         return record
 
 
-def measure(support: Support, knobs: Knobs, graphs: int, seed: int) -> dict[str, float]:
+def measure(support: Support, options: GeneratorOptions, graphs: int, seed: int) -> dict[str, float]:
     """Return CPU microseconds per graph: `total`, each of `PARTS`, and the rest as `sample`."""
     recorders = {part: Recorder(places) for part, places in PARTS.items()}
     for recorder in recorders.values():
         with recorder:
-            _generate(support, knobs, graphs, seed)
+            _generate(support, options, graphs, seed)
     timed = {part: _cpu(recorder.replay) for part, recorder in recorders.items()}
-    total = _cpu(lambda: _generate(support, knobs, graphs, seed), before=lambda: _generate(support, knobs, _WARM, seed))
+    total = _cpu(
+        lambda: _generate(support, options, graphs, seed), before=lambda: _generate(support, options, _WARM, seed)
+    )
     found = {part: 1e6 * seconds / graphs for part, seconds in {**timed, "total": total}.items()}
     return {"sample": found["total"] - sum(found[part] for part in PARTS), **found}
 
 
-def _generate(support: Support, knobs: Knobs, graphs: int, seed: int) -> None:
-    producer = Strict(knobs, support)
+def _generate(support: Support, options: GeneratorOptions, graphs: int, seed: int) -> None:
+    producer = Strict(options, support)
     for index in range(graphs):
         producer.propose(stream(seed, "benchmark", index))
 
@@ -101,8 +103,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     support = Support(open=True) if options.target == "open" else probe_support(Plan(options.target), options.target)
-    knobs = Knobs(nodes=options.nodes)
-    rounds = [measure(support, knobs, options.graphs, options.seed) for _ in range(max(1, options.rounds))]
+    options = GeneratorOptions(nodes=options.nodes)
+    rounds = [measure(support, options, options.graphs, options.seed) for _ in range(max(1, options.rounds))]
     best = min(rounds, key=lambda found: found["total"])
     if options.json:
         print(json.dumps({part: round(value, 1) for part, value in best.items()}))

@@ -68,7 +68,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 def _lane_size(process: psutil.Process) -> int:
     """Return the resident size in bytes, 0 for what is no lane or has ended."""
     try:
-        return process.memory_info().rss if "miscompile.campaign.lane" in process.cmdline() else 0
+        return process.memory_info().rss if "miscompile.engine.lane" in process.cmdline() else 0
     except psutil.Error:
         return 0
 

@@ -24,11 +24,6 @@ from miscompile.core.outcome import Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, tensor
 from miscompile.core.verdict import Violated
-from miscompile.equivalence.forms import Form
-from miscompile.equivalence.resist.attribution import attribute
-from miscompile.equivalence.resist.form import Resistant
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, ValueInfo
 from miscompile.graph.program import to_program
@@ -37,10 +32,15 @@ from miscompile.graph.text.parser import parse_model
 from miscompile.graph.typing import value_types
 from miscompile.ops.support import Support
 from miscompile.oracles.judge import judge_pair
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 from miscompile.targets.toy.adapter import ToyAdapter
 from miscompile.targets.toy.bugs import BUGS
 from miscompile.targets.toy.ir import ToyError
 from miscompile.targets.toy.kernels.table import OPERATORS
+from miscompile.transforms.forms import Form
+from miscompile.transforms.resist.attribution import attribute
+from miscompile.transforms.resist.form import Resistant
 
 PAPER = {"recall": 0.9, "precision": 1.0, "missed": [4]}
 """ORTHRUS, section IV-B: nine of ten, and no false alarm. The tenth happens inside one operator; so does ours."""
@@ -219,7 +219,8 @@ def examine(trigger: Trigger, strategies: str = BARRIERS) -> Result:
 
 def false_alarms(count: int, seed: int = 0, strategies: str = BARRIERS) -> tuple[int, int]:
     """Return how many of `count` generated graphs had a twin, and how many differed from it on the honest toy."""
-    producer = Strict(Knobs(ops=tuple(op for op in OPERATORS if op != "Constant"), opsets=tuple(range(13, 24)),
+    operators = tuple(op for op in OPERATORS if op != "Constant")
+    producer = Strict(GeneratorOptions(ops=operators, opsets=tuple(range(13, 24)),
                             dtypes=("float32", "float64", "int64", "int32", "int8", "uint8", "bool"),
                             control=0.0, containers=0.0), Support(open=True))  # fmt: skip
     pairs = alarms = 0

@@ -24,13 +24,13 @@ from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
 from miscompile.base.specs import print_spec
 from miscompile.bench.splicing import ending_of, words_of
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_producer
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_producer
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.oracles.judge import judge_pair
@@ -167,8 +167,8 @@ def run_alone(child: Child, library: str, chosen: Mapping[str, Sequence[Made]], 
             own = intended[place]
             passes = tuple(dict.fromkeys((*own, *others)))
             told = child.ask("alone", Alone(one.job, passes))
-            wakes = entry(library, one.job.pattern)["wakes"]
-            row = {"pattern": one.job.pattern, "own": own, "others": others, "told": told, "wakes": wakes}
+            triggers = entry(library, one.job.pattern)["wakes"]
+            row = {"pattern": one.job.pattern, "own": own, "others": others, "told": told, "wakes": triggers}
             study.alone[sample].append(row)
             say(f"passes alone, {sample},", place + 1, len(programs))
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
-from miscompile.equivalence.resist.form import Resistant, sites
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
+from miscompile.transforms.resist.form import Resistant, sites
 
 PAPER = {5: (0.32, 0.21), 10: (0.33, 0.23), 15: (0.33, 0.25)}
 """ORTHRUS, Table IV: model transformation in ms, for TVM and for ONNX Runtime, by number of graph nodes."""
@@ -49,7 +49,7 @@ class Row:
 
 def drawn(operators: int, count: int) -> list[bytes]:
     """Return `count` generated models of that many operators, as bytes."""
-    producer = Strict(Knobs(nodes=operators, spread=0.0, variants=1), Support(open=True))
+    producer = Strict(GeneratorOptions(nodes=operators, spread=0.0, variants=1), Support(open=True))
     found: list[bytes] = []
     number = 0
     while len(found) < count:

@@ -18,10 +18,10 @@ from platformdirs import user_cache_path
 from cpu_tree import cpu_by_role, difference
 from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
-from miscompile.campaign.lead import fuzz, probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_oracle, make_producer
 from miscompile.core.events import Event, Progress
+from miscompile.engine.coordinator import fuzz, probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_oracle, make_producer
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
 from miscompile.targets.registry import parse_target, versions

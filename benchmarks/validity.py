@@ -18,9 +18,6 @@ import onnx
 from miscompile.base.dtypes import is_float
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_pool, make_producer
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import (
     Crashed,
@@ -36,14 +33,17 @@ from miscompile.core.outcome import (
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool, make_producer
 from miscompile.execution.pool import LocalPool
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
-from miscompile.generation.sweep import Sweep
 from miscompile.graph.model import TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
+from miscompile.producers.sweep import Sweep
 
 AHEAD = 6
 _OPERATOR = re.compile(r"running (\w+) node|Op \((\w+)\)|Node:\S* ?\(?(?:Op:)?(\w+)")
@@ -219,8 +219,8 @@ def main() -> None:
     producers: list[tuple[str, Producer, int]] = [
         (spec, make_producer(replace(plan, producers=(spec,)), support), options.graphs) for spec in plan.producers
     ] or [
-        ("strict", Strict(Knobs(opsets=plan.opsets), support), options.graphs),
-        ("sweep", Sweep(Knobs(opsets=plan.opsets), support), options.graphs // 4),
+        ("strict", Strict(GeneratorOptions(opsets=plan.opsets), support), options.graphs),
+        ("sweep", Sweep(GeneratorOptions(opsets=plan.opsets), support), options.graphs // 4),
     ]
     with make_pool(plan, AHEAD) as pool:
         tally = survey(producers, plan, pool)

@@ -4,11 +4,11 @@ import pytest
 from onnx import checker
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.generation.knobs import OPSETS
 from miscompile.graph.emit import model_proto
 from miscompile.ops.draws import admitted, draw_call
 from miscompile.ops.registry import FAMILIES, written
 from miscompile.ops.spec import OpSpec
+from miscompile.producers.options import OPSETS
 
 _DRAWS = 3
 _MOST = 20

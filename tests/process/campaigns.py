@@ -34,7 +34,7 @@ class Campaign:
     @property
     def lanes(self) -> list[psutil.Process]:
         """The lanes that live now."""
-        return [one for one in self.family[1:] if "miscompile.campaign.lane" in _words(one)]
+        return [one for one in self.family[1:] if "miscompile.engine.lane" in _words(one)]
 
     @property
     def workers(self) -> list[psutil.Process]:

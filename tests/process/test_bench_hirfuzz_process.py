@@ -4,14 +4,14 @@ import pytest
 
 from miscompile.bench.diversity import measure
 from miscompile.bench.hirfuzz import Options, run
-from miscompile.generation.presets import HirfuzzKnobs
+from miscompile.producers.presets import HirfuzzOptions
 
 pytestmark = pytest.mark.process
 
 
 def test_figures_do_not_depend_on_the_number_of_workers() -> None:
-    knobs = HirfuzzKnobs(nodes=6)
-    one, two = (list(measure(knobs, 3, 2, 0, workers=workers))[-1] for workers in (1, 2))
+    options = HirfuzzOptions(nodes=6)
+    one, two = (list(measure(options, 3, 2, 0, workers=workers))[-1] for workers in (1, 2))
     for mode in one.modes:
         assert [series.scores for series in mode.series] == [series.scores for series in two.mode(mode.mode).series]
 

@@ -7,16 +7,18 @@ import pytest
 
 from miscompile.base.rng import stream
 from miscompile.bench.oatest import Options, run
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.ops.support import Support
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 
 pytestmark = pytest.mark.process
 
 
 def pairs(folder: Path) -> Path:
     """Leave generated programs as `miscompile harvest --keep` leaves models."""
-    strict = Strict(Knobs(opsets=(17,), control=0.0, containers=0.0, spread=0.0, motifs=0.5), Support(open=True))
+    strict = Strict(
+        GeneratorOptions(opsets=(17,), control=0.0, containers=0.0, spread=0.0, motifs=0.5), Support(open=True)
+    )
     lines = []
     for number in range(25):
         name = f"{number}.onnx"

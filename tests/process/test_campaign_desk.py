@@ -11,14 +11,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 
 from toy_bench import case, node
 
-from miscompile.campaign.desk import Answer, Desk
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.suspicion import to_stored
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
+from miscompile.engine.plan import Plan
 from miscompile.findings.folder import Stored
+from miscompile.triage.attribution import to_stored
+from miscompile.triage.queue import Answer, Desk
 
 pytestmark = pytest.mark.process
 
@@ -95,7 +95,7 @@ def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
     finally:
         desk.close()
     assert answer.stored.status == "unconfirmed"
-    assert answer.slips == ()
+    assert answer.slippages == ()
 
 
 def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:

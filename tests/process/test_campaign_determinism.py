@@ -8,8 +8,8 @@ from campaigns import counters
 from conftest import Start
 
 from miscompile.base.rng import stream
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_oracle, make_producer
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_oracle, make_producer
 from miscompile.findings import folder
 from miscompile.ops.support import Support
 

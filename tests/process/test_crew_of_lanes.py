@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from miscompile.base.errors import ExecutionError
-from miscompile.campaign.crew import Crew
-from miscompile.campaign.lane import Orders
-from miscompile.campaign.lead import fuzz
-from miscompile.campaign.plan import Plan
+from miscompile.engine.coordinator import fuzz
+from miscompile.engine.lane import Orders
+from miscompile.engine.plan import Plan
+from miscompile.engine.supervisor import Crew
 
 
 def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 from miscompile.base.errors import UsageError
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
-from miscompile.environments import shelf
+from miscompile.environments import cache
 from miscompile.environments.make import make
 from miscompile.environments.recipe import Recipe
 from miscompile.environments.resolve import environment_of, prepare, versions_of
@@ -111,7 +111,7 @@ def test_nothing_of_our_own_leaks_in(place: Path) -> None:
         "assert [n for n in ('numpy', 'onnx', 'miscompile', 'pytest') if u.find_spec(n)] == []\n"
     )
     assert run_script(script, made.executable).status == "absent"
-    assert shelf.remove(made.name, silent)
+    assert cache.remove(made.name, silent)
     assert not made.path.exists()
 
 
@@ -122,13 +122,13 @@ def test_a_failed_installation_leaves_its_words_and_no_environment(place: Path) 
     assert said.startswith("onnxruntime==0.0.2 cannot be installed: ")
     assert "(from versions: 0.0.1)" in said
     assert "\n" not in said
-    log = shelf.log_of("onnxruntime-0.0.2")
+    log = cache.log_of("onnxruntime-0.0.2")
     assert str(log) in said
     assert "No matching distribution found" in log.read_text()
-    assert shelf.environments() == []
-    assert [place.name for place in shelf.shelf().iterdir() if place.is_dir()] == []
-    assert shelf.leftovers() == ["onnxruntime-0.0.2"]
-    shelf.remove("onnxruntime-0.0.2", silent)
+    assert cache.environments() == []
+    assert [place.name for place in cache.cache_folder().iterdir() if place.is_dir()] == []
+    assert cache.leftovers() == ["onnxruntime-0.0.2"]
+    cache.remove("onnxruntime-0.0.2", silent)
     assert not log.exists()
 
 
@@ -140,7 +140,7 @@ def _make_tiny(answers: "multiprocessing.Queue[tuple[float, int]]") -> None:
 
 def test_two_processes_make_one_environment_over_the_rest_of_an_unfinished_one(place: Path) -> None:
     write_wheel(place / "wheels", "tiny", "1.0", {"tiny.py": "VALUE = 7\n"})
-    rest = shelf.shelf() / "tiny-1.0"
+    rest = cache.cache_folder() / "tiny-1.0"
     rest.mkdir(parents=True)
     (rest / "half").write_text("made by a process that was killed")
     context = multiprocessing.get_context("spawn")
@@ -153,6 +153,6 @@ def test_two_processes_make_one_environment_over_the_rest_of_an_unfinished_one(p
         one.join()
     assert len({seconds for seconds, _ in seen}) == 1, "both have the one record"
     assert sorted(made for _, made in seen) == [0, 1]
-    [made] = shelf.environments()
+    [made] = cache.environments()
     assert made.name == "tiny-1.0"
     assert not (made.path / "half").exists()

@@ -9,18 +9,18 @@ from click.testing import CliRunner
 from miscompile.cli.main import program
 from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
-from miscompile.mining import suites
-from miscompile.mining.harvest import Extracted, Extraction, extract
-from miscompile.mining.model_folder import gather_models
-from miscompile.mining.pieces import Limits
-from miscompile.mining.suites import Suite, run_suite
+from miscompile.harvest.patterns import suites
+from miscompile.harvest.patterns.harvest import Extracted, Extraction, extract
+from miscompile.harvest.patterns.model_folder import gather_models
+from miscompile.harvest.patterns.pieces import Limits
+from miscompile.harvest.patterns.suites import Suite, run_suite
 from miscompile.patterns.library import read_library
 
 pytestmark = pytest.mark.process
 
 HOOK = """
 import sys
-from miscompile.mining.hooks.recording import main, nothing
+from miscompile.harvest.patterns.hooks.recording import main, nothing
 
 def install(recorder):
     sys.modules["compiler"] = type("Compiler", (), {"build": staticmethod(recorder.pair)})
@@ -126,7 +126,7 @@ def test_tests_run_without_pytest_too(suite: Suite, tmp_path: Path) -> None:
 def test_a_pattern_is_the_smallest_block_that_wakes_the_pass(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), ["MatMulAddFusion"]).pairs
     found = extract(pairs, ["toy"], "mine", Extraction(seconds=300.0), say)
-    (pattern,) = [one for one in found.patterns if "MatMulAddFusion" in one.wakes_on("toy")]
+    (pattern,) = [one for one in found.patterns if "MatMulAddFusion" in one.triggers_on("toy")]
     assert pattern.operators == ("MatMul", "Add")
     assert pattern.granularity == "block"
     assert pattern.origin == "MatMulAddFusion/chain.onnx (MatMulAddFusion)"

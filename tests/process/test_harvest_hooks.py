@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from miscompile.graph.read import load
-from miscompile.mining.pairs import Gathered
-from miscompile.mining.suites import SUITES, run_suite
+from miscompile.harvest.patterns.pairs import Gathered
+from miscompile.harvest.patterns.suites import SUITES, run_suite
 
 pytestmark = [pytest.mark.process, pytest.mark.compiler]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from miscompile.base.rng import stream
-from miscompile.corpus.binding import normalised
-from miscompile.corpus.observation import observed
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.text.parser import parse_model
+from miscompile.producers.slices.binding import normalised
+from miscompile.producers.slices.observation import observed
 
 pytestmark = pytest.mark.process
 

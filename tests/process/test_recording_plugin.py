@@ -12,7 +12,7 @@ from miscompile.instances.archive import read_archive
 
 pytestmark = pytest.mark.process
 
-PLUGIN = "miscompile.migration.plugin"
+PLUGIN = "miscompile.harvest.libraries.plugin"
 TEST = "def test_it():\n    open('ran', 'w').close()\n"
 
 

@@ -11,7 +11,7 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.program import to_program
 from miscompile.graph.text.parser import parse_model
-from miscompile.triage.referee import VOTER, accepts, takes
+from miscompile.triage.validity import VOTER, accepts, takes
 
 pytestmark = pytest.mark.process
 

@@ -10,10 +10,10 @@ import pytest
 from campaigns import COMMAND, counters
 from conftest import Start
 
-from miscompile.corpus.collection import kept
 from miscompile.findings import folder
 from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
+from miscompile.producers.slices.collection import kept
 
 pytestmark = pytest.mark.process
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from miscompile.harvest.libraries.torch import harvest_database, harvest_tests
 from miscompile.instances.archive import Archive, read_archive
 from miscompile.instances.values import Held
-from miscompile.migration.torch_harvest import harvest_database, harvest_tests
 
 pytestmark = [
     pytest.mark.process,
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed here"),
 ]
 
-PLUGIN = "miscompile.migration.plugin"
+PLUGIN = "miscompile.harvest.libraries.plugin"
 
 GOOD = """
 import pytest, torch

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from miscompile.harvest.libraries.children import Child, Harvested, run_child
 from miscompile.instances.code import encoded
 from miscompile.instances.instance import Instance
-from miscompile.migration.children import Child, Harvested, run_child
 
 pytestmark = pytest.mark.process
 

@@ -11,9 +11,6 @@ from onnx.backend.test.case.node import collect_testcases
 from miscompile.base.dtypes import PLAIN, is_float
 from miscompile.base.rng import stream
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.corpus.binding import normalised
-from miscompile.generation.motifs.plant import NONE, plant
-from miscompile.generation.scope import Scope
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
@@ -25,6 +22,9 @@ from miscompile.patterns.extract import Operators, Sizes, whole_of
 from miscompile.patterns.language import parse_motifs
 from miscompile.patterns.lift import lift
 from miscompile.patterns.print import print_motif
+from miscompile.producers.motifs.plant import NONE, plant
+from miscompile.producers.scope import Scope
+from miscompile.producers.slices.binding import normalised
 
 pytestmark = pytest.mark.quality
 

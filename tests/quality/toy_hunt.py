@@ -12,14 +12,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 from toy_bench import InProcessRunner
 
 from miscompile.base.rng import stream
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.probe import probe
-from miscompile.campaign.wiring import make_producer, reprogram
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Producer, Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import FindingKind, Needs, Verdict, Violated
+from miscompile.engine.plan import Plan
+from miscompile.engine.probe import probe
+from miscompile.engine.wiring import make_producer, reprogram
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.pair import BuildPair

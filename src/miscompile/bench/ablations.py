@@ -9,20 +9,20 @@ from itertools import combinations
 from typing import Any, Literal
 
 from miscompile.base.rng import stream
-from miscompile.bench.casebook import Casebook, Settled
+from miscompile.bench.failure_log import FailureLog, Settled
 from miscompile.bench.libraries import Libraries
 from miscompile.bench.measures import Unique, Watch, unique, unwatched
 from miscompile.bench.series import Judged, Laboratory, run_series
 from miscompile.bench.splicing import ending_of
 from miscompile.bench.tracing import Traced
 from miscompile.bench.triggers import Sample, Trigger, recipe_wakes, sample_of, triggers
-from miscompile.campaign.wiring import make_oracle
 from miscompile.core.outcome import Values
+from miscompile.engine.wiring import make_oracle
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.extract import Whole
 from miscompile.patterns.pattern import Pattern
-from miscompile.synthesis.knobs import Contexts, OatestKnobs
+from miscompile.producers.synthesis.options import Contexts, OatestOptions
 from miscompile.targets.registry import parse_target
 
 Group = Literal["patterns", "seeds"]
@@ -171,7 +171,7 @@ class _Firings:
 def measure(
     lab: Laboratory,
     arm: Arm,
-    knobs: OatestKnobs,
+    generator_options: OatestOptions,
     support: Support,
     tests: int,
     watched: int,
@@ -184,9 +184,9 @@ def measure(
     """
     plan, begin, what = lab.plan, time.monotonic(), f"{lab.plan.target}, {arm.group}: {arm.name}"
     about = parse_target(plan.target).about
-    knobs = replace(knobs, seeds=arm.seeds, variants=1, observe=1.0)
-    producer = Traced(knobs, support, arm.patterns, about, arm.contexts)
-    book, firings, endings, used = Casebook(lab), _Firings(), Counter[str](), set[str]()
+    generator_options = replace(generator_options, seeds=arm.seeds, variants=1, observe=1.0)
+    producer = Traced(generator_options, support, arm.patterns, about, arm.contexts)
+    book, firings, endings, used = FailureLog(lab), _Firings(), Counter[str](), set[str]()
     sample: Sample = sample_of(watched, stream(plan.seed, "bench", "watched", arm.name))
     rng_of = partial(stream, plan.seed, "bench", "ablation", arm.name)
     for judged in run_series(lab, producer, make_oracle(plan, {}), tests, rng_of):

@@ -13,13 +13,13 @@ from miscompile.bench.measures import Failure, Unique, Watch, failure_of, unique
 from miscompile.bench.series import Judged, Laboratory, run_series
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Values
 from miscompile.core.verdict import Violated
-from miscompile.generation.disruptive import Disruptive as Breaker
-from miscompile.generation.disruptive import DisruptiveKnobs
-from miscompile.generation.disruptive_checker import ChildChecker
-from miscompile.generation.disruptive_proof import Check
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.disruptive import Disruptive
+from miscompile.producers.disruptive import Disruptive as Breaker
+from miscompile.producers.disruptive import DisruptiveOptions
+from miscompile.producers.disruptive_checker import ChildChecker
+from miscompile.producers.disruptive_proof import Check
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.examine import examine_fully
 from miscompile.triage.signature import signature_of
@@ -77,9 +77,11 @@ def measure_proven(
     """Measure with `check` as onnx's checker, which proves that programs are invalid."""
     plan, begin = lab.plan, time.monotonic()
     face = parse_target(plan.target).about
-    knobs = DisruptiveKnobs(opsets=tuple(opset for opset in DisruptiveKnobs().opsets if opset <= face.max_opset))
+    generator_options = DisruptiveOptions(
+        opsets=tuple(opset for opset in DisruptiveOptions().opsets if opset <= face.max_opset)
+    )
     lowered = bool(load_attribute(face.script).program)  # what such a target compiles is not the model itself
-    producer, oracle = Breaker(knobs, support, lowered=lowered, check=check), Disruptive(plan.target)
+    producer, oracle = Breaker(generator_options, support, lowered=lowered, check=check), Disruptive(plan.target)
     endings, combinations, failures, unstable = Counter[str](), set[tuple[str, ...]](), list[Failure](), 0
     for judged in run_series(lab, producer, oracle, programs, partial(stream, plan.seed, "bench", "broken")):
         combinations.add(_combination(judged))

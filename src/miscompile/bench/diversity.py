@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from miscompile.base.rng import stream
 from miscompile.bench.measures import Spread, Watch, spread, unwatched
-from miscompile.generation.presets import Hirfuzz, HirfuzzKnobs, PresetGuidance
 from miscompile.ops.support import Support
+from miscompile.producers.presets import Hirfuzz, HirfuzzOptions, PresetGuidance
 
 PAPERS_RATIO = 5.0
 """What the paper states: "more than five times" the score without guidance, after 200 graphs of 100 operators."""
@@ -24,8 +24,8 @@ MODES: tuple[PresetGuidance, ...] = ("gate", "off", "steer")
 
 _POINTS = 20
 
-_Task: TypeAlias = tuple[HirfuzzKnobs, int, int, int]
-"""The knobs, the number of graphs, the seed, the repetition."""
+_Task: TypeAlias = tuple[HirfuzzOptions, int, int, int]
+"""The options, the number of graphs, the seed, the repetition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Diversity:
 
 
 def measure(
-    knobs: HirfuzzKnobs,
+    generator_options: HirfuzzOptions,
     graphs: int,
     repetitions: int,
     seed: int,
@@ -122,13 +122,15 @@ def measure(
     workers: int = 1,
     watch: Watch = unwatched,
 ) -> Iterator[Diversity]:
-    """Grow `graphs` graphs, `repetitions` times anew, under each of `modes`; `knobs` holds all other choices.
+    """Grow `graphs` graphs, `repetitions` times anew, under each of `modes`; `options` holds all other choices.
 
     Yields the figures after each repetition. What is measured does not depend on the number of `workers`, which are
     processes of their own where there are several.
     """
     tasks = [
-        (replace(knobs, guidance=mode), graphs, seed, repetition) for repetition in range(repetitions) for mode in modes
+        (replace(generator_options, guidance=mode), graphs, seed, repetition)
+        for repetition in range(repetitions)
+        for mode in modes
     ]
     found: list[Series] = []
     watch("diversity", 0, len(tasks))
@@ -154,11 +156,11 @@ def _in_order(tasks: Sequence[_Task], workers: int) -> Iterator[Series]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _series(knobs: HirfuzzKnobs, graphs: int, seed: int, repetition: int) -> Series:
-    producer = Hirfuzz(knobs, Support(open=True))
+def _series(generator_options: HirfuzzOptions, graphs: int, seed: int, repetition: int) -> Series:
+    producer = Hirfuzz(generator_options, Support(open=True))
     scores, operators, begin = [], 0, time.monotonic()
     for index in range(graphs):
-        graph = producer.grow(stream(seed, "bench", "diversity", knobs.guidance, repetition, index))
+        graph = producer.grow(stream(seed, "bench", "diversity", generator_options.guidance, repetition, index))
         operators += len(graph.operators)
         scores.append(producer.coverage.score)
     seen = producer.coverage

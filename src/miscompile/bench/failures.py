@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from miscompile.base.rng import stream
-from miscompile.bench.casebook import Casebook
+from miscompile.bench.failure_log import FailureLog
 from miscompile.bench.measures import Failure, Unique, Watch, unique, unwatched
 from miscompile.bench.series import Laboratory, run_series
-from miscompile.campaign.wiring import make_oracle
-from miscompile.generation.presets import Hirfuzz, HirfuzzKnobs, PresetGuidance
+from miscompile.engine.wiring import make_oracle
 from miscompile.ops.support import Support
+from miscompile.producers.presets import Hirfuzz, HirfuzzOptions, PresetGuidance
 
 PAPERS_BUGS = {"gate": (11, 24), "off": (8, 37)}
 """Bugs and failing tests of the paper in two days on TVM 0.9, told apart by hand."""
@@ -66,28 +66,28 @@ class FailureSeries:
 
 def measure(
     lab: Laboratory,
-    knobs: HirfuzzKnobs,
+    generator_options: HirfuzzOptions,
     support: Support,
     tests: int,
     patience: float = 300.0,
     watch: Watch = unwatched,
 ) -> FailureSeries:
-    """Run `tests` tests under the knobs' guidance, confirm every violation in a fresh worker, and triage the bugs.
+    """Run `tests` tests under the options' guidance, confirm every violation in a fresh worker, and triage the bugs.
 
     Triage takes at most `patience` seconds; what is not done by then is counted as untriaged.
     """
     plan, begin = lab.plan, time.monotonic()
-    producer = Hirfuzz(knobs, support)
-    book = Casebook(lab)
-    rng_of = partial(stream, plan.seed, "bench", "failures", knobs.guidance)
+    producer = Hirfuzz(generator_options, support)
+    book = FailureLog(lab)
+    rng_of = partial(stream, plan.seed, "bench", "failures", generator_options.guidance)
     for judged in run_series(lab, producer, make_oracle(plan, {}), tests, rng_of):
         book.take(judged)
-        watch(f"{plan.target}, guidance {knobs.guidance}", judged.test + 1, tests)
+        watch(f"{plan.target}, guidance {generator_options.guidance}", judged.test + 1, tests)
     tested = time.monotonic()
     settled = book.settle(patience, watch)
     return FailureSeries(
         target=plan.target,
-        mode=knobs.guidance,
+        mode=generator_options.guidance,
         tests=tests,
         failures=settled.failures,
         unstable=settled.unstable,

@@ -13,11 +13,11 @@ from miscompile.bench.diversity import Diversity
 from miscompile.bench.failures import FailureSeries
 from miscompile.bench.measures import Watch, unwatched
 from miscompile.bench.series import Laboratory
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.wiring import make_pool
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool
 from miscompile.environments.resolve import versions_of
-from miscompile.generation.presets import HirfuzzKnobs
+from miscompile.producers.presets import HirfuzzOptions
 
 Part = Literal["diversity", "disruptive", "failures", "all"]
 PARTS: tuple[Part, ...] = ("diversity", "disruptive", "failures", "all")
@@ -88,9 +88,9 @@ def run(options: Options, watch: Watch = unwatched) -> Iterator[Results]:
     versions = {target: versions_of(target) for target in options.targets if needs_targets}
     results = Results(options, versions)
     if options.wants("diversity"):
-        knobs = HirfuzzKnobs(nodes=options.nodes)
+        generator_options = HirfuzzOptions(nodes=options.nodes)
         for found in diversity.measure(
-            knobs, options.graphs, options.repetitions, options.seed, workers=options.workers, watch=watch
+            generator_options, options.graphs, options.repetitions, options.seed, workers=options.workers, watch=watch
         ):
             results = replace(results, diversity=found, seconds=time.monotonic() - begin)
             yield results
@@ -115,12 +115,12 @@ def _of_target(options: Options, target: str, results: Results, watch: Watch) ->
         results = replace(results, broken=(*results.broken, found))
         yield results
     if options.wants("failures"):
-        usual = HirfuzzKnobs()
+        usual = HirfuzzOptions()
         opsets = tuple(opset for opset in usual.opsets if opset in plan.opsets) or plan.opsets
         for mode in failures.MODES:
-            knobs = replace(usual, nodes=options.test_nodes, guidance=mode, opsets=opsets)
+            generator_options = replace(usual, nodes=options.test_nodes, guidance=mode, opsets=opsets)
             with laboratory(plan) as lab:
-                series = failures.measure(lab, knobs, support, options.tests, options.patience, watch)
+                series = failures.measure(lab, generator_options, support, options.tests, options.patience, watch)
             results = replace(results, failures=(*results.failures, series))
             yield results
 

@@ -16,17 +16,17 @@ from miscompile.base.rng import stream
 from miscompile.bench.sources import batches, whole_of
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Violated
-from miscompile.mining.firing import fired
-from miscompile.mining.firings import version_of
-from miscompile.mining.harvest import form_of
-from miscompile.mining.pieces import case_of, smallest
-from miscompile.mining.setting import granularity_of
-from miscompile.mining.shrink import Fires
+from miscompile.harvest.patterns.firing import fired
+from miscompile.harvest.patterns.firings import version_of
+from miscompile.harvest.patterns.harvest import form_of
+from miscompile.harvest.patterns.pieces import case_of, smallest
+from miscompile.harvest.patterns.setting import granularity_of
+from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.patterns.extract import Operators, Sizes, Whole, subgraphs
 from miscompile.patterns.lift import lift
-from miscompile.patterns.pattern import Granularity, Pattern, Wake
-from miscompile.patterns.wakes import granularities
+from miscompile.patterns.pattern import Granularity, Pattern, Trigger
+from miscompile.patterns.triggers import granularities
 from miscompile.targets.registry import parse_target
 
 _BATCH = 16
@@ -119,7 +119,7 @@ class Libraries:
         found = []
         for number, cut in enumerate(self.cuts, 1):
             seed, title = choose(cut), f"{way}_{number}"
-            wake = Wake(parse_target(self.target).about.name, self.version, cut.called)
+            wake = Trigger(parse_target(self.target).about.name, self.version, cut.called)
             found.append(Pattern(title, seed, lift(seed, title), cut.label, (wake,), seed.source))
         return tuple(found)
 

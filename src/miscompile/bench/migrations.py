@@ -8,14 +8,14 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.bench.opera import Subject, subject_of
 from miscompile.findings.store import Store
+from miscompile.harvest.libraries.sources import instances_of
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
-from miscompile.migration.fronts import FrontEnd, chosen
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import Facts
 from miscompile.migration.ranking.reach import PYTHON, reached_by
 from miscompile.migration.results import Row, place_of, read_rows
-from miscompile.migration.sources import instances_of
+from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
 
 Say = Callable[[str], None]

@@ -16,13 +16,13 @@ from miscompile.bench.measures import Watch, unwatched
 from miscompile.bench.sources import harvested, made, node_programs, pairs_in, plain_graphs
 from miscompile.bench.splicing import Splicing
 from miscompile.bench.tracing import Traced
-from miscompile.campaign.lead import probe_support
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import versions_of
 from miscompile.ops.support import Support
 from miscompile.patterns.shipped import shipped_patterns
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target
 
 Part = Literal["splicing", "ablation", "all"]
@@ -50,7 +50,7 @@ class Options:
     cases: int | None = None
     each: int = 3
     pairs: str | None = None
-    mutations: float = OatestKnobs().mutations
+    mutations: float = OatestOptions().mutations
     seed: int = 0
     workers: int = 1
     limit_seconds: float = 30.0
@@ -118,10 +118,10 @@ def _of_target(options: Options, target: str, results: Results, watch: Watch) ->
     watch(f"{target}, which operators it takes", 0, 1)
     support = probe_support(plan, target)
     watch(f"{target}, which operators it takes", 1, 1)
-    knobs = replace(plan.oatest_knobs({}, ""), variants=1, mutations=options.mutations)
+    generator_options = replace(plan.oatest_options({}, ""), variants=1, mutations=options.mutations)
     if options.wants("splicing"):
         before = results.splicing
-        producer = Traced(knobs, support, shipped_patterns(), parse_target(target).about)
+        producer = Traced(generator_options, support, shipped_patterns(), parse_target(target).about)
         with laboratory(plan) as lab:
             for found in splicing.measure(lab, producer, options.syntheses, options.watched, watch):
                 results = replace(results, splicing=(*before, found))
@@ -133,7 +133,7 @@ def _of_target(options: Options, target: str, results: Results, watch: Watch) ->
         for arm in ablations.arms(library, plain_graphs(support, plan.opsets, plan.seed), plan.seed):
             with laboratory(plan) as lab:
                 series = ablations.measure(
-                    lab, arm, knobs, support, options.tests, options.watched, options.patience, watch
+                    lab, arm, generator_options, support, options.tests, options.watched, options.patience, watch
                 )
             results = replace(results, ablation=(*results.ablation, series))
             yield results

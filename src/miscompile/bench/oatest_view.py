@@ -12,7 +12,7 @@ from miscompile.bench.libraries import Libraries
 from miscompile.bench.oatest import Results
 from miscompile.bench.splicing import PAPERS_DIRECT, PAPERS_GENERATION, PAPERS_TRIGGER, Splicing
 from miscompile.bench.view import plain_table
-from miscompile.synthesis.places import Strategy
+from miscompile.producers.synthesis.places import Strategy
 
 _ARMS = {
     "own": "own granularity",

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Oracle, Producer
 from miscompile.core.run import Run
 from miscompile.core.verdict import Inconclusive, Needs, Verdict
-from miscompile.execution.fleet import Pool
+from miscompile.engine.plan import Plan
+from miscompile.execution.multi_target import Pool
 
 AHEAD = 3
 """Tests that are with the workers while one is judged."""

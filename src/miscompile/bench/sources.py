@@ -15,20 +15,20 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
-from miscompile.corpus.binding import normalised
-from miscompile.corpus.node_cases import node_cases
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import load
-from miscompile.mining.firings import origin_of
-from miscompile.mining.fragment import seed_of
-from miscompile.mining.pairs import LINES, Pair, read_record
-from miscompile.mining.pieces import inferred, watched
+from miscompile.harvest.patterns.firings import origin_of
+from miscompile.harvest.patterns.fragment import seed_of
+from miscompile.harvest.patterns.pairs import LINES, Pair, read_record
+from miscompile.harvest.patterns.pieces import inferred, watched
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.extract import Operators, Sizes, Whole
-from miscompile.synthesis.host import seed_of as seed_from
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.slices.binding import normalised
+from miscompile.producers.slices.node_cases import node_cases
+from miscompile.producers.strict import Strict
+from miscompile.producers.synthesis.host import seed_of as seed_from
 
 _Item = TypeVar("_Item")
 
@@ -71,7 +71,7 @@ def made(
     target: str, runner: Runner, support: Support, opsets: tuple[int, ...], count: int, seed: int, more: Sequence[Case]
 ) -> Iterator[Seed]:
     """Yield `count` generated programs, then those in `more`: as far as `target` builds and runs them."""
-    strict = Strict(Knobs(opsets=opsets, control=0.0, containers=0.0, spread=0.0, variants=1), support)
+    strict = Strict(GeneratorOptions(opsets=opsets, control=0.0, containers=0.0, spread=0.0, variants=1), support)
     for cases in batches(chain(islice(_generated(strict, seed), count), more), _BATCH):
         yield from _ran(cases, target, runner)
 
@@ -106,8 +106,10 @@ def _ran(cases: Sequence[Case], target: str, runner: Runner) -> Iterator[Seed]:
 
 def plain_graphs(support: Support, opsets: tuple[int, ...], seed: int) -> Iterator[Whole]:
     """Yield generated graphs without motifs and no-ops, without end: what nobody has made for a pass."""
-    knobs = Knobs(nodes=20, opsets=opsets, motifs=0.0, noops=0.0, control=0.0, containers=0.0, spread=0.0)
-    strict, number = Strict(knobs, support), 0
+    generator_options = GeneratorOptions(
+        nodes=20, opsets=opsets, motifs=0.0, noops=0.0, control=0.0, containers=0.0, spread=0.0
+    )
+    strict, number = Strict(generator_options, support), 0
     while True:
         number += 1
         with suppress(RejectedDraft):

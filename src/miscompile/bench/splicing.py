@@ -13,8 +13,8 @@ from miscompile.bench.measures import Spread, Watch, spread, unwatched
 from miscompile.bench.series import Judged, Laboratory, run_series
 from miscompile.bench.tracing import Traced, joined
 from miscompile.bench.triggers import Sample, Trigger, recipe_wakes, sample_of, triggers
-from miscompile.campaign.wiring import make_oracle
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values, status_of
+from miscompile.engine.wiring import make_oracle
 from miscompile.graph.check import check
 from miscompile.graph.read import read
 from miscompile.triage.signature import frames_of, normalise

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
-from miscompile.generation.scope import Scope
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Model, Node
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
-from miscompile.synthesis.knobs import OatestKnobs
-from miscompile.synthesis.pool import Entry
-from miscompile.synthesis.producer import Synthesised
-from miscompile.synthesis.splice import Spliced
+from miscompile.producers.scope import Scope
+from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.producers.synthesis.pool import Entry
+from miscompile.producers.synthesis.producer import Synthesised
+from miscompile.producers.synthesis.splice import Spliced
 from miscompile.targets.about import About
 
 
@@ -83,18 +83,18 @@ def joined(model: Model, trace: Trace) -> Joined:
 class Traced(Synthesised):
     """The producer of campaigns, which keeps traces of its programs and counts the CPU seconds that it takes.
 
-    `contexts` are the graphs that seeds are drawn from, where the knobs do not ask for generated ones.
+    `contexts` are the graphs that seeds are drawn from, where the options do not ask for generated ones.
     """
 
     def __init__(
         self,
-        knobs: OatestKnobs,
+        generator_options: OatestOptions,
         support: Support,
         patterns: Sequence[Pattern],
         about: About,
         contexts: Sequence[Seed] = (),
     ) -> None:
-        super().__init__(knobs, support, patterns, [about.name], functions=about.functions)
+        super().__init__(generator_options, support, patterns, [about.name], functions=about.functions)
         self._given = list(contexts)
         self._traces: dict[int, Trace] = {}
         self.cpu_seconds = 0.0

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from miscompile.campaign.plan import Plan
 from miscompile.core.ports import Listener
-from miscompile.corpus.table import SupportTable
+from miscompile.engine.plan import Plan
+from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import load_attribute
 
-_LEAD = "miscompile.campaign.lead"
-_SINGLE = "miscompile.campaign.single"
+_LEAD = "miscompile.engine.coordinator"
+_SINGLE = "miscompile.engine.single"
 
 
 def validate(plan: Plan) -> None:
@@ -23,9 +23,9 @@ def validate(plan: Plan) -> None:
     Raises StoreError when its file of patterns is damaged.
     """
     _ = plan.chosen_checks, plan.chosen_forms
-    for name, knobs in plan.producer_specs():
+    for name, generator_options in plan.producer_specs():
         if name == "oatest":
-            load_attribute("miscompile.synthesis.sources:patterns_for")(knobs)
+            load_attribute("miscompile.producers.synthesis.sources:patterns_for")(generator_options)
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
@@ -68,7 +68,7 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
 
 def devices(target: str) -> Mapping[str, str]:
     """Ask `target` which of its devices are here; device to what it lacks, an empty text when it is there."""
-    found: Mapping[str, str] = load_attribute("miscompile.campaign.devices:present")(target)
+    found: Mapping[str, str] = load_attribute("miscompile.engine.devices:present")(target)
     return found
 
 
@@ -76,8 +76,8 @@ def rules(
     words: str, file: Path | None, trials: int, graphs: int, seed: int
 ) -> tuple[list[Mapping[str, Any]], Mapping[str, int]]:
     """Return the rewrite rules with certificates and counts, and the totals, as JSON values."""
-    entries = load_attribute("miscompile.campaign.rulebook:rulebook")(words, file, trials, graphs, seed)
-    totals: Mapping[str, int] = load_attribute("miscompile.campaign.rulebook:totals")(entries)
+    entries = load_attribute("miscompile.engine.rulebook:rulebook")(words, file, trials, graphs, seed)
+    totals: Mapping[str, int] = load_attribute("miscompile.engine.rulebook:totals")(entries)
     return [entry.as_json() for entry in entries], totals
 
 
@@ -88,8 +88,8 @@ def plain_plan(target: str) -> Plan:
 
 def counted_passes(folder: Path) -> list[Any]:
     """Return the tables of passes of the campaign in `folder`."""
-    targets, counts = load_attribute("miscompile.campaign.passes:counted")(folder)
-    return [load_attribute("miscompile.campaign.passes:table_of")(target, counts) for target in targets]
+    targets, counts = load_attribute("miscompile.engine.passes:counted")(folder)
+    return [load_attribute("miscompile.engine.passes:table_of")(target, counts) for target in targets]
 
 
 def measured_passes(
@@ -101,15 +101,13 @@ def measured_passes(
     say: Callable[[int], None],
 ) -> Any:  # noqa: ANN401 - a table whose module is loaded late
     """Measure which passes of `target` patterns wake, and return the table; `say` is told how many programs ran."""
-    counts = load_attribute("miscompile.campaign.passes:measured")(target, seconds, programs, seed, say, patterns)
-    return load_attribute("miscompile.campaign.passes:table_of")(target, counts)
+    counts = load_attribute("miscompile.engine.passes:measured")(target, seconds, programs, seed, say, patterns)
+    return load_attribute("miscompile.engine.passes:table_of")(target, counts)
 
 
 def survey(
     target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
 ) -> SupportTable:
     """Run onnx's node cases (of `ops`, if there are any) on `target`; `say` is told how many of how many are done."""
-    table: SupportTable = load_attribute("miscompile.campaign.survey:table_of")(
-        target, level, ops, workers, seconds, say
-    )
+    table: SupportTable = load_attribute("miscompile.engine.survey:table_of")(target, level, ops, workers, seconds, say)
     return table

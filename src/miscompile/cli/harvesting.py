@@ -35,7 +35,7 @@ def harvest_library(
     leaves what is there. Those that are generated instead (`kind`) always need `out`. Returns the exit code; raises
     KeyboardInterrupt when nothing is kept.
     """
-    sources = "miscompile.migration.sources"
+    sources = "miscompile.harvest.libraries.sources"
     if kind != "tests":
         if path is not None:
             raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
@@ -69,13 +69,13 @@ def _generated(library: str, kind: str, out: Path, say: Callable[[str], None]) -
     """Return instances that constraints or relations give; relations themselves are written beside `out`."""
     load_attribute("miscompile.instances.archive:check_place")(out)  # the harvest takes long
     if kind == "constraints":
-        bases = load_attribute("miscompile.migration.sources:harvested")(library, say)
-        return load_attribute("miscompile.migration.constraints_run:harvest_constraints")(library, say, bases=bases)
-    load_attribute("miscompile.migration.sources:own_instances")(library, say)  # harvests them if need be
-    known = load_attribute("miscompile.migration.sources:place_of")(library)
-    harvest = load_attribute("miscompile.migration.relations_run:harvest_relations")
+        bases = load_attribute("miscompile.harvest.libraries.sources:harvested")(library, say)
+        return load_attribute("miscompile.harvest.constraints.run:harvest_constraints")(library, say, bases=bases)
+    load_attribute("miscompile.harvest.libraries.sources:own_instances")(library, say)  # harvests them if need be
+    known = load_attribute("miscompile.harvest.libraries.sources:place_of")(library)
+    harvest = load_attribute("miscompile.harvest.relations.run:harvest_relations")
     archive, relations = harvest(library, known, say)
-    load_attribute("miscompile.migration.refuted:keep_relations")(relations, archive, out, say)
+    load_attribute("miscompile.harvest.relations.refuted:keep_relations")(relations, archive, out, say)
     return archive
 
 

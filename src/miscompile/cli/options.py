@@ -7,7 +7,7 @@ from pathlib import Path
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
-from miscompile.campaign.plan import Plan
+from miscompile.engine.plan import Plan
 
 DEFAULT_SECONDS = 300.0
 DEFAULT_OUT = Path("miscompile-out")
@@ -39,8 +39,8 @@ def new_seed() -> int:
 
 def check_generation(options: Plan) -> None:
     """Raise UsageError when an operator, dtype or opset of `options` cannot be meant."""
-    from miscompile.generation.control.forms import FEATURES
     from miscompile.ops.registry import specs
+    from miscompile.producers.control.forms import FEATURES
     from miscompile.targets.registry import parse_target
 
     _known("operator", options.ops, {*specs(), *FEATURES}, "`miscompile targets --matrix` lists them")

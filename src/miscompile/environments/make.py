@@ -8,9 +8,19 @@ from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.environments import pip
+from miscompile.environments.cache import (
+    Environment,
+    Say,
+    cache_folder,
+    clear,
+    executable_of,
+    load,
+    locked,
+    log_of,
+    save,
+)
 from miscompile.environments.interpreters import choose
 from miscompile.environments.recipe import Recipe
-from miscompile.environments.shelf import Environment, Say, clear, executable_of, load, locked, log_of, save, shelf
 
 _LIST = (
     "import json; from importlib.metadata import distributions;"
@@ -26,7 +36,7 @@ def make(recipe: Recipe, say: Say) -> Environment:
     early, an interrupt included, leaves no environment. Raises UsageError when the cache cannot be written, no Python
     fits, or pip fails.
     """
-    path = shelf() / recipe.name
+    path = cache_folder() / recipe.name
     with locked(recipe.name, say):
         found = load(path)
         if found is not None:

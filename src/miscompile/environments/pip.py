@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from miscompile.base.errors import UsageError
 from miscompile.base.versions import is_final, is_version, order
+from miscompile.environments.cache import Say, executable_of
 from miscompile.environments.interpreters import Interpreter
-from miscompile.environments.shelf import Say, executable_of
 
 _DISTURBING = {
     "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER",
@@ -35,7 +35,7 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 def make_venv(python: Interpreter, path: Path, log: Path) -> None:
     """Make an empty virtual environment with pip in it. Raises UsageError when that fails."""
     if _run([python.path, "-I", "-m", "venv", str(path)], log):
-        raise UsageError(f"Python {python.version} makes no virtual environment: {last_words(log)} (log: {log})")
+        raise UsageError(f"Python {python.version} makes no virtual environment: {printed_last(log)} (log: {log})")
 
 
 def install(path: Path, requirements: Sequence[str], log: Path, say: Say, wanted_by: str) -> None:
@@ -45,7 +45,7 @@ def install(path: Path, requirements: Sequence[str], log: Path, say: Say, wanted
     """
     command = [*_pip(str(executable_of(path))), "install", *_FLAGS, *WHEELS_ONLY, *requirements]
     if _run(command, log, say):
-        raise UsageError(f"{wanted_by} cannot be installed: {last_words(log)} (log: {log})")
+        raise UsageError(f"{wanted_by} cannot be installed: {printed_last(log)} (log: {log})")
 
 
 def releases(distribution: str, python: Interpreter) -> list[str]:
@@ -64,7 +64,9 @@ def releases(distribution: str, python: Interpreter) -> list[str]:
         text = log.read_text("utf-8", errors="replace")
         found = final_releases(text)
         if failed or not found:
-            raise UsageError(f"the releases of {distribution} cannot be listed: {last_words(log) or 'there are none'}")
+            raise UsageError(
+                f"the releases of {distribution} cannot be listed: {printed_last(log) or 'there are none'}"
+            )
     return found
 
 
@@ -75,7 +77,7 @@ def final_releases(text: str) -> list[str]:
     return sorted({name for name in names if is_version(name) and is_final(name)}, key=order)
 
 
-def last_words(log: Path) -> str:
+def printed_last(log: Path) -> str:
     """Return in one line why pip or venv failed, as far as its log says so."""
     try:
         text = log.read_text("utf-8", errors="replace")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from miscompile.base.errors import UsageError
-from miscompile.environments.shelf import name_of
+from miscompile.environments.cache import name_of
 from miscompile.targets.pins import ALWAYS, pins
 from miscompile.targets.registry import about, compiler_of, installed
 

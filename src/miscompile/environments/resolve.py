@@ -5,10 +5,10 @@ from pathlib import Path
 from miscompile.base.errors import UsageError
 from miscompile.base.versions import same_version
 from miscompile.environments import pip
+from miscompile.environments.cache import Environment, Say, find, find_bare, serve_bare
 from miscompile.environments.interpreters import choose
 from miscompile.environments.make import make
 from miscompile.environments.recipe import distribution_of, recipe_of
-from miscompile.environments.shelf import Environment, Say, find, find_bare, serve_bare
 from miscompile.targets.registry import TargetSpec, about, compiler_of, installed, parse_target, versions, with_version
 
 
@@ -23,15 +23,15 @@ def prepare(text: str, say: Say, *, install: bool = False) -> str:
     spec = parse_target(text)
     if spec.version is not None:
         if not _is_own(spec):
-            make_version(spec.shelf, spec.version, say)
+            make_version(spec.environment_name, spec.version, say)
         return text
     if _complete(spec):
         return text
-    serving = find_bare(spec.shelf)
+    serving = find_bare(spec.environment_name)
     if serving is None:
         if not install:
             versions(spec.about)  # raises, and says what can be done
-        serving = make_newest(spec.shelf, say)
+        serving = make_newest(spec.environment_name, say)
     return with_version(text, serving.version)
 
 
@@ -67,7 +67,7 @@ def environment_of(text: str) -> Environment | None:
     spec = parse_target(text)
     if spec.version is None or _is_own(spec):
         return None
-    found = find(spec.shelf, spec.version)
+    found = find(spec.environment_name, spec.version)
     if found is None:
         name = f"{spec.about.name}=={spec.version}"
         raise UsageError(f"there is no environment for {name}; make it with `miscompile targets install {name}`")

@@ -15,11 +15,11 @@ from types import TracebackType
 from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome, Raised
 from miscompile.core.run import Run
-from miscompile.execution.crew import Counters, Crew
 from miscompile.execution.limits import Limits
-from miscompile.execution.nursery import Origin
 from miscompile.execution.proxy import Batch, WorkerProxy
+from miscompile.execution.supervisor import Counters, Crew
 from miscompile.execution.wire import OURS, encode_batch
+from miscompile.execution.zygote_client import Origin
 from miscompile.targets.registry import parse_target
 
 REMEMBERED = 256

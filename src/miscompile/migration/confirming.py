@@ -15,15 +15,15 @@ from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import builds_of
 from miscompile.findings.folder import Status, Stored
 from miscompile.instances.code import decoded
-from miscompile.migration.judge import Judgement, judge
-from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.pools import Pools
-from miscompile.migration.reference import Reference, assess, reference_case, with_outputs
 from miscompile.migration.script import Failure, write_front_script
-from miscompile.migration.witnesses import witnesses
+from miscompile.oracles.library_judge import Judgement, judge
+from miscompile.oracles.library_reference import Reference, assess, reference_case, with_outputs
+from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
+from miscompile.targets.second_implementations import second_implementations
 from miscompile.triage.confirm import confirm, confirmed
 from miscompile.triage.script import write_script
 
@@ -103,7 +103,7 @@ class Confirming(Pools):
         if seen.test.instance.library != "onnx" or is_death(seen.outcome):
             return ""
         accused = parse_target(stored.finding.property.target).about.name
-        for name in witnesses(accused):
+        for name in second_implementations(accused):
             run, narrowed = Run(with_outputs(seen.test.case, seen.reference), name, Build("off")), _narrowed(name)
             try:
                 said = self._ask(name, run)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from miscompile.harvest.libraries.sources import Say, check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
-from miscompile.migration.migrated import Migrated, migrate
+from miscompile.migration.cross_check import CrossCheck
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import Facts, ranked
-from miscompile.migration.sources import Say, check_operators, instances_of, of_operators
 from miscompile.migration.suite import Entry, SuiteReport, export_suite
-from miscompile.migration.vouching import Vouching
+from miscompile.producers.instances.migrated import Migrated, migrate
 
 _BATCH = 16
 """Tests that are looked at together."""
@@ -40,13 +40,13 @@ def export(choice: Choice, folder: Path, say: Say) -> SuiteReport:
     facts = Facts(choice.seed, counts_of(choice.target, "onnx"))
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]
-    with Vouching() as vouching:
+    with CrossCheck() as vouching:
         report = export_suite(islice(_entries(order, vouching, left), choice.tests), folder)
     report.left_out.update(left)
     return report
 
 
-def _entries(instances: Sequence[Instance], vouching: Vouching, left: "Counter[str]") -> Iterator[Entry]:
+def _entries(instances: Sequence[Instance], vouching: CrossCheck, left: "Counter[str]") -> Iterator[Entry]:
     """Yield the entries that can be tests, in order; those that cannot are counted in `left`."""
     for start in range(0, len(instances), _BATCH):
         tests: list[Migrated] = []

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.execution.limits import Limits
-from miscompile.migration.fronts import FrontEnd
-from miscompile.migration.judge import Compare
+from miscompile.oracles.library_judge import Compare
+from miscompile.targets.front_ends import FrontEnd
 
 ORDERS = ("opera", "operators", "parameters", "random", "fast", "total", "additional", "first-come")
 """Names of the orders in `ranking.order`, which is only loaded when something is to be ranked."""

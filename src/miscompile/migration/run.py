@@ -8,15 +8,15 @@ from typing import Protocol
 from miscompile.base.errors import UsageError
 from miscompile.core.events import Notice
 from miscompile.core.ports import Listener
+from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
-from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import ORDERS, Facts, ranked
 from miscompile.migration.ranking.reach import check_front, need_coverage, reached_by
 from miscompile.migration.session import Session, begin
-from miscompile.migration.sources import check_operators, instances_of, of_operators
+from miscompile.targets.front_ends import FrontEnd
 
 
 class Say(Protocol):

@@ -17,8 +17,8 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.layout import array, assign
 from miscompile.targets.about import FrontLines
 from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.triage.codegen import array_code
 from miscompile.triage.script import DIES, PATIENCE, SHOWS, one_line
-from miscompile.triage.spelling import spell_array
 
 _CALLS = {
     "torch": "with torch.no_grad():\n    expected = flat(model(*[value.clone() for value in inputs]))",
@@ -92,7 +92,7 @@ _TITLES: Mapping[FindingKind, str] = {
 
 def _spelled(failure: Failure) -> str:
     """Return the statement that defines the right results."""
-    values = [spell_array(_plain(value)) for value in failure.expected]
+    values = [array_code(_plain(value)) for value in failure.expected]
     return assign("expected", array(values))
 
 

@@ -19,24 +19,24 @@ from miscompile.core.ports import Listener
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.environments.resolve import versions_of
+from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
-from miscompile.execution.spread import Spread
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Stored, identify
 from miscompile.findings.store import Campaign, Store
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
-from miscompile.migration.blame import converter_of
+from miscompile.migration.answers import Answers
 from miscompile.migration.confirming import Confirming
-from miscompile.migration.fronts import CONVERTERS, FrontEnd
-from miscompile.migration.judge import Judgement, judge
-from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
-from miscompile.migration.reference import Dropped, Reference, assess, reference_case, with_outputs
-from miscompile.migration.remembering import Answers
 from miscompile.migration.results import Appender, Row, appending, place_of, read_rows
+from miscompile.oracles.library_judge import Judgement, judge
+from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.about import About
+from miscompile.targets.front_ends import CONVERTERS, FrontEnd
 from miscompile.targets.registry import parse_target
+from miscompile.triage.converters import converter_of
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class Session:
         answers = self._ask_library(desk, [test for _, test in tests if test is not None])
         known = [(test, answers[test.digest]) for _, test in tests if test is not None]
         ready = [(test, found) for test, found in known if isinstance(found, Reference)]
-        outcomes = Spread(desk.pool, 2).run([desk.run_of(test, found) for test, found in ready])
+        outcomes = ParallelRunner(desk.pool, 2).run([desk.run_of(test, found) for test, found in ready])
         made = [_dropped(desk, instance, test, answers) for instance, test in tests]
         ended = [
             desk.conclude(*one, outcome, self._counters["tests"] + place)
@@ -140,7 +140,7 @@ class Session:
         found = {digest: answer for digest, answer in known.items() if answer is not None}
         for few in _batches(new, ASKED):
             runs = [Run(reference_case(test.case), desk.front.reference, Build("off"), "judge") for test in few]
-            for test, outcome in zip(few, Spread(desk.library, 4).run(runs), strict=True):
+            for test, outcome in zip(few, ParallelRunner(desk.library, 4).run(runs), strict=True):
                 found[test.digest] = assess(test.instance, test.case, outcome)
                 self._answers.keep(test.digest, found[test.digest])
         return found

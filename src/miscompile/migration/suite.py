@@ -30,8 +30,8 @@ from miscompile.graph.emit import tensor_proto
 from miscompile.graph.model import Node
 from miscompile.graph.randomness import RANDOM
 from miscompile.graph.read import read
-from miscompile.migration.onnx_model import evaluated
-from miscompile.migration.onnx_values import from_array, to_array
+from miscompile.producers.instances.onnx_model import evaluated
+from miscompile.producers.instances.onnx_values import from_array, to_array
 
 KIND = "migrated"
 _FILES = {"suite_script.py": "test_suite.py", "suite_options.py": "conftest.py"}

@@ -22,7 +22,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import model_proto
 from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.ops.draws import Draw, admitted, demand, describe, draw_call, output_types
-from miscompile.ops.gaps import gap
+from miscompile.ops.reference_bugs import gap
 from miscompile.ops.spec import Call, OpSpec
 
 OPSETS = (13, 17, 18, 21, 22, 25)

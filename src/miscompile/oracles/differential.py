@@ -17,12 +17,12 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, OutOfMemory, Rejected, Unsupported, Values, status_of
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.oracles.camps import Ballot, Camps, form_camps
 from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
+from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
+from miscompile.oracles.majority import Ballot, MajorityVote, count_votes
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
-from miscompile.oracles.weave import NOT_NARROWED, ULPS
 
 ABSTAINS = (Unsupported, Rejected, OutOfMemory)
 _LAWFUL = (Values, *ABSTAINS)
@@ -67,7 +67,7 @@ class Differential:
             return Inconclusive("beyond a type that is narrower by design")
         if not second:
             return self._second_round(runs[0].case, ballots)
-        return self._decide(form_camps(ballots, joined(noises) if noises else None, exact=fit == "fits"))
+        return self._decide(count_votes(ballots, joined(noises) if noises else None, exact=fit == "fits"))
 
     def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
         """Judge an error or death; another implementation that accepts the program shows that it is valid."""
@@ -111,7 +111,7 @@ class Differential:
             return Needs(tuple(plain))
         return Needs((*plain, *(Run(twin, targets[0], Build("off"), "judge") for twin in twins)))
 
-    def _decide(self, camps: Camps) -> Verdict:
+    def _decide(self, camps: MajorityVote) -> Verdict:
         """Blame the first optimised build, else the first build, that does not belong to the right camp.
 
         Voters are not on trial.

@@ -12,8 +12,8 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
-from miscompile.oracles.weave import NOT_NARROWED
 
 STATIC = "static"
 """The form in which a program is built anew for every set of sizes."""

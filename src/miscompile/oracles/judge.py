@@ -23,7 +23,6 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.equivalence.forms import alters, exact_beside, is_own, keeps_bits, may_be_refused, present, with_noise
 from miscompile.graph.specialise import is_symbolic
 from miscompile.oracles.compare import (
     Mismatch,
@@ -34,9 +33,10 @@ from miscompile.oracles.compare import (
     symbols_of,
     within_ulps,
 )
+from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins, numbered
 from miscompile.oracles.narrow import FITS, Fit, fit_of
-from miscompile.oracles.weave import NOT_NARROWED, ULPS
+from miscompile.transforms.forms import alters, exact_beside, is_own, keeps_bits, may_be_refused, present, with_noise
 
 Rule = Literal["strict", "fixed"]
 

@@ -17,7 +17,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
-from miscompile.oracles.weave import NOT_NARROWED, Noise, instrument
+from miscompile.oracles.instrumentation import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
 FLOOR = 0.1

@@ -13,9 +13,9 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
-from miscompile.equivalence.forms import SEEDLESS, alters
+from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
-from miscompile.oracles.weave import NOT_NARROWED
+from miscompile.transforms.forms import SEEDLESS, alters
 
 LEVEL_SHARE = 0.3
 """Share of the lesser builds that are intermediate levels, where there are both."""

@@ -9,8 +9,8 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Holds, Needs, Verdict, Violated
 from miscompile.oracles.disruptive import is_invalid, judge_invalid
+from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
-from miscompile.oracles.weave import NOT_NARROWED
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from miscompile.graph.text.printer import print_graph, print_model
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
 from miscompile.patterns.language import Motif, parse_motifs
-from miscompile.patterns.pattern import Granularity, Pattern, Wake
+from miscompile.patterns.pattern import Granularity, Pattern, Trigger
 from miscompile.patterns.print import print_motif
 from miscompile.patterns.vetting import vet_seed, vet_statement
 
@@ -95,7 +95,7 @@ def print_pattern(pattern: Pattern) -> str:
     lines = [f"pattern {quote(pattern.name)} {pattern.granularity}"]
     if pattern.origin:
         lines.append(f"{_STEP}origin {quote(pattern.origin)}")
-    lines += [f"{_STEP}wakes {' '.join(map(quote, wake))}" for wake in pattern.wakes]
+    lines += [f"{_STEP}wakes {' '.join(map(quote, wake))}" for wake in pattern.triggers]
     if pattern.motif is not None:
         lines += [f"{_STEP}motif", *_indented(print_motif(pattern.motif))]
     if pattern.seed is not None:
@@ -175,7 +175,7 @@ def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
         with _telling(path, number - 1):
             texts = _strings(Cursor(line))
         word = line.split()[0]
-        if len(texts) != (len(Wake._fields) if word == "wakes" else 1):
+        if len(texts) != (len(Trigger._fields) if word == "wakes" else 1):
             raise _damaged(path, number, f"{word} is followed by {len(texts)} texts")
         said[word].append(texts)
     motif = None if entry.motif is None else _motif(*entry.motif, path, vetted=vetted)
@@ -183,7 +183,7 @@ def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
     if motif is None and seed is None:
         raise _damaged(path, entry.start, f"pattern {name} has neither form")
     origin = said["origin"][-1][0] if said["origin"] else ""
-    return Pattern(name, seed, motif, granularity, tuple(Wake(*wake) for wake in said["wakes"]), origin)
+    return Pattern(name, seed, motif, granularity, tuple(Trigger(*wake) for wake in said["wakes"]), origin)
 
 
 def _head(cursor: Cursor) -> tuple[str, Granularity]:

@@ -16,7 +16,7 @@ Granularity = Literal["block", "subgraph"]
 """What an optimisation works on: a contiguous region with one computation, or a whole connected unit."""
 
 
-class Wake(NamedTuple):
+class Trigger(NamedTuple):
     """A pass (or rule) that was SEEN to change a program with the pattern, and on which version of which target."""
 
     target: str
@@ -37,7 +37,7 @@ class Pattern:
     seed: Seed | None
     motif: Motif | None
     granularity: Granularity
-    wakes: tuple[Wake, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
     origin: str = ""
 
     def __post_init__(self) -> None:
@@ -53,6 +53,6 @@ class Pattern:
         assert self.motif is not None
         return tuple(one.op for one in self.motif.statements if isinstance(one, Apply))
 
-    def wakes_on(self, target: str) -> frozenset[str]:
+    def triggers_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was seen to wake, on any version."""
-        return frozenset(wake.name for wake in self.wakes if wake.target == target)
+        return frozenset(wake.name for wake in self.triggers if wake.target == target)

@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 
 from miscompile.patterns.library import read_library
 from miscompile.patterns.pattern import Pattern
-from miscompile.patterns.wakes import patterns_of
+from miscompile.patterns.triggers import patterns_of
 
 
 @cache

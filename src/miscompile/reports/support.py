@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from miscompile.corpus.table import SupportTable
+from miscompile.producers.slices.table import SupportTable
 
 _GOOD = ("pass", "skip")
 _STYLES = {"pass": "green", "unsupported": "dim", "skip": "dim", "rejected": "yellow"}

@@ -45,7 +45,7 @@ class TargetSpec:
     via: str = ""
 
     @property
-    def shelf(self) -> str:
+    def environment_name(self) -> str:
         """What the environments of this target are called: a front end may need more than its compiler does."""
         return f"{self.about.name}+{self.via}" if self.via else self.about.name
 

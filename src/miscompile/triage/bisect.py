@@ -12,9 +12,9 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
-from miscompile.equivalence.forms import places_of, restricted
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.registry import parse_target
+from miscompile.transforms.forms import places_of, restricted
 from miscompile.triage.examine import Remembering, examine_fully
 from miscompile.triage.signature import Symptom, similar, symptom_of
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.case import Case, Feed, Program
-from miscompile.equivalence.forms import SEEDLESS, is_own, present
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.transforms.forms import SEEDLESS, is_own, present
 
 
 def materialised(case: Case, form: str, reprogram: Callable[[Model, Feed], Program]) -> Iterator[Case]:

@@ -14,10 +14,10 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Holds
-from miscompile.equivalence.resist.attribution import attribute
-from miscompile.equivalence.resist.form import Resistant
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
+from miscompile.transforms.resist.attribution import attribute
+from miscompile.transforms.resist.form import Resistant
 from miscompile.triage.examine import Remembering, examine_fully
 
 PLAIN = "gather+where+transpose+split+cast+max"

@@ -40,19 +40,19 @@ from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
-from miscompile.equivalence.forms import AGAIN, STATIC, is_own, present
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
 from miscompile.instances.layout import array, assign, call, quoted
-from miscompile.lowering.program import Lowered, UnloweredError
 from miscompile.targets.about import ScriptLines
+from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.transforms.forms import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
+from miscompile.triage.codegen import array_code, feeds_code, model_code, native, onnx_name, payload_code
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
-from miscompile.triage.spelling import native, onnx_name, spell_array, spell_feeds, spell_model, spell_payload
 
 SHOWS = "BUG:"
 """A script prints a line that begins with this before it exits with 1."""
@@ -186,19 +186,19 @@ def _fed(case: Case) -> list[tuple[str, list[int]]]:
 
 def _spell_model(case: Case, lines: ScriptLines) -> str:
     model = read(case.program.payload)
-    return _spell_program(load_attribute(lines.program), model) if lines.program else spell_model(model)
+    return _spell_program(load_attribute(lines.program), model) if lines.program else model_code(model)
 
 
 def _spell_changed(case: Case, lines: ScriptLines) -> str:
     """Spell the program that the faulty run sees; by its bytes, where how it is stored is all that has changed."""
     if not lines.program and emit(read(case.program.payload)) != case.program.payload:
-        return spell_payload(case.program.payload, "it matters how they are stored")
+        return payload_code(case.program.payload, "it matters how they are stored")
     return _spell_model(case, lines)
 
 
 def _spell_feeds(case: Case) -> str:
     names = [port.name for port in case.program.inputs]
-    return spell_feeds([dict(zip(names, feed, strict=True)) for feed in case.feeds])
+    return feeds_code([dict(zip(names, feed, strict=True)) for feed in case.feeds])
 
 
 def _spell_program(lower: Callable[[Model], Lowered], model: Model) -> str:
@@ -207,7 +207,7 @@ def _spell_program(lower: Callable[[Model], Lowered], model: Model) -> str:
     except UnloweredError as error:
         raise ModelError(f"the model has no lowering for its script: {error}") from None
     constants = [
-        assign(name, call("tensor", spell_array(value), quoted(value.dtype)))
+        assign(name, call("tensor", array_code(value), quoted(value.dtype)))
         for name, value in lowered.constants.items()
     ]
     return "\n\n\n".join(part for part in ("\n".join(constants), lowered.source.strip("\n")) if part) + "\n"
@@ -231,7 +231,7 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
         "form": " ".join(run.build.form for run in (evidence.reference, evidence.faulty) if run and run.build.form),
         "output": output,
         "declared": _declared(case.program.outputs[output]),
-        "expected": "" if expected is None else assign("expected", spell_array(_seen(expected))),
+        "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
         "tolerance": repr(float(f"{tolerance.value:.6g}")),
         "reason": tolerance.reason,
     }

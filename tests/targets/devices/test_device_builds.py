@@ -10,12 +10,12 @@ from importlib.util import find_spec
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.devices import lacking, present, require_device
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case
 from miscompile.core.outcome import Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
+from miscompile.engine.devices import lacking, present, require_device
+from miscompile.engine.plan import Plan
 from miscompile.execution.conformance_models import exhibits
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
@@ -244,9 +244,9 @@ def test_programs_of_torch_make_all_their_tensors_on_the_device() -> None:
         """
         import numpy as np, torch
         from torch._subclasses import FakeTensorMode
-        from miscompile.corpus.node_cases import node_cases
+        from miscompile.producers.slices.node_cases import node_cases
         from miscompile.graph.read import read
-        from miscompile.lowering.program import UnloweredError
+        from miscompile.targets.lowering.program import UnloweredError
         from miscompile.targets.inductor.adapter import on_device, to_torch
         from miscompile.targets.inductor.program import program
 

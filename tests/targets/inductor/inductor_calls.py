@@ -15,10 +15,10 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
-from miscompile.lowering.table import Table, load
 from miscompile.ops.draws import Draw, admitted, draw_call
 from miscompile.ops.registry import specs
 from miscompile.targets.inductor.program import LOWERINGS
+from miscompile.targets.lowering.table import Table, load
 
 TOLERANCE = {"float64": 1e-6, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2}
 """Relative error, to which a fifth of it counts by the largest element: sums cancel."""

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from miscompile.corpus.collection import collect, models_below
-from miscompile.corpus.slices import Cut
+from miscompile.producers.slices.collection import collect, models_below
+from miscompile.producers.slices.slices import Cut
 
 pytestmark = [pytest.mark.compiler, pytest.mark.process]
 

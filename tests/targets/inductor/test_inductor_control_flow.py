@@ -21,12 +21,12 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.generation.control.forms import FEATURES, questions
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers.control.forms import FEATURES, questions
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 from miscompile.triage.script import write_script
 
 pytestmark = [
@@ -38,7 +38,7 @@ pytestmark = [
 
 SIMPLE = ("Add", "Mul", "Max", "Neg", "Identity", "Clip", "Cast", "Reshape", "Expand", "ReduceMax", "Less", "Greater",
           "Min", "Relu", "Gather", "Squeeze", "Floor", "Round", "Ceil", "Mod", "Sub", "Tanh", "Softmax")  # fmt: skip
-KNOBS = Knobs(
+KNOBS = GeneratorOptions(
     control=0.6, nodes=4, spread=0.0, ops=(*SIMPLE, *FEATURES), dtypes=("float32", "int64", "int32", "bool"),
     opsets=(17, 21), quantised=0.0, containers=0.0, max_dim=4, integral=1.0, motifs=0.0,
 )  # fmt: skip

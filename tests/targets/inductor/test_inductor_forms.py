@@ -21,12 +21,12 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, Needs, Verdict, Violated
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.judge import judge_pair
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.triage.confirm import run_script
 from miscompile.triage.script import write_script
@@ -44,7 +44,7 @@ OPS = (
     "Concat", "Slice", "Sigmoid", "Tanh", "Mod", "Floor", "Round", "Trilu", "CumSum", "BatchNormalization", "Sqrt",
     "Abs", "Neg", "Max", "Reshape",
 )  # fmt: skip
-KNOBS = Knobs(
+KNOBS = GeneratorOptions(
     nodes=5, spread=0.3, motifs=0.3, variants=1, opsets=tuple(range(13, 22)), max_elements=200, ops=OPS,
     dtypes=("float32", "int32", "int64", "bool"),
 )  # fmt: skip

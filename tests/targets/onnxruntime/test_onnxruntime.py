@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.campaign.crew import Crew
-from miscompile.campaign.lane import Orders
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
+from miscompile.engine.lane import Orders
+from miscompile.engine.plan import Plan
+from miscompile.engine.supervisor import Crew
 from miscompile.execution.conformance import check_target
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.attributes import attributes
@@ -85,8 +85,8 @@ def test_the_target_keeps_the_contract() -> None:
 def test_the_parent_never_imports_the_compiler() -> None:
     code = (
         "import sys\n"
-        "from miscompile.campaign.lead import fuzz\n"
-        "from miscompile.campaign.wiring import make_pool, make_oracle\n"
+        "from miscompile.engine.coordinator import fuzz\n"
+        "from miscompile.engine.wiring import make_pool, make_oracle\n"
         "from miscompile.execution.pool import LocalPool\n"
         "with LocalPool('onnxruntime') as pool: pool.pids()\n"
         "assert 'onnxruntime' not in sys.modules"

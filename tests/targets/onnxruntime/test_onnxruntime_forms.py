@@ -18,12 +18,12 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.pool import LocalPool
-from miscompile.generation.dynamic import Dynamic
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 from miscompile.targets.known import known
 from miscompile.targets.onnxruntime import adapter
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime
@@ -41,7 +41,7 @@ FAULTS = re.compile(
 )
 """What it says of valid programs that it spoils itself."""
 
-KNOBS = Knobs(
+KNOBS = GeneratorOptions(
     nodes=6,
     spread=0.3,
     control=0.08,
@@ -67,7 +67,7 @@ def fusing() -> Case:
 
 def drawn(count: int) -> Iterator[Case]:
     strict = Strict(KNOBS, Support(open=True))
-    dynamic = Dynamic(Knobs(nodes=5, quantised=0.2, variants=1), Support(open=True))
+    dynamic = Dynamic(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):
             yield (dynamic if number % 5 == 0 else strict).propose(stream(11, "forms", number))

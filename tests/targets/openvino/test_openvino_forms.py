@@ -19,12 +19,12 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.pool import LocalPool
-from miscompile.generation.dynamic import Dynamic
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 from miscompile.triage.confirm import run_script
 from miscompile.triage.script import write_script
 
@@ -42,7 +42,7 @@ FAULTS = re.compile(
 )
 """What it says of valid programs that it spoils itself."""
 
-KNOBS = Knobs(
+KNOBS = GeneratorOptions(
     nodes=5, spread=0.2, control=0.05, motifs=0.3, quantised=0.2, variants=1, opsets=tuple(range(13, 22)),
     max_elements=400,
 )  # fmt: skip
@@ -62,7 +62,7 @@ def small() -> Case:
 
 def drawn(count: int) -> Iterator[Case]:
     strict = Strict(KNOBS, Support(open=True))
-    dynamic = Dynamic(Knobs(nodes=5, quantised=0.2, variants=1), Support(open=True))
+    dynamic = Dynamic(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):
             yield (dynamic if number % 5 == 0 else strict).propose(stream(11, "forms", number))

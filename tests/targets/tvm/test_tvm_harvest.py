@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import SpecError
-from miscompile.mining.tvm_tests import extract_tvm, gathered, harvest_tvm, harvested, run_file
+from miscompile.harvest.patterns.tvm_tests import extract_tvm, gathered, harvest_tvm, harvested, run_file
 from miscompile.targets.tvm.splice_form import ENDING
 
 pytestmark = [

@@ -18,7 +18,7 @@ COMPARED = """
 import json
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
-from miscompile.targets.xla.apart import apart
+from miscompile.targets.xla.isolated_build import apart
 
 jax.config.update("jax_enable_x64", True)
 x = np.linspace(-2.0, 2.0, 24, dtype=np.float32).reshape(4, 6)

@@ -22,7 +22,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.ops.conformance import Unchecked, evaluate
 from miscompile.ops.draws import Draw, admitted, draw_call
-from miscompile.ops.gaps import gap
+from miscompile.ops.reference_bugs import gap
 from miscompile.ops.registry import specs
 from miscompile.targets.onnxruntime.about import ABOUT as RUNTIME
 

@@ -15,8 +15,8 @@ from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import CONTROL
-from miscompile.lowering.table import load
 from miscompile.ops.registry import specs
+from miscompile.targets.lowering.table import load
 from miscompile.targets.xla.program import LOWERINGS
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.bench.series import Laboratory
-from miscompile.campaign.plan import Plan
 from miscompile.core.case import Port
 from miscompile.core.outcome import Observations, Outcome, Values
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.crew import Counters
+from miscompile.engine.plan import Plan
+from miscompile.execution.supervisor import Counters
 from miscompile.graph.read import read
 
 

@@ -7,17 +7,17 @@ import pytest
 from played_pools import PlayedPool, firing, laboratory
 
 from miscompile.bench.ablations import PAPERS, ArmSeries, Group, arms, compared, measure
-from miscompile.bench.casebook import Settled
+from miscompile.bench.failure_log import Settled
 from miscompile.bench.libraries import Libraries, build
 from miscompile.bench.measures import Failure
 from miscompile.bench.sources import plain_graphs
 from miscompile.core.outcome import Raised
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.producers.synthesis.options import OatestOptions
 
 OPEN = Support(open=True)
-KNOBS = OatestKnobs(nodes=4, opsets=(17,), calls=0.0)
+KNOBS = OatestOptions(nodes=4, opsets=(17,), calls=0.0)
 
 
 def fires(operators: list[str]) -> list[str]:
@@ -42,7 +42,7 @@ def test_settings_differ_in_patterns_or_in_seeds(libraries: Libraries) -> None:
     assert found["tests"].contexts == libraries.tests
     assert [found[name].seeds for name in ("own", "tests", "alone")] == ["generated", "patterns", "none"]
     assert found["block"].operators <= found["subgraph"].operators <= found["whole"].operators
-    assert not any(one.wakes for one in found["random"].patterns)
+    assert not any(one.triggers for one in found["random"].patterns)
     assert set(PAPERS) == set(found) - {"alone"}
 
 

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from miscompile.bench.diversity import Diversity, ModeDiversity, Series, measure
-from miscompile.generation.presets import HirfuzzKnobs
+from miscompile.producers.presets import HirfuzzOptions
 
-SMALL = HirfuzzKnobs(nodes=15, dtypes=("float32", "bool"), max_rank=1, max_dim=3)
+SMALL = HirfuzzOptions(nodes=15, dtypes=("float32", "bool"), max_rank=1, max_dim=3)
 
 
-def last(knobs: HirfuzzKnobs = SMALL, repetitions: int = 2, seed: int = 0) -> Diversity:
-    *_, found = measure(knobs, 8, repetitions, seed)
+def last(options: HirfuzzOptions = SMALL, repetitions: int = 2, seed: int = 0) -> Diversity:
+    *_, found = measure(options, 8, repetitions, seed)
     return found
 
 

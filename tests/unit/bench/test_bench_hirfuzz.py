@@ -19,8 +19,8 @@ from miscompile.bench.measures import Failure
 from miscompile.bench.series import Laboratory
 from miscompile.bench.view import hirfuzz_view
 from miscompile.cli.main import program
-from miscompile.generation.presets import HirfuzzKnobs
 from miscompile.ops.support import Support
+from miscompile.producers.presets import HirfuzzOptions
 
 SMALL = Options(part="diversity", graphs=3, nodes=5, repetitions=2)
 
@@ -45,13 +45,13 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         return BrokenSeries(lab.plan.target, programs, 4, {"death": 1, "refused": programs - 1}, FAILED[:1], 2, 1.5)
 
     def test_some(
-        lab: Laboratory, knobs: HirfuzzKnobs, support: Support, tests: int, patience: float, watch: object
+        lab: Laboratory, options: HirfuzzOptions, support: Support, tests: int, patience: float, watch: object
     ) -> FailureSeries:
         del support, patience, watch
-        seen.append((knobs.guidance, lab.plan.target))
-        assert knobs.nodes == 7
+        seen.append((options.guidance, lab.plan.target))
+        assert options.nodes == 7
         return FailureSeries(
-            lab.plan.target, knobs.guidance, tests, FAILED, 1, FAILED, 3, (), {"flaky": 4}, 99, (5.0, 6.0)
+            lab.plan.target, options.guidance, tests, FAILED, 1, FAILED, 3, (), {"flaky": 4}, 99, (5.0, 6.0)
         )
 
     monkeypatch.setattr(hirfuzz, "probe_support", lambda plan, target: Support(open=True))

@@ -12,7 +12,7 @@ from miscompile.base.rng import stream
 from miscompile.bench.libraries import build
 from miscompile.bench.sources import batches, entire, pairs_in, plain_graphs, whole_of
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.mining.pieces import inferred
+from miscompile.harvest.patterns.pieces import inferred
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 
@@ -53,7 +53,7 @@ def test_the_same_pairs_are_cut_in_each_way() -> None:
     assert [list(cut.unit.operators) for cut in found.cuts] == [["Exp", "Relu", "Neg"]] * 2
     assert [list(cut.block.operators) for cut in found.cuts] == [["Relu", "Neg"], ["Neg"]]
     for library in (found.own, found.blocks, found.subgraphs, found.wholes):
-        assert [pattern.wakes_on("toy") for pattern in library] == [{"Chain"}, {"Sign"}]
+        assert [pattern.triggers_on("toy") for pattern in library] == [{"Chain"}, {"Sign"}]
         assert all(pattern.seed is not None and pattern.motif is not None for pattern in library)
     assert found.own == found.own
     assert {pattern.granularity for pattern in found.own} == {"block"}
@@ -91,7 +91,7 @@ def test_random_fragments_are_as_many_and_as_large_and_for_no_pass() -> None:
     fragments = found.at_random(graphs, stream(0, "fragments"))
     assert len(fragments) == len(found.own)
     for fragment, own in zip(fragments, found.own, strict=True):
-        assert not fragment.wakes
+        assert not fragment.triggers
         assert 1 <= len(fragment.operators) <= len(own.operators)
     again = found.at_random(plain_graphs(Support(open=True), (17,), 3), stream(0, "fragments"))
     assert [one.operators for one in again] == [one.operators for one in fragments]

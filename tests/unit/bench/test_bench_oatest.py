@@ -13,7 +13,7 @@ from rich.console import Console
 from miscompile.base.errors import UsageError
 from miscompile.bench import ablations, hirfuzz, oatest, splicing
 from miscompile.bench.ablations import Arm, ArmSeries
-from miscompile.bench.casebook import Settled
+from miscompile.bench.failure_log import Settled
 from miscompile.bench.libraries import Cut, Libraries
 from miscompile.bench.measures import Failure, spread
 from miscompile.bench.oatest import Options, Results, run
@@ -49,21 +49,21 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def splice(lab: Laboratory, producer: Traced, count: int, watched: int, watch: object) -> Iterator[Splicing]:
         del watch
-        seen.append(f"splicing {lab.plan.target} {count} {watched} {producer.knobs.mutations}")
+        seen.append(f"splicing {lab.plan.target} {count} {watched} {producer.options.mutations}")
         yield figures(lab.plan.target, count // 2, None)
         yield figures(lab.plan.target, count, TRIGGER)
 
     def ablate(
         lab: Laboratory,
         arm: Arm,
-        knobs: object,
+        options: object,
         support: object,
         tests: int,
         watched: int,
         patience: float,
         watch: object,
     ) -> ArmSeries:
-        del knobs, support, watched, patience, watch
+        del options, support, watched, patience, watch
         seen.append(f"{arm.name} {lab.plan.target}")
         settled = Settled((FAILED,) * (arm.name == "own"), 1, (), 2, (), {"flaky": 3})
         counts = (tests, {"values": tests}, tests, 6, 20, 40)

@@ -18,10 +18,10 @@ from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
-from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.order import ORDERS, Facts
 from miscompile.migration.results import Row
+from miscompile.targets.front_ends import FrontEnd
 
 
 def said(results: Results) -> str:

@@ -12,8 +12,8 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict
-from miscompile.generation.disruptive_checker import refusal_of
 from miscompile.ops.support import Support
+from miscompile.producers.disruptive_checker import refusal_of
 
 RIGHT = Values(())
 

@@ -11,13 +11,13 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, Rejected, TimedOut
 from miscompile.core.run import Run
 from miscompile.ops.support import Support
 from miscompile.patterns.catalogue import fusion_motifs
-from miscompile.patterns.pattern import Pattern, Wake
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.patterns.pattern import Pattern, Trigger
+from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target
 
-WAKE = (Wake("toy", "1", "OperandOrdering"),)
+WAKE = (Trigger("toy", "1", "OperandOrdering"),)
 PATTERNS = [Pattern(motif.name, None, motif, "block", WAKE) for motif in fusion_motifs()[:40]]
-KNOBS = OatestKnobs(nodes=5, opsets=(17,), variants=1)
+KNOBS = OatestOptions(nodes=5, opsets=(17,), variants=1)
 
 
 def producer(patterns: list[Pattern] | None = None) -> Traced:

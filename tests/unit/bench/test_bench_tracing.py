@@ -10,7 +10,7 @@ from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target
 
 OPEN = Support(open=True)
@@ -56,8 +56,8 @@ def test_a_result_that_depends_on_no_input_is_no_inner_tensor() -> None:
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 1.0]))
 def test_what_synthesis_says_of_itself_is_so(seed: int, calls: float) -> None:
     """Neither counts a seed's operator that works on constants alone."""
-    knobs = OatestKnobs(opsets=(17, 21), variants=1, calls=calls, control=0.0)
-    producer = Traced(knobs, OPEN, PATTERNS, parse_target("onnxruntime").about)
+    options = OatestOptions(opsets=(17, 21), variants=1, calls=calls, control=0.0)
+    producer = Traced(options, OPEN, PATTERNS, parse_target("onnxruntime").about)
     for number in range(4):
         case = producer.propose(stream(seed, number))
         trace = producer.trace(case)

@@ -12,9 +12,9 @@ from miscompile.bench.triggers import sample_of, tallied, triggers
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Run
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.ops.support import Support
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 
 NAMES = st.frozensets(st.sampled_from("ABC"))
 
@@ -67,10 +67,10 @@ def test_late_cases_are_as_likely_as_early_ones() -> None:
 
 
 def test_only_cases_with_known_passes_are_built_and_deaths_are_not_counted() -> None:
-    strict = Strict(Knobs(nodes=3, opsets=(17,)), Support(open=True))
+    strict = Strict(GeneratorOptions(nodes=3, opsets=(17,)), Support(open=True))
     cases = [strict.propose(stream(5, number)) for number in range(6)]
-    wakes = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
-    known = [Case(one.program, one.feeds, {"wakes": names}) for one, names in zip(cases, wakes, strict=False)]
+    named = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
+    known = [Case(one.program, one.feeds, {"wakes": names}) for one, names in zip(cases, named, strict=False)]
     seen: list[Run] = []
     fires = firing(lambda _: ["DeadCode"])
 

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import ExecutionError
-from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.main import program
 from miscompile.core.case import Case
@@ -20,6 +19,7 @@ from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.ports import Listener
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import FindingKind
+from miscompile.engine.plan import Plan
 from miscompile.findings import folder
 from miscompile.findings.folder import Status, Stored
 from miscompile.findings.store import Campaign, Store

@@ -11,12 +11,12 @@ from miscompile.cli import calls
 from miscompile.cli.main import program
 from miscompile.cli.verbs import bisect
 from miscompile.cli.verbs import targets as verb
-from miscompile.environments import shelf
-from miscompile.environments.shelf import Environment, Say
+from miscompile.environments import cache
+from miscompile.environments.cache import Environment, Say
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path / "cache" / "miscompile" / "environments"
@@ -27,16 +27,16 @@ def call(*words: str | Path) -> Result:
 
 
 def placed(target: str, version: str) -> Environment:
-    name = shelf.name_of(target, version)
-    path = shelf.shelf() / name
+    name = cache.name_of(target, version)
+    path = cache.cache_folder() / name
     (path / "bin").mkdir(parents=True)
     (path / "bin" / "python").symlink_to("/bin/sh")
     made = Environment(name, target, version, "3.12.1", path, (f"{target}=={version}", "numpy<2"), {}, 300 << 20, 9.0)
-    shelf.save(made)
+    cache.save(made)
     return made
 
 
-def test_environments_are_listed(cache: Path) -> None:
+def test_environments_are_listed(folder: Path) -> None:
     empty = call("targets", "environments")
     assert (empty.exit_code, "there are no environments" in empty.stdout) == (0, True)
     assert json.loads(call("targets", "environments", "--json").stdout) == []
@@ -45,7 +45,7 @@ def test_environments_are_listed(cache: Path) -> None:
     for word in ("onnxruntime==1.20.1", "3.12.1", "300 MiB", "numpy<2"):
         assert word in shown
     [row] = json.loads(call("targets", "environments", "--json").stdout)
-    assert (row["name"], row["path"]) == ("onnxruntime-1.20.1", str(cache / "onnxruntime-1.20.1"))
+    assert (row["name"], row["path"]) == ("onnxruntime-1.20.1", str(folder / "onnxruntime-1.20.1"))
     [target] = [row for row in json.loads(call("targets", "--json").stdout) if row["name"] == "onnxruntime"]
     assert target["environments"] == ["1.20.1"]
     assert "1.20.1" in call("targets").stdout
@@ -58,17 +58,17 @@ def test_a_target_that_is_not_installed_is_listed_as_such(monkeypatch: pytest.Mo
     assert "not installed" in call("targets").stdout
 
 
-def test_environments_are_removed(cache: Path) -> None:
+def test_environments_are_removed(folder: Path) -> None:
     for version in ("1.19.2", "1.20.1", "1.21.0"):
         placed("onnxruntime", version)
     assert call("targets", "remove", "onnxruntime==1.20.1").stdout == "removed onnxruntime-1.20.1\n"
-    assert [one.version for one in shelf.environments()] == ["1.19.2", "1.21.0"]
+    assert [one.version for one in cache.environments()] == ["1.19.2", "1.21.0"]
     assert call("targets", "remove", "onnxruntime").stdout.count("removed") == 2
-    assert shelf.environments() == []
+    assert cache.environments() == []
     placed("onnxruntime", "1.20.1")
-    (cache / "tvm-1.0" / "bin").mkdir(parents=True)
+    (folder / "tvm-1.0" / "bin").mkdir(parents=True)
     assert call("targets", "remove", "--all").stdout == "removed onnxruntime-1.20.1\nremoved tvm-1.0\n"
-    assert [place for place in cache.iterdir() if place.is_dir()] == []
+    assert [place for place in folder.iterdir() if place.is_dir()] == []
 
 
 def test_targets_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 from miscompile import __version__
 from miscompile.base.errors import ExecutionError
-from miscompile.campaign.plan import Plan
 from miscompile.cli import calls
 from miscompile.cli.main import VERBS, program
+from miscompile.engine.plan import Plan
 from miscompile.environments import resolve
 from miscompile.findings.store import Store
 from miscompile.targets import registry

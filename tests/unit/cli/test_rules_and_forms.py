@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.presets import PRESETS
-from miscompile.campaign.wiring import make_oracle
 from miscompile.cli.main import program
-from miscompile.equivalence.forms import parse_form
+from miscompile.engine.plan import Plan
+from miscompile.engine.presets import PRESETS
+from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
+from miscompile.transforms.forms import parse_form
 
 
 def run(*words: str) -> int:

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.main import program
 from miscompile.core.ports import Listener
+from miscompile.engine.plan import Plan
 
 CONTEXT = click.Context(click.Command("test"))
 PARAM = click.Option(["--slice-nodes"])

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.environments import pip, resolve, shelf
+from miscompile.environments import cache, pip, resolve
+from miscompile.environments.cache import Environment, Say
 from miscompile.environments.recipe import Recipe
 from miscompile.environments.resolve import environment_of, prepare, python_of, versions_of
-from miscompile.environments.shelf import Environment, Say
-from miscompile.execution.nursery import Origin
+from miscompile.execution.zygote_client import Origin
 from miscompile.targets import registry
 
 OWN: Mapping[str, str] = {"onnxruntime": "1.31.1", "numpy": "2.4.6", "onnx": "1.23.2"}
@@ -24,12 +24,12 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def make(recipe: Recipe, say: Say) -> Environment:
         names.append(recipe.spec)
-        path = shelf.shelf() / recipe.name
+        path = cache.cache_folder() / recipe.name
         (path / "bin").mkdir(parents=True)
         (path / "bin" / "python").symlink_to("/bin/sh")
         packages = {"onnxruntime": recipe.version, "NumPy": "1.26.4"}
         one = Environment(recipe.name, recipe.target, recipe.version, "3.11.7", path, recipe.requirements, packages)
-        shelf.save(one)
+        cache.save(one)
         say(f"made {recipe.spec}")
         return one
 
@@ -101,8 +101,8 @@ def test_a_part_of_this_tool_has_no_releases() -> None:
 
 def test_an_environment_without_its_compiler_is_named(made: list[str]) -> None:
     prepare("onnxruntime==1.20.1", silent)
-    [place] = shelf.environments()
-    record = place.path / shelf.RECORD
+    [place] = cache.environments()
+    record = place.path / cache.RECORD
     record.write_text(json.dumps({**json.loads(record.read_text()), "packages": {"numpy": "1"}}))
     with pytest.raises(UsageError, match=r"lacks onnxruntime; remove it with `miscompile targets remove"):
         versions_of("onnxruntime==1.20.1")

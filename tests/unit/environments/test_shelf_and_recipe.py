@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.environments import interpreters, pip, shelf
+from miscompile.environments import cache, interpreters, pip
+from miscompile.environments.cache import Environment
 from miscompile.environments.interpreters import Interpreter, choose, meets
 from miscompile.environments.recipe import Recipe, distribution_of, recipe_of
-from miscompile.environments.shelf import Environment
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "miscompile" / "environments"
 
@@ -26,51 +26,51 @@ def silent(_: str) -> None:
 
 def placed(target: str, version: str, bare: bool = False) -> Environment:
     """Put an environment on the shelf that has an interpreter and a record, and nothing else."""
-    name = shelf.name_of(target, version)
-    path = shelf.shelf() / name
+    name = cache.name_of(target, version)
+    path = cache.cache_folder() / name
     (path / "bin").mkdir(parents=True)
     (path / "bin" / "python").symlink_to("/bin/sh")
     made = Environment(
         name, target, version, "3.11.7", path, (f"{target}=={version}",), {target: version}, 7, 1.5, bare
     )
-    shelf.save(made)
+    cache.save(made)
     return made
 
 
-def test_a_record_comes_back(cache: Path) -> None:
+def test_a_record_comes_back(folder: Path) -> None:
     made = placed("onnxruntime", "1.20.1")
-    assert made.path == cache / "onnxruntime-1.20.1"
-    assert shelf.environments() == [made]
-    assert shelf.find("onnxruntime", "1.20.1") == made
+    assert made.path == folder / "onnxruntime-1.20.1"
+    assert cache.environments() == [made]
+    assert cache.find("onnxruntime", "1.20.1") == made
     assert made.executable == made.path / "bin" / "python"
 
 
 def test_equal_versions_are_found_and_others_not() -> None:
     made = placed("onnxruntime", "1.20.0")
-    assert shelf.find("onnxruntime", "1.20") == made
-    assert shelf.find("onnxruntime", "1.20.1") is None
-    assert shelf.find("openvino", "1.20.0") is None
+    assert cache.find("onnxruntime", "1.20") == made
+    assert cache.find("onnxruntime", "1.20.1") is None
+    assert cache.find("openvino", "1.20.0") is None
 
 
 def test_environments_are_sorted_by_version() -> None:
     for version in ("1.20.0", "1.9.0", "1.100.0"):
         placed("tvm", version)
-    assert [one.version for one in shelf.environments()] == ["1.9.0", "1.20.0", "1.100.0"]
+    assert [one.version for one in cache.environments()] == ["1.9.0", "1.20.0", "1.100.0"]
 
 
 def test_one_environment_serves_the_bare_name() -> None:
     old, new = placed("tvm", "0.25.0", bare=True), placed("tvm", "0.27.0")
-    assert shelf.find_bare("tvm") == old
-    assert shelf.serve_bare(new) == replace(new, bare=True)
-    assert shelf.find_bare("tvm") == replace(new, bare=True)
-    assert [one.bare for one in shelf.environments()] == [False, True]
-    assert shelf.find_bare("onnxruntime") is None
+    assert cache.find_bare("tvm") == old
+    assert cache.serve_bare(new) == replace(new, bare=True)
+    assert cache.find_bare("tvm") == replace(new, bare=True)
+    assert [one.bare for one in cache.environments()] == [False, True]
+    assert cache.find_bare("onnxruntime") is None
 
 
 @pytest.mark.parametrize("damage", ["no record", "no json", "other format", "no python", "strange version", "no field"])
 def test_a_damaged_environment_does_not_count(damage: str) -> None:
     made = placed("tvm", "0.25.0")
-    record = made.path / shelf.RECORD
+    record = made.path / cache.RECORD
     data = json.loads(record.read_text())
     match damage:
         case "no record":
@@ -86,30 +86,30 @@ def test_a_damaged_environment_does_not_count(damage: str) -> None:
         case _:
             del data["python"]
             record.write_text(json.dumps(data))
-    assert shelf.find("tvm", "0.25.0") is None
-    assert shelf.leftovers() == ["tvm-0.25.0"]
-    assert shelf.remove("tvm-0.25.0", silent)
-    assert shelf.leftovers() == []
+    assert cache.find("tvm", "0.25.0") is None
+    assert cache.leftovers() == ["tvm-0.25.0"]
+    assert cache.remove("tvm-0.25.0", silent)
+    assert cache.leftovers() == []
 
 
 def test_removal() -> None:
     made = placed("tvm", "0.25.0")
-    shelf.log_of(made.name).write_text("words")
-    assert shelf.remove(made.name, silent)
+    cache.log_of(made.name).write_text("words")
+    assert cache.remove(made.name, silent)
     assert not made.path.exists()
-    assert not shelf.log_of(made.name).exists()
-    assert not shelf.remove(made.name, silent)
+    assert not cache.log_of(made.name).exists()
+    assert not cache.remove(made.name, silent)
 
 
-def test_a_cache_that_cannot_be_written_is_named(cache: Path) -> None:
-    cache.parent.parent.mkdir(exist_ok=True)
-    cache.parent.write_text("a file where a folder should be")
+def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
+    folder.parent.parent.mkdir(exist_ok=True)
+    folder.parent.write_text("a file where a folder should be")
     with (
         pytest.raises(UsageError, match=r"environments cannot be kept in .*; set XDG_CACHE_HOME"),
-        shelf.locked("tvm-1.0", silent),
+        cache.locked("tvm-1.0", silent),
     ):
         raise AssertionError("never held")
-    assert shelf.environments() == []
+    assert cache.environments() == []
 
 
 def test_a_recipe_holds_what_everybody_needs_and_the_pins() -> None:
@@ -184,13 +184,13 @@ def test_the_last_words_of_pip(tmp_path: Path) -> None:
         f"ERROR: Could not find a version that satisfies the requirement x==9 (from versions: {versions})\n"
         "ERROR: No matching distribution found for x==9\n\n"
     )
-    assert pip.last_words(log) == (
+    assert pip.printed_last(log) == (
         "Could not find a version that satisfies the requirement x==9 "
         "(there are 20 versions, the newest: 1.15, 1.16, 1.17, 1.18, 1.19); No matching distribution found for x==9"
     )
     log.write_text("Traceback\n  disk full\n")
-    assert pip.last_words(log) == "Traceback disk full"
-    assert pip.last_words(tmp_path / "none") == ""
+    assert pip.printed_last(log) == "Traceback disk full"
+    assert pip.printed_last(tmp_path / "none") == ""
 
 
 def test_what_disturbs_another_python_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Outcome, Raised
 from miscompile.core.run import Build, Run
-from miscompile.execution.crew import Counters
-from miscompile.execution.fleet import Fleet
+from miscompile.execution.multi_target import MultiTargetPool
+from miscompile.execution.supervisor import Counters
 
 CASE = Case(Program("onnx", b"", (), ()), ((),))
 
@@ -54,14 +54,14 @@ class FakePool:
         self.renewed += 1
 
 
-def fleet(targets: Sequence[str]) -> tuple[Fleet, dict[str, FakePool]]:
+def fleet(targets: Sequence[str]) -> tuple[MultiTargetPool, dict[str, FakePool]]:
     made: dict[str, FakePool] = {}
 
     def open_pool(target: str) -> Any:
         made[target] = FakePool(target)
         return made[target]
 
-    return Fleet(targets, open_pool), made
+    return MultiTargetPool(targets, open_pool), made
 
 
 def told(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:

@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from miscompile.base.dtypes import NUMBERS
 from miscompile.base.rng import stream
 from miscompile.core.tensor import Tensor
-from miscompile.generation import finish
-from miscompile.generation.knobs import Knobs
-from miscompile.generation.strict import Strict
 from miscompile.graph import wire
 from miscompile.graph.emit import emit, model_proto, node_proto, tensor_proto, type_proto
 from miscompile.graph.infer import infer, infer_call
@@ -22,6 +19,9 @@ from miscompile.graph.model import Attribute, Function, Graph, Model, Node, Tens
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
+from miscompile.producers import finish
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
 
 
 @given(any_models())
@@ -92,7 +92,7 @@ def test_generated_models_take_the_short_way(monkeypatch: pytest.MonkeyPatch) ->
         return emit(model)
 
     monkeypatch.setattr(finish, "emit", refuse)
-    producer = Strict(Knobs(dtypes=(*NUMBERS, "bool"), control=0.0), Support(open=True))
+    producer = Strict(GeneratorOptions(dtypes=(*NUMBERS, "bool"), control=0.0), Support(open=True))
     for index in range(60):
         payload = producer.propose(stream(1, "wire", index)).program.payload
         assert onnx.ModelProto.FromString(payload).SerializeToString() == payload

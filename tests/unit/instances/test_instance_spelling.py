@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor, tensor
+from miscompile.instances.codegen import Dialect, array_code, native, spell, spell_call, spell_drawn
 from miscompile.instances.layout import lay_out
-from miscompile.instances.spelling import Dialect, native, spell, spell_array, spell_call, spell_drawn
 from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
 
 NATIVE = ["float32", "float16", "float64", "int8", "uint16", "int64", "bool", "complex64", "complex128"]
 DIALECT = Dialect(
-    lambda value: spell_array(value), spell_drawn, lambda name: f"'{name.name}'", lambda slot: f"x{slot.index}"
+    lambda value: array_code(value), spell_drawn, lambda name: f"'{name.name}'", lambda slot: f"x{slot.index}"
 )
 
 
@@ -35,7 +35,7 @@ def test_arrays_keep_every_bit(recipe: Drawn, odd: bool) -> None:
     if odd and DTYPES[value.dtype].kind in ("float", "complex") and value.array.size:
         value.array.flat[0] = -0.0
         value.array.flat[-1] = np.nan
-    found = evaluated(lay_out(spell_array(value)))
+    found = evaluated(lay_out(array_code(value)))
     assert found.dtype == value.array.dtype
     assert Tensor(value.dtype, found).same(value)
 

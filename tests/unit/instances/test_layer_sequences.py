@@ -9,9 +9,9 @@ from miscompile.core.outcome import Raised
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import SEQUENTIAL, SOURCE, in_sequence, layer_of, sequences
 from miscompile.instances.values import Drawn, Made
-from miscompile.migration.blame import converter_of
 from miscompile.migration.ranking.partition import setting
 from miscompile.migration.ranking.score import operator_of, signature_scores
+from miscompile.triage.converters import converter_of
 
 X = Drawn("float32", (2, 3))
 

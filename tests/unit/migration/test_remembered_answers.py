@@ -9,10 +9,10 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held
-from miscompile.migration.judge import judge
+from miscompile.migration.answers import Answers
 from miscompile.migration.plan import MigrationPlan
-from miscompile.migration.reference import NOISES, Dropped, Reference, assess
-from miscompile.migration.remembering import Answers
+from miscompile.oracles.library_judge import judge
+from miscompile.oracles.library_reference import NOISES, Dropped, Reference, assess
 
 SIZE = 1000
 

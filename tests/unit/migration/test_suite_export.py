@@ -15,8 +15,8 @@ from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
-from miscompile.migration.onnx_model import to_onnx_case
 from miscompile.migration.suite import Entry, export_suite, loaded_by_onnx
+from miscompile.producers.instances.onnx_model import to_onnx_case
 
 X = Held(tensor(np.array([[-1.5, 2.0]], np.float32)))
 

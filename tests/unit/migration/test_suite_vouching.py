@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from miscompile.core.tensor import tensor
+from miscompile.harvest.libraries.onnx import node_results
 from miscompile.instances.archive import Archive, write_archive
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
+from miscompile.migration.cross_check import ALONE, CrossCheck
 from miscompile.migration.exporting import Choice, export
-from miscompile.migration.migrated import Migrated, migrate
-from miscompile.migration.onnx_source import node_results
-from miscompile.migration.vouching import ALONE, Vouching
+from miscompile.producers.instances.migrated import Migrated, migrate
 
 pytestmark = [pytest.mark.process, pytest.mark.compiler]
 
@@ -61,21 +61,21 @@ def test_only_as_many_as_asked_for(tmp_path: Path) -> None:
 
 def test_few_bits_are_no_reason_to_leave_a_test_out() -> None:
     half = np.float16([1.5, -20.0, 0.3])
-    with Vouching() as vouching:
+    with CrossCheck() as vouching:
         (found,) = vouching.expected([migrated(node("Mul", half, half * half))])
     assert not isinstance(found, str)
 
 
 def test_one_other_implementation_must_give_the_same() -> None:
     tests = [migrated(node("Det", SQUARE)), migrated(node("Relu", X))]
-    with Vouching(["toy"]) as vouching:  # it lacks Det
+    with CrossCheck(["toy"]) as vouching:  # it lacks Det
         alone, shared = vouching.expected(tests)
     assert alone == ALONE
     assert not isinstance(shared, str)
     assert shared[0].numbers().tolist() == [[0.0, 2.0]]
-    with Vouching(["toy", "onnxruntime"]) as vouching:
+    with CrossCheck(["toy", "onnxruntime"]) as vouching:
         assert not isinstance(vouching.expected(tests)[0], str)
-    with Vouching([]) as vouching:  # nobody is installed who could be asked
+    with CrossCheck([]) as vouching:  # nobody is installed who could be asked
         assert not isinstance(vouching.expected(tests)[0], str)
 
 
@@ -84,7 +84,7 @@ def test_onnx_s_own_node_case_is_a_witness() -> None:
     origin = "onnx.backend.test node test_det_2d"
     assert node_results()[origin][0].numbers().tolist() == -2.0
     same, other = node("Det", SQUARE, origin=origin), node("Det", SQUARE + SQUARE, origin=origin)
-    with Vouching(["toy"]) as vouching:
+    with CrossCheck(["toy"]) as vouching:
         agreed, alone = vouching.expected([migrated(same), migrated(other)])
     assert not isinstance(agreed, str)
     assert alone == ALONE
@@ -93,7 +93,7 @@ def test_onnx_s_own_node_case_is_a_witness() -> None:
 def test_texts_are_expected_like_numbers() -> None:
     words = np.array(["a", "bc"], object)
     joined = node("StringConcat", words, words, version=20)
-    with Vouching(["onnxruntime"]) as vouching:
+    with CrossCheck(["onnxruntime"]) as vouching:
         (found,) = vouching.expected([migrated(joined)])
     assert not isinstance(found, str), found
     assert found[0].array.tolist() == ["aa", "bcbc"]

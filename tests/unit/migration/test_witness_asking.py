@@ -15,11 +15,11 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held
 from miscompile.migration import confirming
 from miscompile.migration.confirming import Confirming, Seen
-from miscompile.migration.fronts import FrontEnd
-from miscompile.migration.judge import judge
-from miscompile.migration.migrated import Migrated, migrate
 from miscompile.migration.plan import MigrationPlan
-from miscompile.migration.reference import Reference
+from miscompile.oracles.library_judge import judge
+from miscompile.oracles.library_reference import Reference
+from miscompile.producers.instances.migrated import Migrated, migrate
+from miscompile.targets.front_ends import FrontEnd
 
 RESULT = tensor(np.zeros(2, np.float32))
 SIGNATURE = Signature("toy", "exception", "run", ("Relu",), "")
@@ -44,7 +44,7 @@ def test_one_that_cannot_be_loaded_is_passed_over(
             raise UsageError("openvino cannot be loaded")
         return Values(((RESULT,),))
 
-    monkeypatch.setattr(confirming, "witnesses", lambda accused: iter(named))
+    monkeypatch.setattr(confirming, "second_implementations", lambda accused: iter(named))
     monkeypatch.setattr(Confirming, "_ask", ask)
     stored = Stored(Finding("x", Property("migration", "toy", SIGNATURE), seen.test.case, "", {}))
     with Confirming(PLAN) as one:

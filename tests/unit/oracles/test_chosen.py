@@ -8,8 +8,8 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Values
 from miscompile.core.run import Build
 from miscompile.core.verdict import Holds, Violated
-from miscompile.oracles.chosen import Chosen
 from miscompile.oracles.optimisation import Crash
+from miscompile.oracles.per_case import Chosen
 
 PROGRAM = Program("onnx", b"", (), ())
 USUAL, SPECIAL = Crash("toy", Build("off")), Crash("toy", Build("full"))

@@ -21,8 +21,8 @@ from miscompile.graph.check import check
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
+from miscompile.oracles.instrumentation import ULPS
 from miscompile.oracles.montecarlo import FLOOR, ROUNDS, THRESHOLD, judge_noise, noise_seed, noisy
-from miscompile.oracles.weave import ULPS
 
 F32 = TensorType("float32", (3,))
 

@@ -13,8 +13,8 @@ from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
+from miscompile.oracles.instrumentation import instrument
 from miscompile.oracles.montecarlo import THRESHOLD, judge_noise, noisy
-from miscompile.oracles.weave import instrument
 
 
 def chain(scale: Tensor, zero: Tensor, axis: int) -> Case:

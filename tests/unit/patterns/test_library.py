@@ -18,7 +18,7 @@ from miscompile.ops.values import Range
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import parse_motifs
 from miscompile.patterns.library import print_pattern, read_library, write_library
-from miscompile.patterns.pattern import Pattern, Wake
+from miscompile.patterns.pattern import Pattern, Trigger
 from miscompile.patterns.vetting import sound, vet_statement
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | words.map(str)
@@ -54,13 +54,13 @@ def seeds(draw: st.DrawFn) -> Seed:
 @st.composite
 def patterns(draw: st.DrawFn) -> Pattern:
     seed, motif = draw(st.tuples(seeds() | st.none(), motifs() | st.none()).filter(any))
-    wakes = tuple(draw(st.lists(st.builds(Wake, texts, texts, texts), max_size=2)))
-    return Pattern(draw(texts), seed, motif, draw(st.sampled_from(["block", "subgraph"])), wakes, draw(texts))
+    triggers = tuple(draw(st.lists(st.builds(Trigger, texts, texts, texts), max_size=2)))
+    return Pattern(draw(texts), seed, motif, draw(st.sampled_from(["block", "subgraph"])), triggers, draw(texts))
 
 
 def told_apart(first: Pattern, second: Pattern) -> str | None:
     """Say where two patterns differ."""
-    for name in ("name", "motif", "granularity", "wakes", "origin"):
+    for name in ("name", "motif", "granularity", "triggers", "origin"):
         if getattr(first, name) != getattr(second, name):
             return name
     if first.seed is None or second.seed is None:
@@ -128,7 +128,7 @@ def saved(text: str, folder: Path) -> Path:
 def test_a_library_reads_like_this(tmp_path: Path) -> None:
     (pattern,) = read_library(saved(TEXT, tmp_path))
     assert (pattern.name, pattern.granularity, pattern.origin) == ("relu/1", "block", "test_relu")
-    assert pattern.wakes == (Wake("onnxruntime", "1.22.0", "ReluFusion"),)
+    assert pattern.triggers == (Trigger("onnxruntime", "1.22.0", "ReluFusion"),)
     assert pattern.motif == next(parse_motifs("[relu]\nx = value(..., N)\ny = Relu(x)\ndtypes('float32')", ""))
     seed = pattern.seed
     assert seed is not None

@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from miscompile.base.rng import stream
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.generation.finish import finish, leaves
-from miscompile.generation.motifs.plant import NONE, plant
-from miscompile.generation.scope import Scope
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.seed import Seed
@@ -21,6 +18,9 @@ from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif, Weight, parse_motifs
 from miscompile.patterns.lift import lift
 from miscompile.patterns.print import print_motif
+from miscompile.producers.finish import finish, leaves
+from miscompile.producers.motifs.plant import NONE, plant
+from miscompile.producers.scope import Scope
 
 SUPPORT = Support(open=True)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import SpecError
 from miscompile.patterns.catalogue import catalogue
-from miscompile.patterns.wakes import (
+from miscompile.patterns.triggers import (
     Hidden,
     Wakes,
     granularities,
@@ -44,8 +44,8 @@ def every_name(face: About) -> Iterator[str]:
 
 
 @given(tables)
-def test_a_table_reads_back_as_it_was_written(wakes: Wakes) -> None:
-    assert parse_wakes(print_wakes(wakes), "here") == wakes
+def test_a_table_reads_back_as_it_was_written(triggers: Wakes) -> None:
+    assert parse_wakes(print_wakes(triggers), "here") == triggers
 
 
 def test_a_table_has_a_line_for_each_motif() -> None:
@@ -63,8 +63,8 @@ def test_a_damaged_table_is_refused_by_its_name(text: str) -> None:
 
 
 def test_passes_behind_others_count_as_woken_and_not_as_seen() -> None:
-    wakes = Wakes("toy", "1", {"a": ("P",), "b": ("P", "Q")}, {"a": (Hidden("R", ("P",)),)})
-    assert wakes.passes() == {"P", "Q", "R"}
+    triggers = Wakes("toy", "1", {"a": ("P",), "b": ("P", "Q")}, {"a": (Hidden("R", ("P",)),)})
+    assert triggers.passes() == {"P", "Q", "R"}
 
 
 def test_nothing_is_known_of_a_target_that_nobody_looked_at() -> None:
@@ -159,9 +159,9 @@ def test_the_catalogue_as_patterns_carries_what_was_seen_and_on_which_version() 
     found = {pattern.name: pattern for pattern in patterns_of(["onnxruntime"])}
     assert list(found) == [motif.name for motif in catalogue()]
     for name, passes in table.seen.items():
-        assert found[name].wakes_on("onnxruntime") == set(passes)
-        assert {wake.version for wake in found[name].wakes} == {table.version}
-    assert {name for name, pattern in found.items() if pattern.wakes} == set(table.seen)
+        assert found[name].triggers_on("onnxruntime") == set(passes)
+        assert {wake.version for wake in found[name].triggers} == {table.version}
+    assert {name for name, pattern in found.items() if pattern.triggers} == set(table.seen)
 
 
 def test_a_pattern_is_a_subgraph_when_only_such_passes_take_it() -> None:
@@ -172,4 +172,4 @@ def test_a_pattern_is_a_subgraph_when_only_such_passes_take_it() -> None:
 
 
 def test_without_a_table_patterns_wake_nothing() -> None:
-    assert all(not pattern.wakes for pattern in patterns_of(["no_such_target"]))
+    assert all(not pattern.triggers for pattern in patterns_of(["no_such_target"]))

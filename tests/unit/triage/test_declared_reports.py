@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.campaign.wiring import reprogram
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.engine.wiring import reprogram
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.graph.text.parser import parse_model

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from virtual_compiler import FLOAT, PASSES, VirtualCompiler, Wrong, case_of, on, pair
 
-from miscompile.campaign.wiring import reprogram
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.equivalence.forms import places_of, present
+from miscompile.engine.wiring import reprogram
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
+from miscompile.transforms.forms import places_of, present
 from miscompile.triage.bisect import culprits, fewest
 from miscompile.triage.materialise import materialised
 from miscompile.triage.resistance import resisted

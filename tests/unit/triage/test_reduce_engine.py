@@ -109,8 +109,8 @@ def test_another_bug_met_on_the_way_is_a_slip_and_never_the_result() -> None:
     planted = (*FUSED, Node("Softmax", ("a",), ("s",)))
     found = reduce(case_of(large_model(7, planted=planted), feed_of(7)), compiler)
     assert found.evidence.kind == "death"
-    assert [slip.verdict.evidence.kind for slip in found.slips] == ["wrong"]
-    again = reduce(found.slips[0].case, compiler)
+    assert [slip.verdict.evidence.kind for slip in found.slippages] == ["wrong"]
+    again = reduce(found.slippages[0].case, compiler)
     assert operators(again.case) == ["MatMul", "Add"]
 
 
@@ -132,7 +132,7 @@ def test_undefined_behaviour_is_never_brought_in() -> None:
     case = case_of(Model(graph, {"": 18}), {"x": np.array([7, 9], np.int32), "y": np.array([3, 5], np.int32)})
     found = reduce(case, VirtualCompiler([wrong_if_fused("Div", "Add")]))
     assert operators(found.case) == ["Div", "Add"]
-    assert not found.slips
+    assert not found.slippages
     draft = take_apart(found.case)
     constants = {**draft.graph.initializers, **draft.feeds[0]}
     assert (constants[draft.graph.nodes[0].inputs[1]].array != 0).all()

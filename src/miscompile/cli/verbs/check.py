@@ -7,12 +7,12 @@ from typing import Any, Literal
 import click
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.checks import CHECKS, DEFAULT, OWN, chosen
-from miscompile.campaign.plan import Plan
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
+from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
+from miscompile.engine.plan import Plan
 from miscompile.targets.registry import parse_target
 
 

@@ -9,9 +9,6 @@ import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
-from miscompile.campaign.checks import CHECKS, DEFAULT
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.presets import PRESETS
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import campaign_options, conduct, cpus
 from miscompile.cli.environments import ready
@@ -22,6 +19,9 @@ from miscompile.cli.options import (
     limits_of_time,
     new_seed,
 )
+from miscompile.engine.checks import CHECKS, DEFAULT
+from miscompile.engine.plan import Plan
+from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
 from miscompile.targets.registry import parse_target
 

@@ -146,11 +146,17 @@ def _harvest(
     with ExitStack() as stack:
         keep = given["keep"]
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="miscompile-")) if keep is None else keep)
-        gathered = load_attribute("miscompile.mining.gather:gather")(source, path, folder, given["seconds"], say)
+        gathered = load_attribute("miscompile.harvest.patterns.gather:gather")(
+            source, path, folder, given["seconds"], say
+        )
         if gathered.stopped:
             say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
-        extraction = load_attribute("miscompile.mining.harvest:Extraction")(each=given["each"], seed=given["seed"])
-        found = load_attribute("miscompile.mining.harvest:extract")(gathered.pairs, targets, source, extraction, say)
+        extraction = load_attribute("miscompile.harvest.patterns.harvest:Extraction")(
+            each=given["each"], seed=given["seed"]
+        )
+        found = load_attribute("miscompile.harvest.patterns.harvest:extract")(
+            gathered.pairs, targets, source, extraction, say
+        )
     load_attribute("miscompile.patterns.library:write_library")(found.patterns, out)
     return {
         "source": source,
@@ -184,18 +190,18 @@ def _mine(
     stopped = False
     try:
         for target in targets:
-            support = load_attribute("miscompile.campaign.lead:probe_support")(calls.plain_plan(target), target)
+            support = load_attribute("miscompile.engine.coordinator:probe_support")(calls.plain_plan(target), target)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
             models = None
             if path is not None:
-                models = load_attribute("miscompile.mining.programs:of_models")(path, seed, say)
-            found += load_attribute("miscompile.mining.programs:mined")(
+                models = load_attribute("miscompile.harvest.patterns.programs:of_models")(path, seed, say)
+            found += load_attribute("miscompile.harvest.patterns.programs:mined")(
                 target, support, limit, given["passes"], each, seed, say, _cases(given["instances"]), models
             )
     except KeyboardInterrupt:
         stopped = True
     load_attribute("miscompile.patterns.library:write_library")(found, out)
-    counts = Counter((wake.target, wake.name, one.granularity) for one in found for wake in one.wakes)
+    counts = Counter((wake.target, wake.name, one.granularity) for one in found for wake in one.triggers)
     return {
         "source": _PROGRAMS,
         "out": str(out),
@@ -213,7 +219,7 @@ def _mine(
 
 def _cases(archives: tuple[Path, ...]) -> list[Any]:
     """Return the programs of the ONNX instances in archives."""
-    return list(load_attribute("miscompile.migration.migrated:cases_of")(archives)) if archives else []
+    return list(load_attribute("miscompile.producers.instances.migrated:cases_of")(archives)) if archives else []
 
 
 def _check_options(source: str) -> None:
@@ -263,12 +269,12 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
     """Harvest pairs of passes and Relax modules from a checkout of TVM."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; harvest tvm writes a folder")
-    found = load_attribute("miscompile.mining.tvm_tests:harvest_tvm")(path, out, say, seconds)
+    found = load_attribute("miscompile.harvest.patterns.tvm_tests:harvest_tvm")(path, out, say, seconds)
     if found.stopped:
         say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
     if found.stopped and not found.pairs:
         raise KeyboardInterrupt  # there is nothing to go on with
-    taken = load_attribute("miscompile.mining.tvm_tests:extract_tvm")(out, out / "library", say)
+    taken = load_attribute("miscompile.harvest.patterns.tvm_tests:extract_tvm")(out, out / "library", say)
     report = {
         "source": _TVM, "path": str(path), "out": str(out), "stopped": found.stopped or taken.stopped,
         "files": dict(found.files), "modules": found.modules,

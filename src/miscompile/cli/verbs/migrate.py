@@ -18,9 +18,9 @@ from miscompile.cli.options import check_out, default_out, new_seed
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in
-from miscompile.migration.fronts import FrontEnd, chosen
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
+from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import load_attribute, parse_target
 
 _LIBRARIES = ("onnx", "torch", "keras")

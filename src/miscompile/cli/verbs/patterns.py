@@ -64,7 +64,7 @@ def command(
 
 def _all(libraries: Sequence[Path]) -> list["Pattern"]:
     """Return the catalogue, no-ops included, what was mined and ships, and the libraries, in this order."""
-    catalogue: Sequence[Pattern] = load_attribute("miscompile.patterns.wakes:patterns_of")()
+    catalogue: Sequence[Pattern] = load_attribute("miscompile.patterns.triggers:patterns_of")()
     known = {one.name for one in catalogue}
     shipped: Sequence[Pattern] = load_attribute("miscompile.patterns.shipped:shipped_patterns")()
     found = [*catalogue, *(one for one in shipped if one.name not in known)]
@@ -77,7 +77,7 @@ def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> 
     """Raise UsageError for a pass that the target, or any, has not, and that no pattern was ever seen to wake there."""
     faces = [parse_target(name).about for name in ([target] if target else TARGETS)]
     names = {name for face in faces for name in (*face.passes, *face.rules)}
-    names |= {wake.name for one in known for wake in one.wakes if target is None or wake.target == faces[0].name}
+    names |= {wake.name for one in known for wake in one.triggers if target is None or wake.target == faces[0].name}
     if called not in names:
         near = difflib.get_close_matches(called, sorted(names), 3)
         hint = f"; did you mean {', '.join(near)}?" if near else "; `miscompile passes` lists them"
@@ -87,10 +87,10 @@ def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> 
 def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
     """Tell whether a pattern wakes something of a target, or the pass of a name, or whatever is asked for."""
     name = None if target is None else parse_target(target).about.name
-    wakes = [wake for wake in one.wakes if name in (None, wake.target)]
+    triggers = [wake for wake in one.triggers if name in (None, wake.target)]
     if called is not None:
-        return any(wake.name == called for wake in wakes)
-    return name is None or bool(wakes)
+        return any(wake.name == called for wake in triggers)
+    return name is None or bool(triggers)
 
 
 def _named(name: str, found: Sequence["Pattern"]) -> "Pattern":
@@ -108,7 +108,7 @@ def _row(one: "Pattern") -> dict[str, Any]:
         "name": one.name,
         "operators": list(one.operators),
         "granularity": one.granularity,
-        "wakes": [wake._asdict() for wake in one.wakes],
+        "wakes": [wake._asdict() for wake in one.triggers],
         "origin": one.origin,
         "concrete": one.seed is not None,
         "abstract": one.motif is not None,
@@ -135,7 +135,7 @@ def _show(one: "Pattern", *, as_json: bool) -> None:
 
 def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for wake in one.wakes:
+    for wake in one.triggers:
         found.setdefault(f"{wake.target} {wake.version}", []).append(wake.name)
     return found
 
@@ -145,8 +145,8 @@ def _table(found: Sequence["Pattern"]) -> Table:
     for title in ("pattern", "operators", "granularity", "wakes", "origin"):
         table.add_column(title, overflow="fold")
     for one in found:
-        wakes = [f"{wake.target}: {wake.name}" for wake in one.wakes]
-        cells = (one.name, _some(one.operators, " "), one.granularity, _some(wakes, ", ") or "-", one.origin)
+        triggers = [f"{wake.target}: {wake.name}" for wake in one.triggers]
+        cells = (one.name, _some(one.operators, " "), one.granularity, _some(triggers, ", ") or "-", one.origin)
         table.add_row(*map(Text, cells))
     return table
 

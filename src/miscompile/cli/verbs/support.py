@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import calls, values
 from miscompile.cli.campaigns import cpus
 from miscompile.cli.environments import ready
-from miscompile.corpus.table import SupportTable, difference, load_table
+from miscompile.producers.slices.table import SupportTable, difference, load_table
 from miscompile.reports.support import difference_view, table_view
 from miscompile.targets.registry import parse_target
 

@@ -12,9 +12,9 @@ from rich.text import Text
 from miscompile.base.errors import UsageError
 from miscompile.cli import calls
 from miscompile.cli.environments import ready, tell
-from miscompile.environments import shelf
+from miscompile.environments import cache
+from miscompile.environments.cache import Environment
 from miscompile.environments.resolve import make_newest, make_version
-from miscompile.environments.shelf import Environment
 from miscompile.targets.registry import TARGETS, about, installed, parse_target
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -70,7 +70,11 @@ def install(targets: tuple[str, ...]) -> int:
       miscompile targets install tvm
     """
     for spec in [parse_target(text) for text in targets]:
-        made = make_newest(spec.shelf, tell) if spec.version is None else make_version(spec.shelf, spec.version, tell)
+        made = (
+            make_newest(spec.environment_name, tell)
+            if spec.version is None
+            else make_version(spec.environment_name, spec.version, tell)
+        )
         click.echo(f"{made.target}=={made.version} runs in {made.path}")
     return 0
 
@@ -79,7 +83,7 @@ def install(targets: tuple[str, ...]) -> int:
 @_json
 def environments(as_json: bool) -> int:
     """List the environments with their Python, size and requirements."""
-    found = shelf.environments()
+    found = cache.environments()
     if as_json:
         click.echo(json.dumps([one.as_json() for one in found], indent=2))
     elif found:
@@ -107,9 +111,9 @@ def remove(targets: tuple[str, ...], everything: bool) -> int:
         raise UsageError("name the targets whose environments shall go, or give --all")
     names = dict.fromkeys(name for text in targets for name in _names(text))
     if everything:
-        names = dict.fromkeys([*(one.name for one in shelf.environments()), *shelf.leftovers()])
+        names = dict.fromkeys([*(one.name for one in cache.environments()), *cache.leftovers()])
     for name in names:
-        if shelf.remove(name, tell):
+        if cache.remove(name, tell):
             click.echo(f"removed {name}")
     return 0
 
@@ -118,10 +122,10 @@ def _names(text: str) -> list[str]:
     """Return the names of the environments that a spec stands for. Raises UsageError when there are none."""
     spec = parse_target(text)
     if spec.version is not None:
-        found = shelf.find(spec.shelf, spec.version)
+        found = cache.find(spec.environment_name, spec.version)
         names = [] if found is None else [found.name]
     else:
-        names = [one.name for one in shelf.environments() if one.target == spec.shelf]
+        names = [one.name for one in cache.environments() if one.target == spec.environment_name]
     if not names:
         raise UsageError(f"there is no environment for {text}; `miscompile targets environments` lists them")
     return names
@@ -145,7 +149,7 @@ def _row(name: str, *, ask: bool) -> dict[str, Any]:
         "options": dict(face.options),
         "devices": [device for device in face.devices if not asked.get(device)],
         "absent": {device: why for device, why in asked.items() if why},
-        "environments": [one.version for one in shelf.environments() if one.target == name],
+        "environments": [one.version for one in cache.environments() if one.target == name],
     }
 
 

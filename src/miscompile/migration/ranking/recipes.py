@@ -89,7 +89,7 @@ def _lines(checkout: Checkout, file: str) -> list[str]:
 @cache
 def node_suite() -> Mapping[str, tuple[str, ...]]:
     """Return the operators of every node case of the installed onnx, by the case's name."""
-    from miscompile.corpus.node_cases import node_cases  # makes all cases, and only counting needs them
+    from miscompile.producers.slices.node_cases import node_cases  # makes all cases, and only counting needs them
 
     return {case.name: (case.op,) for case in node_cases()}
 

@@ -15,7 +15,7 @@ from typing import Any
 from miscompile.base.parents import die_with_parent
 from miscompile.core.run import Build
 from miscompile.instances.code import decoded
-from miscompile.migration.migrated import migrate
+from miscompile.producers.instances.migrated import migrate
 from miscompile.targets.about import Adapter
 from miscompile.targets.registry import load_attribute, parse_target
 

@@ -1,7 +1,8 @@
 """Operators of torch that are related: what the tool has verified, and lowered programs call.
 
-They are the equivalences of functions and methods in `migration/data/relations-torch.json`, without those that
-`migration/data/refuted-torch.toml` names; a test derives them from the two, and fails when this file has others.
+They are the equivalences of functions and methods in `harvest/relations/data/relations-torch.json`, without those that
+`harvest/relations/data/refuted-torch.toml` names; a test derives them from the two,
+and fails when this file has others.
 
 The file is written by hand all the same. Relations in the data were seen up to 1e-4 on samples of float32, which is
 too little for a form that promises every bit: each line here is held to its bits on all element types

@@ -2,10 +2,10 @@
 
 from miscompile.core.tensor import Tensor
 from miscompile.instances.code import decoded
+from miscompile.instances.codegen import Dialect, array_code, native, spell_call, spell_drawn
 from miscompile.instances.instance import Instance
 from miscompile.instances.layout import Expression, Group, array, assign, lay_out, quoted
 from miscompile.instances.program import slots, to_case
-from miscompile.instances.spelling import Dialect, native, spell_array, spell_call, spell_drawn
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
 from miscompile.targets.keras.width import is_wide
 
@@ -105,9 +105,9 @@ def _given(value: Held | Drawn) -> Expression:
 
 def _array(value: Tensor) -> Expression:
     if native(value.dtype):
-        return spell_array(value)
+        return array_code(value)
     kind = THEIRS.get(value.dtype, value.dtype)
-    return Group("np.asarray(", (spell_array(Tensor("float32", value.numbers())),), f").astype(ml_dtypes.{kind})")
+    return Group("np.asarray(", (array_code(Tensor("float32", value.numbers())),), f").astype(ml_dtypes.{kind})")
 
 
 def _name(name: Name) -> str:

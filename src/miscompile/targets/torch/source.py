@@ -4,10 +4,10 @@ import textwrap
 
 from miscompile.core.tensor import Tensor
 from miscompile.instances.code import decoded
+from miscompile.instances.codegen import Dialect, array_code, native, spell_call, spell_drawn
 from miscompile.instances.instance import Instance
 from miscompile.instances.layout import Expression, Group, array, assign, call, lay_out
 from miscompile.instances.program import slots, to_case
-from miscompile.instances.spelling import Dialect, native, spell_array, spell_call, spell_drawn
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
 from miscompile.targets.torch.names import FOREIGN
 
@@ -112,11 +112,11 @@ def _given(value: Held | Drawn) -> Expression:
 def spell_tensor(value: Tensor) -> Expression:
     """Return an expression for a tensor of torch, bit for bit but for what a NaN carries."""
     if native(value.dtype):
-        return call("torch.tensor", spell_array(value))
+        return call("torch.tensor", array_code(value))
     kind = f"torch.{FOREIGN.get(value.dtype, value.dtype)}"
     if value.dtype == "float8e8m0":
-        return Group("torch.tensor(", (spell_array(Tensor("uint8", value.array)),), f").view({kind})")
-    return Group("torch.tensor(", (spell_array(Tensor("float32", value.numbers())),), f").to({kind})")
+        return Group("torch.tensor(", (array_code(Tensor("uint8", value.array)),), f").view({kind})")
+    return Group("torch.tensor(", (array_code(Tensor("float32", value.numbers())),), f").to({kind})")
 
 
 def spell_name(name: Name) -> str:

@@ -54,27 +54,27 @@ def weave(module: Any) -> tuple[Any, tuple[Noise, ...]]:
     module = relax.transform.InlinePrivateFunctions()(module)
     place = module.get_global_var("main")
     main = module[place]
-    weaver = Weaver(relax.BlockBuilder(module))
+    instrumenter = Weaver(relax.BlockBuilder(module))
     parts = []
     for block in main.body.blocks:
         part: list[Any] = []
         for binding in block.bindings:
             if not is_plain(binding):
                 raise NotImplementedError("noise in a program with branches or casts of sizes")
-            part += weaver.woven(binding)
+            part += instrumenter.woven(binding)
         parts.append((isinstance(block, relax.DataflowBlock), part))
     body = main.body.body
     if not isinstance(body.ty, relax.TupleType):
         last: list[Any] = []
-        body = weaver.moved(body, last)
+        body = instrumenter.moved(body, last)
         parts.append((False, last))
-    params = [*main.params, *weaver.params]
+    params = [*main.params, *instrumenter.params]
     woven = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
     if "num_input" in (main.attrs or {}):
         woven = woven.with_attr("num_input", len(params))
     module = module.clone()
     module.update_func(place, assembled(woven, parts))
-    return relax.transform.Normalize()(module), tuple(weaver.noises)
+    return relax.transform.Normalize()(module), tuple(instrumenter.noises)
 
 
 class Weaver:

@@ -22,12 +22,12 @@ from miscompile.core.case import Feed, Port, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.read import read
-from miscompile.lowering.program import UnloweredError
 from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.lowering.program import UnloweredError
 from miscompile.targets.xla.about import ABOUT, LEVELS
-from miscompile.targets.xla.apart import apart
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import CUDA_OPTIONS, PLATFORM, SHARED
+from miscompile.targets.xla.isolated_build import apart
 from miscompile.targets.xla.program import program as lowering
 
 _CLEAR = 30

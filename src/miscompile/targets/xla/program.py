@@ -1,8 +1,8 @@
 """ONNX models as source text of JAX programs; used by the adapter and by the script writer, without JAX."""
 
 from miscompile.graph.model import Model
-from miscompile.lowering.program import Lowered, lower
-from miscompile.lowering.table import load
+from miscompile.targets.lowering.program import Lowered, lower
+from miscompile.targets.lowering.table import load
 
 LOWERINGS = "miscompile.targets.xla.lowering"
 

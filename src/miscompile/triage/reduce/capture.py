@@ -15,7 +15,7 @@ from miscompile.graph.model import Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.typing import value_types
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.referee import VOTER
+from miscompile.triage.validity import VOTER
 
 _HALVINGS = 3
 _KEPT = 16

@@ -49,7 +49,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class Slippage:
     """Another violation than the one looked for, met on the way: a finding of its own, still to be triaged."""
 
     case: Case
@@ -68,7 +68,7 @@ class Reduced:
     case: Case
     evidence: Evidence
     outcome: Outcome | None
-    slips: tuple[Slip, ...]
+    slippages: tuple[Slippage, ...]
     steps: tuple[str, ...]
     tries: int
     complete: bool
@@ -119,7 +119,7 @@ class Search:
         self._oracle, self._runner, self._seed, self._reprogram, self._budget = oracle, runner, seed, reprogram, budget
         self._admits, self._voter = admits, voter
         self._seen: set[str] = set()
-        self._slips: dict[Symptom, Slip] = {}
+        self._slips: dict[Symptom, Slippage] = {}
         self._steps: list[str] = []
         self._tries = 0
         self._complete = True
@@ -174,7 +174,7 @@ class Search:
         evidence = examination.verdict.evidence
         symptom = symptom_of(evidence, examination.faulty)
         if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
-            self._slip(small, Slip(case, examination.verdict, examination.faulty), symptom)
+            self._slip(small, Slippage(case, examination.verdict, examination.faulty), symptom)
             return False
         if not self._guard(small) or not self._admits(case):
             return False
@@ -232,7 +232,7 @@ class Search:
         old = self._evidence
         return evidence.faulty.build == old.faulty.build and (evidence.reference is None) == (old.reference is None)
 
-    def _slip(self, draft: Draft, slip: Slip, symptom: Symptom) -> None:
+    def _slip(self, draft: Draft, slip: Slippage, symptom: Symptom) -> None:
         """Keep the first slip of each symptom. An error of both builds is most likely our own broken candidate."""
         ours = slip.verdict.evidence.kind == "exception" and slip.verdict.evidence.reference is None
         if ours or symptom in self._slips or len(self._slips) >= _MOST_SLIPS or similar(symptom, self._wanted):

@@ -13,10 +13,10 @@ from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
 from miscompile.migration import run as migration
-from miscompile.migration.fronts import FrontEnd
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.order import Facts, ranked
 from miscompile.migration.ranking.reach import PYTHON, Reached, coverage_of, reached_by, read_reached, write_reached
+from miscompile.targets.front_ends import FrontEnd
 
 
 def node(api: str, count: int, **given: int) -> Instance:

@@ -12,20 +12,20 @@ import pytest
 
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import split_spec
-from miscompile.campaign.plan import Plan
-from miscompile.campaign.presets import PRESETS
-from miscompile.campaign.single import plan_of
-from miscompile.campaign.suspicion import to_stored
-from miscompile.campaign.wiring import make_oracle
 from miscompile.cli.main import program
 from miscompile.core.case import Case, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
+from miscompile.engine.plan import Plan
+from miscompile.engine.presets import PRESETS
+from miscompile.engine.single import plan_of
+from miscompile.engine.wiring import make_oracle
 from miscompile.findings.store import Store
-from miscompile.synthesis.knobs import OatestKnobs
+from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import settled_form
 from miscompile.targets.tvm.splice_form import ENDING, Splice, chosen, entry, names, splice_form
+from miscompile.triage.attribution import to_stored
 
 MODEL = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] a) => (float[2] y) { y = Exp(a) }')
 CASE = Case(Program("onnx", MODEL.SerializeToString(), (), ()), (), {})
@@ -150,10 +150,10 @@ def test_a_folder_of_patterns_adds_the_forms_that_put_them_into_programs(library
     assert [splice_form(form) for form in plan.chosen_forms] == [
         Splice(str(library)), Splice(str(library), call=True), Splice(str(library), count=3)
     ]  # fmt: skip
-    ((name, knobs),) = plan.producer_specs()
+    ((name, options),) = plan.producer_specs()
     assert name == "oatest"
-    assert isinstance(knobs, OatestKnobs)
-    assert not knobs.patterns, "that is for files"
+    assert isinstance(options, OatestOptions)
+    assert not options.patterns, "that is for files"
     oracle = make_oracle(plan, {})
     drawn = [oracle.plan(CASE, random.Random(number)) for number in range(80)]
     spliced = [runs for runs in drawn if runs[0].build.form]

@@ -1,1 +1,1 @@
-"""ONNX operators as functions of PyTorch. Read as text by `miscompile.lowering.table`; never imported."""
+"""ONNX operators as functions of PyTorch. Read as text by `miscompile.targets.lowering.table`; never imported."""

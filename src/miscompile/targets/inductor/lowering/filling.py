@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.lowering.table import lowers
 from miscompile.targets.inductor.lowering.names import dtype_of
+from miscompile.targets.lowering.table import lowers
 
 
 @lowers("Shape")

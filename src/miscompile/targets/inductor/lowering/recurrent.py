@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from miscompile.lowering.table import lowers
 from miscompile.targets.inductor.lowering.names import F
+from miscompile.targets.lowering.table import lowers
 
 ACTIVATIONS = {
     "relu": F.relu,

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 def reduced(x: Any, dims: Any, axes: Any, noop: int) -> tuple[int, ...]:

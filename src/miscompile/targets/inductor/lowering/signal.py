@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 def need_precise(x: Any) -> None:

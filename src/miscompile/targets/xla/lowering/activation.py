@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 @lowers("Relu")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 @lowers("Add")

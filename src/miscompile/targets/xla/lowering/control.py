@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 Body = Callable[..., tuple[jax.Array, ...]]
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 @lowers("Shape")

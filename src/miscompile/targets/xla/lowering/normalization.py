@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 def by_channel(x: jax.Array, rank: int) -> jax.Array:

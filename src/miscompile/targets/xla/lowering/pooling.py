@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 from miscompile.targets.xla.lowering.convolution import Ints, Padding, padding_of
 from miscompile.targets.xla.lowering.reduction import lowest
 

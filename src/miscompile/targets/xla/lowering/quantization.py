@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 from miscompile.targets.xla.lowering.casting import convert, element_type
 from miscompile.targets.xla.lowering.convolution import Ints, conv
 from miscompile.targets.xla.lowering.linear import centred

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 Cell = Callable[[tuple[jax.Array, ...], jax.Array], tuple[jax.Array, ...]]
 Maps = list[Callable[[jax.Array], jax.Array]]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 @lowers("Slice", static=(1, 2, 3, 4))

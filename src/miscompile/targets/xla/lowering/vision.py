@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from miscompile.lowering.table import lowers
+from miscompile.targets.lowering.table import lowers
 
 
 def source_places(size: int, new: int, scale: float, transformation: str, roi: tuple[float, float]) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""Firings: how often each pass was seen to change a program, with which others, and what patterns woke.
+
+The counts are sums, so that lanes, sessions and campaigns add up.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.run import Run
+
+
+class Key(NamedTuple):
+    """What is counted on `target`.
+
+    programs: programs that were watched. fired: programs that the pass `one` changed. together: programs that `one` and
+    `other` changed. tried, woken: programs with a pattern of the pass `one`, and those of them that it changed.
+    """
+
+    kind: str
+    target: str
+    one: str = ""
+    other: str = ""
+
+
+@dataclass(slots=True)
+class PassActivity:
+    """A tally; `frames` maps rewrite rules to the pass that they run in, which is all that observation sees of them."""
+
+    frames: Mapping[str, str] = field(default_factory=dict)
+    counts: Counter[Key] = field(default_factory=Counter)
+
+    def note(self, recipe: Mapping[str, Any], run: Run, outcome: Outcome) -> None:
+        """Count a run that was observed and came to its end; any other says nothing."""
+        if not run.build.observe or not isinstance(outcome, Values):
+            return
+        target = run.target.partition("{")[0].partition("==")[0].strip()
+        names = sorted(outcome.observations.passes)
+        self.counts[Key("programs", target)] += 1
+        self.counts.update(Key("fired", target, name) for name in names)
+        self.counts.update(Key("together", target, *pair) for pair in combinations(names, 2))
+        for name in recipe.get("wakes", ()):
+            self.counts[Key("tried", target, name)] += 1
+            self.counts[Key("woken", target, name)] += name in names or self.frames.get(name, name) in names
+
+    def take(self) -> list[tuple[str, str, str, str, int]]:
+        """Return the counts as rows, and begin anew."""
+        rows = [(*key, count) for key, count in self.counts.items()]
+        self.counts.clear()
+        return rows
+
+    def add(self, rows: Iterable[Iterable[Any]]) -> None:
+        """Add rows that `take` gave."""
+        for *key, count in rows:
+            self.counts[Key(*key)] += count

@@ -1,0 +1,132 @@
+"""What a campaign checks: by name, with the producers and builds that each check needs.
+
+Every check is a way in which two builds of one compiler differ (levels, passes, their order, the form of the program,
+the device), or a kind of program that has an oracle of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from miscompile.base.errors import UsageError
+from miscompile.targets.about import About
+from miscompile.transforms.forms import ALTERING
+
+CHECKS: Mapping[str, str] = {
+    "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
+    "equivalence": "equivalent programs out of an e-graph, the simplest and the most complex",
+    "resist": "the program with barriers against one class of optimisations or another",
+    "exact": "what must not change a bit: constness, order, names, wrapping, function bodies, a second run, threads",
+    "functions": "parts of the program as functions: nested, called from several places, rewritten",
+    "sequences": "passes in a random order before the compiler's own",
+    "dynamic": "one build with symbolic sizes against a build for every size, 0 and 1 among them",
+    "disruptive": "invalid programs must be refused, not crash the compiler",
+    "device": "the program on --device against the CPU",
+}
+"""Names of checks, each with a line of help."""
+
+DEFAULT = ("levels",)
+
+GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
+"""Producers of valid programs for every check that compares builds."""
+
+OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
+"""Checks that need programs of their own kind."""
+
+_SIMPLEST = "egraph{pick=least, share=1.0, structural=0.0}"
+
+EQUIVALENCE = (
+    f"egraph{{pick=most}};{_SIMPLEST}",
+    f"egraph{{pick=most, layers=1}};{_SIMPLEST}",
+    "egraph{pick=most, layers=3, structural=1.0}",
+    "egraph{pick=most, exactness=bits}",
+    "egraph{pick=random}",
+)
+"""POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more.
+
+What makes a program simpler needs all the rules and few of them apply; what makes it more complex are a few groups at a
+time, and structural rules.
+"""
+
+RESIST = (
+    "resist",
+    "resist{share=0.3}",
+    "resist{strategies=gather+where}",
+    "resist{strategies=gather+where+transpose+split+cast+max, share=0.6}",
+    "resist{strategies=tap}",
+    "resist{exactness=rounding, strategies=matmul+transpose}",
+)
+"""ORTHRUS's twins: with every barrier, with some, without control flow, and with the paper's own (section III-C)."""
+
+EXACT = (
+    "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
+    "dead", "identity", "noidentity", "stored", "again", "threads", "expand{exact=no}", "wrap{share=0.2}",
+)  # fmt: skip
+"""Relations that keep every bit, each as likely as the next."""
+
+_FUNCTIONAL = frozenset({"relax"})
+"""Forms of adapters that make functions; their others keep every bit that a compiler can promise."""
+
+_VARIANTS = ("{count=1}", "{count=2, rewrite=forward}", "{count=3, depth=2, rewrite=any}", "{count=2, rewrite=closure}")
+
+
+def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -> tuple[str, ...]:
+    """Return the checks that `names` ask for: the default for none, `all` for what the targets are able to.
+
+    Raises UsageError for an unknown check, or one that a target cannot have.
+    """
+    wanted = tuple(dict.fromkeys(names)) or DEFAULT
+    if device != "cpu" and "device" not in wanted:
+        wanted = (*wanted, "device")
+    if "all" in wanted:
+        wanted = tuple(name for name in CHECKS if not _obstacle(name, abouts, device))
+    for name in wanted:
+        if name not in CHECKS:
+            raise UsageError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}, and all")
+        obstacle = _obstacle(name, abouts, device)
+        if obstacle:
+            raise UsageError(f"--check {name}: {obstacle}")
+    return wanted
+
+
+def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
+    """Say why the targets cannot be checked so; an empty text when they can."""
+    if name != "levels" and len(abouts) > 1:
+        return "several compilers are held against each other by their results alone; name one target"
+    about = abouts[0]
+    has = ", ".join(about.devices)
+    lacks = {
+        "functions": (not functions_of(about), "takes no functions"),
+        "sequences": (not about.sequences, "does not let us order its passes"),
+        "dynamic": (not about.dynamic, "does not compile programs with symbolic sizes once for all"),
+        "device": (device not in about.devices, f"has no build for the device '{device}'; it has: {has}"),
+    }
+    lacking, why = lacks.get(name, (False, ""))
+    if name == "device" and device == "cpu":
+        return "say which device with --device, as in --device cuda"
+    return f"{about.title} {why}" if lacking else ""
+
+
+def families(checks: Sequence[str], about: About) -> tuple[tuple[str, ...], ...]:
+    """Return the forms in which programs are presented to a target: a family for each check that has some."""
+    found = {
+        "functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": relations_of(about),
+    }  # fmt: skip
+    return tuple(found[name] for name in checks if name in found)
+
+
+def relations_of(about: About) -> tuple[str, ...]:
+    """Return the forms that keep every bit: those that all targets take, and those that an adapter makes itself."""
+    own = (name for name in about.forms if name not in _FUNCTIONAL | ALTERING)
+    return (*EXACT, *(spec for name in own for spec in about.variants.get(name, (name,))))
+
+
+def functions_of(about: About) -> tuple[str, ...]:
+    """Return the forms with functions that a target takes."""
+    own = tuple(name for name in about.forms if name in _FUNCTIONAL)
+    names = (*own, *(("functions",) if about.functions else ()))
+    return tuple(f"{name}{options}" for name in names for options in _VARIANTS)
+
+
+def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
+    """Return the producers of a campaign that names none: those of valid programs, and what each check adds."""
+    general = GENERAL if any(name not in OWN for name in checks) else ()
+    return (*general, *(OWN[name] for name in checks if name in OWN))

@@ -1,0 +1,272 @@
+"""The lead: plans, starts the lanes, stores what they find, has it triaged, and tells the listeners.
+
+It runs no compiler, generates nothing, and stays small: it can run for weeks.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.core.activity import PassActivity
+from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.ports import Listener
+from miscompile.engine.devices import require_device
+from miscompile.engine.lane import Orders
+from miscompile.engine.plan import Plan
+from miscompile.engine.probe import support_of
+from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
+from miscompile.engine.supervisor import Crew, Message
+from miscompile.engine.wiring import make_producer
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.parallel import ParallelRunner
+from miscompile.execution.pool import LocalPool
+from miscompile.findings import folder
+from miscompile.findings.encode import signature_from
+from miscompile.findings.store import Campaign, Store
+from miscompile.ops.support import Support
+from miscompile.producers.slices.collection import Collection
+from miscompile.targets.registry import parse_target
+from miscompile.triage.bisect import expand
+from miscompile.triage.queue import Answer, Desk
+
+_TURN = 0.1
+_SAVE_EVERY = 1.0
+_LONGEST_TRIAGE = 600.0
+"""Seconds that the examination of findings may go on after the tests have ended."""
+
+_PATIENCE = 60.0
+"""Seconds that lanes get to finish what is ahead of them when the campaign ends."""
+
+
+def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
+    """Run a campaign until its limits are reached. What it finds lies in `plan.out` afterwards.
+
+    KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
+    taken up by a resumed campaign. Raises UsageError when target or options cannot work.
+    """
+    plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
+    if plan.patterns:
+        plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
+    found = _versions(plan)
+    require_device(plan)
+    supports = [Support(open=True)] * len(plan.targets)
+    if plan.model:
+        make_producer(replace(plan, slices=False), *supports)  # a broken model is said before anything is written
+    seeds = _cut(plan, listeners) if wants_seeds(plan) else None
+    plan = plan if seeds is None else in_own_opset(plan, seeds)
+    with Store.open(plan.out) as store:
+        _begin(store, plan, found)
+        if seeds is not None:
+            keep_seeds(plan, seeds)
+        if not plan.model or plan.slices:
+            supports = [probe_support(plan, target, listeners) for target in plan.targets]
+            make_producer(plan, *supports)
+        _Lead(plan, store, supports, listeners).run()
+
+
+def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
+    """Return the slices of the user's models, and say what came of them."""
+    seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)))
+    for line in (*seeds.skipped, *seeds.notes, seeds.summary()):
+        _tell(listeners, Notice(line))
+    return seeds
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    """Return the versions of all targets' distributions; of a second version of one, with the target's spec."""
+    found: dict[str, str] = {}
+    for target in plan.targets:
+        for name, version in versions_of(target).items():
+            found[name if found.get(name, version) == version else f"{name} of {target}"] = version
+    return found
+
+
+def probe_support(plan: Plan, target: str, listeners: Sequence[Listener] = ()) -> Support:
+    """Return the support table of one of the plan's targets, probing (with a notice) if it is not cached."""
+    started = time.monotonic()
+    told = False
+
+    def watch(done: int, total: int) -> None:
+        nonlocal told
+        if not told and time.monotonic() - started > 1.0:
+            told = True
+            _tell(listeners, Notice(f"asking {target} which operators and types it takes (once per version)"))
+
+    with LocalPool(target, plan.workers, plan.limits) as pool:
+        return support_of(target, versions_of(target), plan.opsets, ParallelRunner(pool), watch, plan.probe_seconds)
+
+
+def _begin(store: Store, plan: Plan, found: dict[str, str]) -> None:
+    if store.campaign() is None:
+        store.begin(Campaign(plan.title, plan.seed, plan.remembered(), found, time.time()))
+
+
+def _tell(listeners: Sequence[Listener], event: Event) -> None:
+    for listener in listeners:
+        listener.on(event)
+
+
+class _Lead:
+    """One session of a campaign."""
+
+    def __init__(self, plan: Plan, store: Store, supports: Sequence[Support], listeners: Sequence[Listener]) -> None:
+        self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
+        self.crew = Crew(plan.out / "lanes.log")
+        self.desk = Desk(plan)
+        self.counters: Counter[str] = Counter()
+        self.unsaved: Counter[str] = Counter()
+        self.firings = PassActivity()
+        self.started = time.monotonic()
+        self.saved = self.started
+        self.session = store.begin_session(time.time())
+        self.quarantined: set[str] = set()
+
+    def run(self) -> None:
+        ending = "failed"
+        try:
+            for record in self.store.pending():
+                self.desk.submit(self.store.load(record.identifier))
+            self._start_lanes()
+            self._watch_lanes()
+            self._finish_triage()
+            self._require_tests()
+            ending = "done"
+        except KeyboardInterrupt:
+            ending = "interrupted"
+            _tell(self.listeners, Notice("stopping; what was found so far is kept"))
+            self._drain()
+            raise
+        finally:
+            self.crew.kill()
+            self.desk.close()
+            self._settle(self.desk.collect())
+            self.store.reindex()  # a lane may have saved a finding after we stopped listening
+            self._save()
+            self.store.note_session(self.session, self._elapsed(), ending)
+
+    def _start_lanes(self) -> None:
+        disabled = {target: tuple(sorted(self._guilty(target))) for target in self.plan.targets}
+        if not self.plan.quarantine:
+            disabled = {}
+        lanes = self.plan.workers
+        for lane in range(lanes):
+            quota = None
+            if self.plan.tests is not None:
+                quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
+                if not quota:
+                    continue
+            self.crew.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
+
+    def _guilty(self, target: str) -> frozenset[str]:
+        """Passes of a target that earlier sessions of this campaign found guilty."""
+        about = parse_target(target).about
+        order = {name: place for place, name in enumerate(about.passes)}
+        found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
+        found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
+        guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
+        return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
+
+    def _watch_lanes(self) -> None:
+        limit = self.plan.seconds
+        stopped: float | None = None
+        while self.crew.working:
+            for message in self.crew.messages(_TURN):
+                self._take(message)
+            self._settle(self.desk.collect())
+            self._show()
+            if stopped is None and limit is not None and self._elapsed() > limit:
+                self.crew.stop()
+                stopped = self._elapsed()
+            if stopped is not None and self._elapsed() - stopped > _PATIENCE:
+                return
+
+    def _finish_triage(self) -> None:
+        """Wait for the findings that are still being examined; what takes too long stays pending."""
+        self.crew.kill()
+        until = time.monotonic() + _LONGEST_TRIAGE
+        if self.desk.open:
+            _tell(self.listeners, Notice(f"reducing {self.desk.open} more findings; Ctrl-C leaves them for --resume"))
+        while self.desk.open and self.desk.alive and time.monotonic() < until:
+            self._settle(self.desk.collect())
+            self._show()
+            time.sleep(_TURN)
+        if self.desk.open:
+            _tell(self.listeners, Notice(f"{self.desk.open} findings are left for --resume"))
+
+    def _require_tests(self) -> None:
+        """Raise ExecutionError when the lanes did nothing but die: that nothing was found is then no news."""
+        if self.crew.fallen and not self.counters["tests"]:
+            raise ExecutionError(f"all lanes died before their first test; {self.crew.log} says more")
+
+    def _drain(self) -> None:
+        """After an interrupt: let the lanes say what they know, for a moment."""
+        self.crew.stop()
+        until = time.monotonic() + 5.0
+        while self.crew.working and time.monotonic() < until:
+            for message in self.crew.messages(_TURN):
+                self._take(message)
+
+    def _take(self, message: Message) -> None:
+        if "counters" in message:
+            self.counters.update(message["counters"])
+            self.unsaved.update(message["counters"])
+        elif "firings" in message:
+            self.firings.add(message["firings"])
+        elif "finding" in message:
+            self._new_finding(message["finding"])
+        elif "duplicate" in message:
+            self.store.duplicate(signature_from(message["duplicate"]))
+        elif "quarantine" in message:
+            self._quarantine(message["quarantine"])
+        elif "notice" in message:
+            _tell(self.listeners, Notice(message["notice"]))
+        elif "usage" in message:
+            raise UsageError(message["usage"])
+        elif "failure" in message:
+            raise ExecutionError(message["failure"])
+
+    def _new_finding(self, identifier: str) -> None:
+        if self.store.knows(identifier):
+            return  # the same case again
+        stored = folder.load(self.plan.out, identifier)
+        fresh = not self.store.duplicate(stored.finding.property.signature)
+        if fresh and self.store.add_pending(stored):
+            self.desk.submit(stored)
+        elif not fresh:
+            folder.remove(self.plan.out, identifier)
+
+    def _quarantine(self, passes: list[str]) -> None:
+        fresh = set(passes) - self.quarantined
+        if fresh:
+            self.quarantined |= fresh
+            _tell(self.listeners, Quarantined(tuple(sorted(fresh))))
+
+    def _settle(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            if answer.problem:
+                _tell(self.listeners, Notice(answer.problem))
+            for slip in answer.slippages:
+                if self.store.add_pending(slip):
+                    self.desk.submit(slip)
+            kept = self.store.update(answer.stored)
+            if kept and answer.stored.status in ("confirmed", "known"):
+                _tell(self.listeners, Found(answer.stored.finding, fresh=answer.stored.status == "confirmed"))
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        _tell(self.listeners, Progress(self._elapsed(), dict(self.counters)))
+        if now - self.saved > _SAVE_EVERY:
+            self._save()
+
+    def _save(self) -> None:
+        self.store.add_counters(dict(self.unsaved))
+        self.unsaved.clear()
+        self.store.add_firings(self.firings.take())
+        self.store.note_session(self.session, self._elapsed())
+        self.saved = time.monotonic()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.started

@@ -1,0 +1,66 @@
+"""Whether a device is there, asked of the compiler itself: a worker builds a small program for it and runs that.
+
+Only so much is known for sure: a driver, the vendor's libraries, a code generator and its assembler all have to be
+there and fit each other, and each compiler brings other ones. Nothing here imports a compiler.
+"""
+
+from collections.abc import Mapping
+
+from miscompile.base.errors import UsageError
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
+from miscompile.core.run import Build, Run
+from miscompile.engine.plan import Plan
+from miscompile.execution.conformance_models import exhibits
+from miscompile.execution.limits import Limits
+from miscompile.execution.pool import LocalPool
+from miscompile.targets.registry import parse_target
+
+PATIENCE = 120.0
+"""Seconds that the first program may take: drivers and code generators are loaded for it."""
+
+_LONGEST = 600
+
+
+def require_device(plan: Plan) -> None:
+    """Return when the plan's target can build for the plan's device here; else raise UsageError, a line that says why.
+
+    Asked before a campaign leaves anything behind. The CPU needs no asking.
+    """
+    if plan.device == "cpu":
+        return
+    problem = lacking(plan.target, plan.device)
+    if problem:
+        raise UsageError(f"--device {plan.device}: {problem}")
+
+
+def lacking(target: str, device: str) -> str:
+    """Say in a line what `target` lacks to build for `device` on this machine; an empty text when it can.
+
+    Raises UsageError when the target itself cannot be loaded.
+    """
+    case = exhibits()[1].case
+    with LocalPool(target, 1, Limits(seconds=PATIENCE, memory=0)) as pool:
+        (outcome,) = pool.run([Run(case, target, Build(device=device), "probe")])
+    return " ".join(_reason(target, device, outcome).split())[:_LONGEST]
+
+
+def present(target: str) -> Mapping[str, str]:
+    """Return for each device that `target` has builds for what it lacks here, an empty text for one that is there."""
+    return {device: "" if device == "cpu" else lacking(target, device) for device in parse_target(target).about.devices}
+
+
+def _reason(target: str, device: str, outcome: Outcome) -> str:
+    fails = f"{target} cannot build for {device} here: its first program"
+    match outcome:
+        case Values():
+            return ""
+        case Unsupported(_, message) | Rejected(_, message):
+            return message
+        case Raised(_, kind, message):
+            return f"{fails} raises {kind}: {message}"
+        case OutOfMemory(_, message):
+            return f"{fails} finds no memory: {message}"
+        case TimedOut(_, seconds):
+            return f"{fails} does not end within {seconds:g} s"
+        case Crashed(stage, signal):
+            return f"{fails} kills its process at {stage} ({'signal' if signal > 0 else 'status'} {abs(signal)})"

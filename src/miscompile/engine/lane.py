@@ -1,0 +1,300 @@
+"""A lane: one producer process with its worker, pipelined. Run as `python -m miscompile.engine.lane`.
+
+The lead writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane; the lane writes
+JSON lines to its standard output: counters, findings (by folder), quarantined passes. What a lane does depends on its
+orders alone: a fixed number of cases is ahead of the judge, and everything out of the ordinary is dealt with before
+the next case is drawn.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TextIO
+
+from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
+from miscompile.base.parents import die_with_parent
+from miscompile.base.rng import stream
+from miscompile.core.activity import PassActivity
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.engine.plan import Plan, plan_from
+from miscompile.engine.wiring import make_oracle, make_pool, make_producer
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.multi_target import Pool
+from miscompile.findings import folder
+from miscompile.ops.support import TABLES, Support, support_from
+from miscompile.oracles.disruptive import is_invalid
+from miscompile.targets.registry import frames_of, parse_target
+from miscompile.triage.attribution import ConfirmedViolation, Confirmer, to_quarantine, to_stored
+
+MOST_ROUNDS = 4
+"""How often an oracle may ask for further runs of a case."""
+
+AHEAD = 3
+"""Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
+
+CORPUS = "corpus"
+"""The folder below a campaign's own for seeds that later sessions, and lanes that are started again, begin with."""
+
+RARELY = (20_000, 20, 50)
+"""Thresholds of the garbage collector: a lane makes thousands of values a second that count themselves free."""
+
+_REPORT_EVERY = 0.25
+_ASK_EVERY = 0.02
+_COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the lead tells a lane: the plan, the support tables of its targets, its number, and where it takes up work.
+
+    `disabled` are the passes that are off from the start, by target; `quota` is the number of cases to make in all
+    (None: no limit), `first` the index of the first one.
+    """
+
+    plan: Plan
+    supports: tuple[Support, ...]
+    lane: int
+    session: int
+    first: int
+    quota: int | None
+    disabled: Mapping[str, tuple[str, ...]]
+
+    def as_json(self) -> str:
+        """Print the orders in one line."""
+        tables = [
+            {**{name: sorted(getattr(support, name)) for name in TABLES}, "open": support.open}
+            for support in self.supports
+        ]
+        rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota", "disabled")}
+        return json.dumps({"plan": self.plan.as_json(), "supports": tables, **rest})
+
+
+def orders_from(text: str) -> Orders:
+    """Read back what `Orders.as_json` printed."""
+    data: dict[str, Any] = json.loads(text)
+    supports = tuple(replace(support_from(table), open=table["open"]) for table in data["supports"])
+    disabled = {target: tuple(names) for target, names in data["disabled"].items()}
+    return Orders(
+        plan_from(data["plan"]), supports, data["lane"], data["session"], data["first"], data["quota"], disabled
+    )
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """A case that is out with the worker."""
+
+    index: int
+    case: Case
+    runs: tuple[Run, ...]
+    ticket: int
+
+
+class Lane:
+    """The loop. `out` gets the messages."""
+
+    def __init__(self, orders: Orders, pool: Pool, detective: Confirmer, out: TextIO) -> None:
+        self.orders, self.pool, self.detective, self.out = orders, pool, detective, out
+        self.plan = orders.plan
+        self.versions = {target: versions_of(target) for target in self.plan.targets}
+        self.producer = make_producer(
+            self.plan, *orders.supports, corpus=self.plan.out / CORPUS, name=f"lane-{orders.lane}"
+        )
+        self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
+        self.oracle = make_oracle(self.plan, self.disabled)
+        self.counters: Counter[str] = Counter()
+        self.firings = PassActivity(frames_of(self.plan.targets))
+        self._next = orders.first
+        self._done: dict[int, list[Outcome]] = {}
+        self._ahead: deque[_Ahead] = deque()
+        self._reported = time.monotonic()
+        self._asked = 0.0
+        self._deaths = (0, 0)
+        self._compiler_cpu = 0.0
+
+    def run(self) -> None:
+        """Work until the quota is reached or the lead closes our standard input."""
+        quota = self.orders.quota
+        while not self._stopped() and (quota is None or self._next < quota or self._ahead):
+            while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
+                self._submit()
+            self._settle_next()
+            if time.monotonic() - self._reported > _REPORT_EVERY:
+                self._report()
+        while self._ahead:
+            self._settle_next()
+        self._report()
+
+    def _stopped(self) -> bool:
+        """Tell whether the lead wants us to stop; asked now and then, because asking takes a system call."""
+        now = time.monotonic()
+        if now - self._asked < _ASK_EVERY:
+            return False
+        self._asked = now
+        return _told_to_stop()
+
+    def _settle_next(self) -> None:
+        """Judge the oldest case that is out. A case that our own machinery cannot handle costs itself only."""
+        if not self._ahead:
+            return
+        ahead = self._ahead.popleft()
+        try:
+            self._settle(ahead)
+        except (ModelError, RejectedDraft) as error:
+            self.counters["failed cases"] += 1
+            print(f"case {ahead.index} cannot be handled: {error}", file=sys.stderr)
+
+    def _submit(self) -> None:
+        orders, index = self.orders, self._next
+        start = time.thread_time_ns()
+        rng = stream(self.plan.seed, "lane", orders.lane, orders.session, index)
+        case = self.producer.propose(rng)
+        recipe = {"seed": self.plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
+        case = replace(case, recipe=recipe)
+        runs = self.oracle.plan(case, rng)
+        generated = time.thread_time_ns()
+        self.counters["generate_us"] += (generated - start) // 1000
+        self._ahead.append(_Ahead(index, case, runs, self.pool.submit(runs)))
+        self.counters["transfer_us"] += (time.thread_time_ns() - generated) // 1000
+        self._next += 1
+
+    def _settle(self, ahead: _Ahead) -> None:
+        begin = time.thread_time_ns()
+        while ahead.ticket not in self._done:
+            self._done.update(self.pool.poll(self.plan.limit_seconds))
+        outcomes = self._done.pop(ahead.ticket)
+        start = time.thread_time_ns()
+        self.counters["transfer_us"] += (start - begin) // 1000
+        verdict = self.oracle.judge(ahead.runs, outcomes)
+        self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
+        self.counters["tests"] += 1
+        for outcome in outcomes:
+            seen = outcome.observations
+            self.counters["compiler_us"] += int(1e6 * (seen.compile_seconds + seen.run_seconds))
+        if ahead.case.recipe.get("observe"):
+            for run, outcome in zip(ahead.runs, outcomes, strict=True):
+                self.firings.note(ahead.case.recipe, run, outcome)
+        if isinstance(verdict, Needs):
+            verdict = self._further_rounds(ahead, outcomes, verdict)
+        self.producer.learn(ahead.case, outcomes, verdict)
+        self._take(ahead, verdict)
+
+    def _further_rounds(self, ahead: _Ahead, outcomes: list[Outcome], verdict: Verdict) -> Verdict:
+        """Run what the oracle asks for and ask it again: about one build after the other, each of which may need it."""
+        runs = ahead.runs
+        for _ in range(MOST_ROUNDS):
+            if not isinstance(verdict, Needs):
+                return verdict
+            self.counters["second_rounds"] += 1
+            start = time.thread_time_ns()
+            outcomes = [*outcomes, *self.detective.pool.run(verdict.runs)]
+            runs = (*runs, *verdict.runs)
+            verdict = self.oracle.judge(runs, outcomes)
+            self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
+        return Inconclusive("too many rounds") if isinstance(verdict, Needs) else verdict
+
+    def _take(self, ahead: _Ahead, verdict: Verdict) -> None:
+        match verdict:
+            case Holds(note):
+                if note:
+                    self.counters["mismatches_judged_benign"] += 1
+            case Inconclusive(reason):
+                self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
+            case Violated():
+                self._pursue(ahead, verdict)
+
+    def _pursue(self, ahead: _Ahead, violated: Violated) -> None:
+        self.counters["violations"] += 1
+        charge = self.detective.investigate(ahead.case, violated.evidence)
+        if charge is None:
+            self.counters["unstable"] += 1
+            return
+        if not self.detective.is_new(charge.signature):
+            self.counters["duplicates"] += 1
+            self._say({"duplicate": asdict(charge.signature)})
+            return
+        stored = to_stored(charge.evidence, charge.signature, ahead.case, self._versions(charge), test=ahead.index)
+        if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
+            folder.save(self.plan.out, stored)
+        self._say({"finding": stored.finding.identifier})
+        if self.plan.quarantine and not is_invalid(ahead.case):  # a pass is not to blame for what must not reach it
+            target = charge.evidence.faulty.target
+            self._quarantine(target, to_quarantine(charge.signature, parse_target(target).about))
+
+    def _versions(self, charge: ConfirmedViolation) -> dict[str, str]:
+        """Return the versions of the compilers that a violation is about, those of the faulty one last."""
+        reference, faulty = charge.evidence.reference, charge.evidence.faulty.target
+        own = self.versions[faulty]
+        other = {} if reference is None else self.versions.get(reference.target, {})
+        return {**own, **{name: version for name, version in other.items() if name not in own}}
+
+    def _quarantine(self, target: str, passes: frozenset[str]) -> None:
+        known = self.disabled.get(target, frozenset())
+        fresh = passes - known
+        if fresh:
+            self.disabled[target] = known | fresh
+            self.oracle = make_oracle(self.plan, self.disabled)
+            self._say({"quarantine": sorted(fresh), "target": target})
+
+    def _report(self) -> None:
+        deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
+        self.counters["deaths"] += deaths - self._deaths[0]
+        self.counters["timeouts"] += timeouts - self._deaths[1]
+        self._deaths = (deaths, timeouts)
+        cpu = self.pool.compiler_cpu_seconds + self.detective.pool.compiler_cpu_seconds
+        self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
+        self._compiler_cpu = cpu
+        settled = self._next - len(self._ahead)
+        self._say({"counters": dict(self.counters), "next": settled})
+        self.counters.clear()
+        if self.firings.counts:
+            self._say({"firings": self.firings.take()})
+        self._reported = time.monotonic()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self.out.write(json.dumps(message) + "\n")
+        self.out.flush()
+
+
+def _told_to_stop() -> bool:
+    """Tell whether the lead has closed our standard input (or is gone)."""
+    readable, _, _ = select.select([sys.stdin], [], [], 0)
+    return bool(readable)
+
+
+def main() -> int:
+    """Serve one lead, whose process number is our argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(int(sys.argv[1]))  # it may be gone already
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints must not break the messages
+    try:
+        orders = orders_from(sys.stdin.readline())
+        with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
+            detective = Confirmer(second, orders.plan.compare, orders.plan.seed)
+            lane = Lane(orders, pool, detective, out)
+            gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
+            gc.set_threshold(*RARELY)
+            lane.run()
+    except UsageError as error:
+        out.write(json.dumps({"usage": str(error)}) + "\n")
+        out.flush()
+        return 2
+    except MiscompileError as error:
+        out.write(json.dumps({"failure": str(error)}) + "\n")
+        out.flush()
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""The passes of a target in one table: which patterns wake it, how often it fired, and beside which others.
+
+Published fuzzers build compilers with coverage counters to know what their tests reach; observation says it for a
+wheel as it is shipped, and pass by pass.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from miscompile.base.errors import UsageError
+from miscompile.base.rng import stream
+from miscompile.core.activity import PassActivity
+from miscompile.core.case import Case
+from miscompile.core.ports import Producer
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds
+from miscompile.engine.coordinator import probe_support
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_pool, make_producer
+from miscompile.execution.multi_target import Pool
+from miscompile.findings.store import Store
+from miscompile.patterns.shipped import every_pattern
+from miscompile.patterns.triggers import reasons
+from miscompile.targets.registry import frames_of, parse_target
+
+_AHEAD = 8
+_PRODUCER = "oatest{observe=1, variants=1}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """A pass of a target.
+
+    `patterns` is the number of shipped patterns that were seen to wake it, `reason` why there is none. `fired` counts
+    the watched programs that it changed, `tried` those with a pattern that wakes it and `woken` those of them that it
+    changed; `combined` counts, for each other pass, the programs that both changed.
+    """
+
+    name: str
+    patterns: int
+    reason: str
+    fired: int
+    tried: int
+    woken: int
+    combined: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PassTable:
+    """The passes of `target`; `programs` is the number of programs that were watched."""
+
+    target: str
+    programs: int
+    rows: tuple[PassRow, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table as a JSON object."""
+        return {"target": self.target, "programs": self.programs, "passes": [row.as_json() for row in self.rows]}
+
+
+def table_of(target: str, counts: PassActivity) -> PassTable:
+    """Return the table of a target from what was counted."""
+    face = parse_target(target).about
+    known = _patterns_by_pass(face.name)
+    told = reasons(face.name)
+    seen = {key.one for key in counts.counts if key.kind == "fired" and key.target == face.name}
+    names = dict.fromkeys((*face.passes, *face.rules, *sorted(seen)))
+    tally = {(key.kind, key.one, key.other): count for key, count in counts.counts.items() if key.target == face.name}
+    beside = _beside(tally)
+    rows = tuple(
+        PassRow(
+            name,
+            known.get(name, 0),
+            "" if known.get(name) else told.get(name, ""),
+            tally.get(("fired", name, ""), 0),
+            tally.get(("tried", name, ""), 0),
+            tally.get(("woken", name, ""), 0),
+            beside.get(name, {}),
+        )
+        for name in names
+    )
+    return PassTable(target, tally.get(("programs", "", ""), 0), rows)
+
+
+def _patterns_by_pass(target: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pattern in every_pattern():
+        for name in pattern.triggers_on(target):
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _beside(tally: Mapping[tuple[str, str, str], int]) -> dict[str, dict[str, int]]:
+    """Return for each pass the others that changed programs with it, the most frequent first."""
+    found: dict[str, dict[str, int]] = {}
+    pairs: Iterable[tuple[tuple[str, str, str], int]] = sorted(tally.items(), key=lambda item: -item[1])
+    for (kind, one, other), count in pairs:
+        if kind == "together":
+            found.setdefault(one, {})[other] = count
+            found.setdefault(other, {})[one] = count
+    return found
+
+
+def counted(folder: Path) -> tuple[Sequence[str], PassActivity]:
+    """Return the targets of the campaign in `folder`, and what it counted. Raises StoreError, UsageError."""
+    with Store.open(folder, create=False) as store:
+        campaign, rows = store.campaign(), store.firings()
+    if campaign is None or not rows:
+        raise UsageError(f"the campaign in {folder} has watched no passes; one with --preset oatest does")
+    firings = PassActivity()
+    firings.add(rows)
+    return campaign.target.split(), firings
+
+
+def measured(
+    target: str,
+    seconds: float,
+    programs: int | None,
+    seed: int,
+    say: Callable[[int], None],
+    patterns: str | None = None,
+) -> PassActivity:
+    """Put patterns into seeds and watch which passes change what comes of it, for so many seconds or programs.
+
+    An interruption ends it, and what was counted by then comes back. It comes out again when nothing was.
+    """
+    plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
+    producer = make_producer(plan, probe_support(plan, target))
+    firings, until = PassActivity(frames_of([target])), time.monotonic() + seconds
+    number = 0
+    try:
+        with make_pool(plan) as pool:
+            while time.monotonic() < until and (programs is None or number < programs):
+                ahead = _AHEAD if programs is None else min(_AHEAD, programs - number)
+                cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
+                _watch(cases, target, producer, pool, firings)
+                number += len(cases)
+                say(number)
+    except KeyboardInterrupt:
+        if not number:
+            raise
+    return firings
+
+
+def _watch(cases: Sequence[Case], target: str, producer: Producer, pool: Pool, firings: PassActivity) -> None:
+    """Run programs and count which passes changed them."""
+    runs = [Run(case, target, Build("full", observe=True), "probe") for case in cases]
+    for case, run, outcome in zip(cases, runs, pool.run(runs), strict=True):
+        producer.learn(case, [outcome], Holds())
+        firings.note(case.recipe, run, outcome)

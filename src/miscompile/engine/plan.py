@@ -1,0 +1,252 @@
+"""The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from onnx.defs import onnx_opset_version
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.specs import parse_options, split_spec
+from miscompile.engine.checks import chosen, producers_for
+from miscompile.execution.limits import Limits
+from miscompile.producers.disruptive import DisruptiveOptions
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.targets.registry import parse_target, settled_form
+from miscompile.transforms.forms import SEEDLESS, parse_form
+
+AnyOptions: TypeAlias = GeneratorOptions | HirfuzzOptions | DisruptiveOptions | OatestOptions
+
+PRODUCERS = ("strict", "sweep", "seeded", "dynamic", "disruptive", "hirfuzz", "oatest")
+"""Every producer that a spec can name."""
+
+SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
+"""Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign is to do. None and `()` leave a choice to the defaults.
+
+    With `others`, several targets are held against each other instead of one against itself.
+
+    `checks` are names of `campaign.checks` (none: the default ones), `forms` are specs of forms in which programs are
+    presented besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds, or
+    a folder of those that only the target's adapter can put into programs (`About.library`).
+    `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
+    `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
+    test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
+    with models whose slices, of `slice_nodes` nodes (least, most), are generated from as well; `instances` an archive
+    of operator instances (`onnx`: those of onnx's own tests) that are generated from in the same way. `probe_seconds`
+    limits how long a session asks a compiler what it takes before it begins.
+    """
+
+    target: str
+    others: tuple[str, ...] = ()
+    seconds: float | None = 300.0
+    tests: int | None = None
+    seed: int = 0
+    out: Path = Path("miscompile-out")
+    workers: int = 1
+    resume: bool = False
+    producers: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    max_rank: int | None = None
+    max_dim: int | None = None
+    nodes: int | None = None
+    motifs: float | None = None
+    guidance: bool | None = None
+    opset: int | None = None
+    quarantine: bool = True
+    compare: Literal["strict", "fixed"] = "strict"
+    limit_seconds: float = 30.0
+    limit_memory: int | None = None
+    model: str | None = None
+    slices: bool = False
+    seed_models: str | None = None
+    slice_nodes: tuple[int, int] = (3, 12)
+    probe_seconds: float | None = 120.0
+    checks: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    device: str = "cpu"
+    patterns: str | None = None
+    instances: str | None = None
+
+    @property
+    def has_seeds(self) -> bool:
+        """Tell whether programs are generated from seeds that the user names."""
+        return self.seed_models is not None or self.instances is not None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All targets."""
+        return (self.target, *self.others)
+
+    @property
+    def title(self) -> str:
+        """The targets in one line; what a store remembers a campaign by."""
+        return " ".join(self.targets)
+
+    @property
+    def narrowed(self) -> dict[str, str]:
+        """Types that some target computes in a narrower one by design."""
+        return narrowing(self.targets)
+
+    @property
+    def opsets(self) -> tuple[int, ...]:
+        """Opsets to draw from: the one asked for, else the usual ones that all targets read."""
+        newest = min(onnx_opset_version(), *(parse_target(target).about.max_opset for target in self.targets))
+        if self.opset is not None:
+            return (self.opset,)
+        return tuple(opset for opset in GeneratorOptions().opsets if opset <= newest) or (newest,)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of one run."""
+        limits = Limits(seconds=self.limit_seconds)
+        return limits if self.limit_memory is None else replace(limits, memory=self.limit_memory)
+
+    def generator_options(self, options: dict[str, str], where: str) -> GeneratorOptions:
+        """Return the options of one producer: this plan's choices, overridden by the options of the producer's spec."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        if self.guidance is not None:
+            known["guidance"] = "steer" if self.guidance else "off"
+        base = replace(GeneratorOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(GeneratorOptions, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    def hirfuzz_options(self, options: dict[str, str], where: str) -> HirfuzzOptions:
+        """Return the options of the preset's producer: this plan's choices, overridden by the options of its spec."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        if self.guidance is not None:
+            known["guidance"] = "gate" if self.guidance else "off"
+        usual = HirfuzzOptions()
+        opsets = tuple(opset for opset in self.opsets if opset in usual.opsets) or self.opsets
+        base = replace(usual, opsets=opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(HirfuzzOptions, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    @property
+    def chosen_checks(self) -> tuple[str, ...]:
+        """What is checked. Raises UsageError for a check that is unknown, or that a target cannot have."""
+        return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
+
+    @property
+    def chosen_forms(self) -> tuple[str, ...]:
+        """The forms asked for, with whatever decides which programs they are.
+
+        Raises UsageError for one that cannot be meant, and for several targets.
+        """
+        if self.forms and self.others:
+            raise UsageError("--form: several compilers are held against each other as they are; name one target")
+        forms = (*self.forms, *self.library_forms)
+        for form in forms:
+            if split_spec(form)[0] not in parse_target(self.target).about.forms and form not in SEEDLESS:
+                parse_form(form)
+        return tuple(dict.fromkeys(settled_form(self.target, form) for form in forms))
+
+    @property
+    def has_library(self) -> bool:
+        """Tell whether `patterns` is a folder of patterns in the target's own representation."""
+        return self.patterns is not None and Path(self.patterns).is_dir()
+
+    @property
+    def library_forms(self) -> tuple[str, ...]:
+        """The forms in which programs have patterns of the library: one, a called one, and several.
+
+        Raises UsageError for several targets, and for one that has no library.
+        """
+        if not self.has_library:
+            return ()
+        form = parse_target(self.target).about.library
+        if self.others or not form:
+            raise UsageError(f"--patterns: {self.patterns} is a folder, as tvm alone takes it; name a file of patterns")
+        return tuple(f"{form}{{library={self.patterns}{more}}}" for more in ("", ", call=yes", ", count=3"))
+
+    def producer_specs(self) -> list[tuple[str, AnyOptions]]:
+        """Return (name, options) of every producer. Raises SpecError for an unknown one.
+
+        Patterns bring operators and dtypes of their own: they are left out where these were chosen.
+        """
+        texts = list(self.producers or producers_for(self.chosen_checks))
+        if not self.producers and (self.ops or self.dtypes):
+            texts = [text for text in texts if split_spec(text)[0] != "oatest"]
+        names = {split_spec(text)[0] for text in texts}
+        if self.has_seeds and "seeded" not in names and (not self.producers or "oatest" not in names):
+            texts.append("seeded")
+        if self.patterns and not self.has_library and "oatest" not in names:
+            texts.append("oatest")
+        return [self._producer(*split_spec(text), text) for text in texts]
+
+    def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyOptions]:
+        if name == "seeded" and not self.has_seeds:
+            raise SpecError("the producer 'seeded' needs --seed-models or --instances")
+        if name == "hirfuzz":
+            return name, self.hirfuzz_options(options, text)
+        if name == "disruptive":
+            return name, self.disruptive_options(options, text)
+        if name == "oatest":
+            return name, self.oatest_options(options, text)
+        if name not in PRODUCERS:
+            raise SpecError(f"there is no producer '{name}'; there are: {', '.join(PRODUCERS)}")
+        return name, self.generator_options(options, text)
+
+    def oatest_options(self, options: dict[str, str], where: str) -> OatestOptions:
+        """Return the options of synthesis, as `options` does."""
+        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
+        known = {name: value for name, value in chosen.items() if value is not None}
+        known |= {"patterns": self.patterns} if self.patterns and not self.has_library else {}
+        base = replace(OatestOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(OatestOptions, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    def disruptive_options(self, options: dict[str, str], where: str) -> DisruptiveOptions:
+        """Return the options of the producer of invalid programs, as `options` does."""
+        known = {name: value for name in ("max_rank", "max_dim") if (value := getattr(self, name)) is not None}
+        base = replace(DisruptiveOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
+        given = parse_options(DisruptiveOptions, options, where)
+        return replace(base, **{name: getattr(given, name) for name in options})
+
+    def remembered(self) -> dict[str, Any]:
+        """Return the options that a resumed campaign takes over, as JSON values."""
+        return {name: value for name, value in asdict(self).items() if name not in SESSION_ONLY}
+
+    def resumed(self, stored: Mapping[str, Any], given: Collection[str]) -> "Plan":
+        """Return this plan with `stored` options in place of those that are not in `given`."""
+        names = {field.name for field in fields(self)} - SESSION_ONLY - set(given)
+        return replace(self, **{name: _tuples(stored[name]) for name in names if name in stored})
+
+    def as_json(self) -> str:
+        """Print the plan for a lane."""
+        return json.dumps({**asdict(self), "out": str(self.out)})
+
+
+def narrowing(targets: Iterable[str]) -> dict[str, str]:
+    """Return which types some of `targets` compute in a narrower one by design; the narrowest counts."""
+    found: dict[str, str] = {}
+    for target in targets:
+        for wide, narrow in parse_target(target).about.narrowed.items():
+            if wide not in found or DTYPES[narrow].storage.itemsize < DTYPES[found[wide]].storage.itemsize:
+                found[wide] = narrow
+    return found
+
+
+def plan_from(text: str) -> Plan:
+    """Read back what `Plan.as_json` printed."""
+    data: dict[str, Any] = json.loads(text)
+    known = {field.name for field in fields(Plan)}
+    values = {name: _tuples(value) for name, value in data.items() if name in known}
+    values["out"] = Path(data["out"])
+    return Plan(**values)
+
+
+def _tuples(value: Any) -> Any:  # noqa: ANN401 - JSON has lists where options have tuples
+    return tuple(value) if isinstance(value, list) else value

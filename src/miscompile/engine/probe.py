@@ -1,0 +1,292 @@
+"""The capability probe: which operator, version and dtype combinations a target takes, found by asking it.
+
+Single-operator programs are built without optimisation; the answers make the support table, which is cached for
+each version of target and tool. A program that kills the worker counts as taken: the campaign shall find it. The
+questions come in rounds, each asking once about every operator in every form, the commonest dtypes first; a slow
+compiler is asked for a limited time, and the next session goes on where this one stopped. What was not asked is not
+generated.
+"""
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from miscompile import __version__
+from miscompile.base.digest import digest_words
+from miscompile.base.errors import RejectedDraft
+from miscompile.base.rng import stream
+from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
+from miscompile.core.ports import Runner
+from miscompile.core.run import Build, Run
+from miscompile.ops.registry import dtypes_of, schema, specs
+from miscompile.ops.spec import Limits
+from miscompile.ops.support import (
+    TABLES,
+    Answer,
+    Support,
+    detail_of,
+    family_of,
+    gather,
+    key_of,
+    support_from,
+    traits_of,
+)
+from miscompile.ops.values import Style
+from miscompile.producers.control.forms import Question, questions
+from miscompile.producers.motifs.containers import questions as container_questions
+from miscompile.producers.sweep import Single, draft_single
+from miscompile.targets.known import known
+from miscompile.targets.registry import parse_target
+
+_SAMPLES = 10
+_FEWEST = 80
+"""Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
+_CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
+"""Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
+_REFUSALS = 3
+"""Refusals, and not one acceptance, after which an element type that few models have is given up for an operator."""
+_DRAFTS = 3
+"""Drafts for each sample that is wanted: some come to nothing."""
+_BATCH = 48
+_COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
+"""Element types in the order in which they are asked about; others follow."""
+_FORMAT = 18
+
+Watcher = Callable[[int, int], None]
+"""Told how many of how many questions are done."""
+
+Triple = tuple[str, str, int]
+"""Operator, element type, opset."""
+
+
+def support_of(
+    target: str,
+    versions: dict[str, str],
+    opsets: Sequence[int],
+    runner: Runner,
+    watch: Watcher | None = None,
+    seconds: float | None = None,
+) -> Support:
+    """Return the support table of `target`, from the cache or by probing through `runner`.
+
+    Probing stops after `seconds` (None: no limit), with a table of what is known by then.
+    """
+    path = _cache_path(target, versions, opsets)
+    inquiry = Inquiry(opsets)
+    state = _load(path)
+    if state is not None:
+        if "table" in state:
+            return support_from(state["table"])
+        inquiry.resume(state)
+    table = inquiry.go_on(target, runner, watch, seconds)
+    _save(path, {"table": {name: sorted(getattr(table, name)) for name in TABLES}} if inquiry.done else inquiry.state())
+    return table
+
+
+def probe(target: str, opsets: Sequence[int], runner: Runner, watch: Watcher | None = None) -> Support:
+    """Ask `target` about every operator, dtype and schema version within `opsets`."""
+    return Inquiry(opsets).go_on(target, runner, watch, None)
+
+
+class Inquiry:
+    """All questions in their order, how far they have been asked, and the answers so far."""
+
+    def __init__(self, opsets: Sequence[int]) -> None:
+        self._triples = sorted(_triples(opsets), key=_rank)
+        share = Counter(op for op, _, _ in self._triples)
+        newest = {op: max(opset for one, _, opset in self._triples if one == op) for op in share}
+        self._wanted = [
+            max(_samples(op, dtype, opset == newest[op]), -(-_FEWEST // share[op]))
+            for op, dtype, opset in self._triples
+        ]
+        self._each = [  # bridges between types cannot do without Cast, and many an inquiry ends early
+            wanted if op == "Cast" else 1 for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
+        ]
+        self._rounds = max(
+            (-(-_DRAFTS * wanted // each) for wanted, each in zip(self._wanted, self._each, strict=True)), default=0
+        )
+        self._found = [0] * len(self._triples)
+        self._refused = [0] * len(self._triples)
+        self._answers: list[Answer] = []
+        self._next = (0, 0)
+        self._blocks = [*questions(opsets), *container_questions(opsets)]
+        self._asked = 0
+
+    @property
+    def done(self) -> bool:
+        """Tell whether every question was asked."""
+        return self._next[0] >= self._rounds and self._asked >= len(self._blocks)
+
+    def state(self) -> dict[str, Any]:
+        """Return answers and place as JSON values."""
+        told = [[a.key, a.detail, a.family, sorted(a.traits), a.taken] for a in self._answers]
+        places = {"next": list(self._next), "found": self._found, "refused": self._refused}
+        return {**places, "asked": self._asked, "answers": told}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where the inquiry stood whose `state` this is. Raises ValueError when it is another inquiry's."""
+        if len(state["found"]) != len(self._triples):
+            raise ValueError("the state belongs to other questions")
+        self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
+        self._refused = list(state["refused"])
+        self._asked = int(state["asked"])
+        self._answers = [
+            Answer(key, detail, family, frozenset(traits), taken)
+            for key, detail, family, traits, taken in state["answers"]
+        ]
+
+    def go_on(self, target: str, runner: Runner, watch: Watcher | None, seconds: float | None) -> Support:
+        """Ask what is left, for at most `seconds`; return the table of all answers."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        total = sum(self._wanted)
+        size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
+        while not self.done and (now := time.monotonic()) < end:
+            self._answers += _ask_blocks(target, self._block_questions(size // 4 + 1), runner)
+            drawn = self._questions(size)
+            for place, answer in zip(drawn, _ask(target, list(drawn.values()), runner), strict=True):
+                self._take(place, answer)
+            taken = time.monotonic() - now
+            size = _BATCH if taken < 1.0 else max(4, min(_BATCH, int(size * 4.0 / taken)))
+            if watch:
+                watch(min(sum(self._found), total), total)
+        if watch and self.done:
+            watch(total, total)
+        return gather(self._answers)
+
+    def _block_questions(self, size: int) -> list[Question]:
+        """Return the next `size` questions about operators with bodies, without those that are answered already."""
+        found: list[Question] = []
+        if self._asked == len(self._blocks):
+            return found
+        refused = {answer.key for answer in self._answers if not answer.taken}
+        while self._asked < len(self._blocks) and len(found) < size:
+            question = self._blocks[self._asked]
+            if not question.needs or question.needs - refused:
+                found.append(question)
+            self._asked += 1
+        return found
+
+    def _questions(self, size: int) -> dict[tuple[int, int], Single]:
+        """Draw the next `size` questions or a few more, by the numbers of their drafts and places among the triples."""
+        found: dict[tuple[int, int], Single] = {}
+        number, place = self._next
+        while number < self._rounds and len(found) < size:
+            each = self._each[place]
+            for draft in range(number * each, min((number + 1) * each, _DRAFTS * self._wanted[place])):
+                single = _draft(self._triples[place], draft) if self._found[place] < self._wanted[place] else None
+                if single is not None:
+                    found[draft, place] = single
+                    self._found[place] += 1
+            number, place = (number, place + 1) if place + 1 < len(self._triples) else (number + 1, 0)
+        self._next = (number, place)
+        return found
+
+    def _take(self, where: tuple[int, int], answer: Answer | None) -> None:
+        """Note an answer; give a rare element type up where nothing but refusals came."""
+        if answer is None:
+            return
+        self._answers.append(answer)
+        place = where[1]
+        if answer.taken:
+            self._refused[place] = -self._wanted[place]
+        else:
+            self._refused[place] += 1
+        if self._refused[place] >= _REFUSALS and self._triples[place][1] not in _COMMON:
+            self._found[place] = self._wanted[place]
+
+
+def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
+    for op in specs():
+        asked = set()
+        for opset in sorted(opsets, reverse=True):
+            form = schema(op, opset)
+            for dtype in dtypes_of(op, opset):
+                key = (dtype, form.since_version if form else opset)
+                if key not in asked:
+                    asked.add(key)
+                    yield op, dtype, opset
+
+
+def _samples(op: str, dtype: str, newest: bool) -> int:
+    """Return how often to ask: less often about rare types and earlier versions, of which few details differ."""
+    if op in _CONVERSIONS:
+        return _CONVERSIONS[op] if newest else _CONVERSIONS[op] // 2
+    return _SAMPLES if newest and dtype in _COMMON else _SAMPLES // 2
+
+
+def _rank(triple: Triple) -> int:
+    return _COMMON.index(triple[1]) if triple[1] in _COMMON else len(_COMMON)
+
+
+def _draft(triple: Triple, number: int) -> Single | None:
+    op, dtype, opset = triple
+    rng = stream(0, "probe", op, dtype, opset, number)
+    style = Style(integral=number % 2 == 0, full=number % 4 < 2)
+    try:
+        return draft_single(rng, op, dtype, opset, Limits(max_dim=5, max_elements=256), style, Support(open=True))
+    except RejectedDraft:
+        return None
+
+
+def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer | None]:
+    """Yield an answer for each program; None for an error that is no refusal, which says nothing of support."""
+    runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
+    for single, outcome in zip(singles, runner.run(runs), strict=True):
+        opset, call, types = single.scope.opset, single.call, single.types
+        if isinstance(outcome, Raised):
+            yield None
+            continue
+        yield Answer(
+            key_of(call, types, opset),
+            detail_of(call, types, opset),
+            family_of(call),
+            frozenset(traits_of(call)),
+            taken=not isinstance(outcome, Unsupported | Rejected | OutOfMemory),
+        )
+
+
+def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[Answer]:
+    runs = [Run(question.case, target, Build("off"), "probe") for question in asked]
+    for question, outcome in zip(asked, runner.run(runs), strict=True):
+        if not isinstance(outcome, Raised):
+            refused = isinstance(outcome, Unsupported | Rejected | OutOfMemory)
+            yield Answer(question.key, question.key, question.op, frozenset(), taken=not refused)
+
+
+def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:
+    words = [target, __version__, str(_FORMAT), *(f"{k}={v}" for k, v in sorted(versions.items())), *map(str, opsets)]
+    names = sorted(f"{op}:{','.join(spec.dtypes)}" for op, spec in specs().items())
+    refusals = known(parse_target(target).about.name).rejections  # what counts as a refusal decides the table
+    words += [f"{entry.status}={entry.pattern.pattern}" for entry in refusals]
+    return user_cache_path("miscompile") / "support" / f"{digest_words(*words, *names):016x}.json"
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    """Read a cached state; an absent or damaged file means probing again."""
+    try:
+        state: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if "table" in state:
+            support_from(state["table"])
+        else:
+            Inquiry(()).resume({**state, "found": [], "refused": []})
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+    return state
+
+
+def _save(path: Path, state: dict[str, Any]) -> None:
+    """Write the state; a cache that cannot be written only costs the next start a probe."""
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(state), "utf-8")
+        temporary.replace(path)
+    except OSError:
+        return

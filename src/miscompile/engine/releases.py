@@ -1,0 +1,210 @@
+"""Which release of a compiler is the first that shows a finding? Binary search with the finding's own script.
+
+The search assumes that a release shows the bug if an older one does, up to the one that it was found in. The releases
+at the old end that cannot run the script at all (its operators are too new for them) are taken to be a prefix.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from miscompile.base.errors import UsageError
+from miscompile.base.versions import order, same_version
+from miscompile.core.verdict import FindingKind
+from miscompile.environments import cache, pip
+from miscompile.environments.cache import Say
+from miscompile.environments.interpreters import choose
+from miscompile.environments.resolve import prepare, python_of
+from miscompile.targets.known import known
+from miscompile.targets.registry import compiler_of, parse_target, with_version
+from miscompile.triage.confirm import ScriptResult, run_script
+from miscompile.triage.script import SHOWS
+from miscompile.triage.signature import normalise
+
+SECONDS = 300.0
+"""How long the script may take in one release."""
+
+_REASON = 200
+_RAISES = " raises "
+_IR = re.compile(r"\b(ir_version=)(\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a release says: it `shows` the bug, it is `absent`, or the release is `skipped`; and why, or how."""
+
+    release: str
+    answer: Literal["shows", "absent", "skipped"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The result of a search. `last_good` is None when no older release could be asked, or the oldest shows it.
+
+    `trials` are in the order of the releases; `newest` is what the newest release says.
+    """
+
+    distribution: str
+    first_bad: str
+    last_good: str | None
+    newest: Trial
+    trials: tuple[Trial, ...]
+
+    @property
+    def skipped(self) -> tuple[Trial, ...]:
+        """The releases that gave no answer."""
+        return tuple(trial for trial in self.trials if trial.answer == "skipped")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "distribution": self.distribution,
+            "first_bad": self.first_bad,
+            "last_good": self.last_good,
+            "newest": asdict(self.newest),
+            "skipped": [trial.release for trial in self.skipped],
+            "tried": [asdict(trial) for trial in self.trials],
+        }
+
+
+Ask = Callable[[str], Trial]
+"""Tries one release; never called twice for the same."""
+
+
+def search(distribution: str, releases: Sequence[str], found_in: str, ask: Ask) -> History:
+    """Find the first of `releases` (the oldest first) that shows the bug that was found in release `found_in`.
+
+    Both ends are asked first, then the newest release. Raises UsageError when `found_in` does not show it.
+    """
+    known_trials: dict[str, Trial] = {}
+
+    def look(release: str) -> Trial:
+        if release not in known_trials:
+            known_trials[release] = ask(release)
+        return known_trials[release]
+
+    found_in = next((release for release in releases if same_version(found_in, release)), found_in)
+    older = [release for release in releases if order(release) < order(found_in)]
+    last = look(found_in)
+    if last.answer != "shows":
+        raise UsageError(f"the bug does not show in {distribution} {found_in}, where it was found: {last.reason}")
+    first_bad, last_good = _narrow([*older, found_in], look)
+    newest = look(max([*releases, found_in], key=order))
+    trials = tuple(sorted(known_trials.values(), key=lambda trial: order(trial.release)))
+    return History(distribution, first_bad, last_good, newest, trials)
+
+
+def _narrow(releases: Sequence[str], look: Ask) -> tuple[str, str | None]:
+    """Return the first bad and the last good release; the last of `releases` is bad."""
+    low, high = 0, len(releases) - 1
+    first = look(releases[low]).answer
+    if first == "shows":
+        return releases[low], None
+    good = first == "absent"
+    while high - low > 1:
+        place = _answering(releases, low, high, look) if good else (low + high) // 2
+        if place is None:
+            break
+        answer = look(releases[place]).answer
+        if answer == "shows":
+            high = place
+        else:
+            low, good = place, good or answer == "absent"
+    return releases[high], releases[low] if good else None
+
+
+def _answering(releases: Sequence[str], low: int, high: int, look: Ask) -> int | None:
+    """Return the place between `low` and `high`, the middle first, whose release gives an answer; None: none does."""
+    middle = (low + high) // 2
+    for place in sorted(range(low + 1, high), key=lambda place: abs(place - middle)):
+        if look(releases[place]).answer != "skipped":
+            return place
+    return None
+
+
+@dataclass(slots=True)
+class Judge:
+    """Runs a finding's script in environments with releases of its target; those made here go unless `keep`."""
+
+    target: str
+    kind: FindingKind
+    script: str
+    folder: Path
+    keep: bool
+    say: Say
+    wanted: str | None = None
+    """The masked message of the error that the first release raised; another one is another bug."""
+
+    def ask(self, release: str) -> Trial:
+        """Try one release."""
+        text = with_version(self.target, release)
+        name = parse_target(text).about.name
+        there = cache.find(name, release) is not None
+        try:
+            prepare(text, self.say)
+            result = run_script(self._script_for(text), python_of(text), SECONDS)
+        except UsageError as error:
+            trial = Trial(release, "skipped", str(error)[:_REASON])
+        else:
+            trial = self.judge(release, result)
+        finally:
+            if not (there or self.keep):
+                made = cache.find(name, release)
+                if made is not None:
+                    cache.remove(made.name, self.say)
+        self.say(f"{name} {release}: {trial.answer}" + (f" ({trial.reason})" if trial.reason else ""))
+        return trial
+
+    def _script_for(self, text: str) -> Path:
+        """Write the script for a release, with the newest IR version that this release reads.
+
+        An old one would refuse the number alone, whatever the model needs of that version.
+        """
+        newest = parse_target(text).about.max_ir_version
+        path = self.folder / "repro.py"
+        path.write_text(_IR.sub(lambda found: f"{found[1]}{min(int(found[2]), newest)}", self.script), "utf-8")
+        return path
+
+    def judge(self, release: str, result: ScriptResult) -> Trial:
+        """Say what the end of a script means for a release."""
+        if result.status == "broken":
+            said = (result.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+            end = f"no end within {SECONDS:g} s" if result.code is None else f"status {result.code}"
+            return Trial(release, "skipped", f"the script cannot run: {end}: {said}"[:_REASON])
+        if result.status == "absent":
+            return Trial(release, "absent")
+        if self.kind != "exception":
+            return Trial(release, "shows")
+        error = _announced(result.stdout)
+        kind, _, message = error.partition(": ")
+        if known(parse_target(self.target).about.name).rejection(kind, message) is not None:
+            return Trial(release, "skipped", f"it refuses the program: {error}"[:_REASON])
+        if self.wanted is None:
+            self.wanted = normalise(error)
+        if normalise(error) != self.wanted:
+            return Trial(release, "skipped", f"it raises another error: {error}"[:_REASON])
+        return Trial(release, "shows")
+
+
+def _announced(stdout: str) -> str:
+    """Return the error in a script's announcement, in one line."""
+    start = stdout.find(SHOWS)
+    return " ".join(stdout[start:].partition(_RAISES)[2].split())
+
+
+def first_release(target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, say: Say) -> History:
+    """Find the first release of a target's compiler in which `script` shows its bug, making environments on the way.
+
+    `found_in` is the version that the bug was found in. Raises UsageError when the target has no releases, pip
+    cannot list them, or the bug does not show where it was found.
+    """
+    compiler = compiler_of(parse_target(target).about)
+    if compiler is None:
+        raise UsageError(f"target {target} is a part of this tool and has no releases")
+    releases = pip.releases(compiler, choose("", target))
+    with TemporaryDirectory(prefix="miscompile-") as place:
+        return search(compiler, releases, found_in, Judge(target, kind, script, Path(place), keep, say).ask)

@@ -1,0 +1,88 @@
+"""The rules of equivalence with what speaks for them: their certificates, and how often each applies to programs.
+
+Certificates are made anew, and rules are counted on graphs of the generator, so that what is shown was measured here.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from miscompile.base.rng import stream
+from miscompile.graph.read import read
+from miscompile.ops.support import Support
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.strict import Strict
+from miscompile.transforms.egraph.form import Saturated, saturated
+from miscompile.transforms.rules.certify import Certificate, certify
+from miscompile.transforms.rules.library import chosen, user_rules
+from miscompile.transforms.rules.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule with its certificate (None: not asked for); `matches` and `unions` over the graphs that were looked at."""
+
+    rule: Rule
+    certificate: Certificate | None
+    matches: int
+    unions: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a listing shows, as JSON values."""
+        rule = self.rule
+        return {
+            "name": rule.name,
+            "group": rule.group,
+            "left": str(rule.left),
+            "right": str(rule.right),
+            "kind": rule.kind,
+            "exactness": rule.exactness,
+            "dtypes": sorted(rule.dtypes),
+            "source": rule.source,
+            "certificate": None if self.certificate is None else _plain(self.certificate),
+            "matches": self.matches,
+            "unions": self.unions,
+        }
+
+
+def rulebook(words: str, file: Path | None, trials: int, graphs: int, seed: int) -> tuple[Entry, ...]:
+    """Return the rules and groups that `words` name (joined by `+`, empty: all), or those of the user's `file`.
+
+    Each is certified with `trials` trials (0: not at all), and counted on `graphs` generated graphs of ten operators.
+    Raises SpecError for an unknown name, and for a file that is malformed or holds an unsound rule.
+    """
+    rules = chosen(words) if file is None else user_rules(file)
+    matches, unions = _counted(words, graphs, seed) if file is None else (Counter[str](), Counter[str]())
+    return tuple(
+        Entry(rule, certify(rule, trials, seed) if trials else None, matches[rule.name], unions[rule.name])
+        for rule in rules
+    )
+
+
+def _counted(words: str, graphs: int, seed: int) -> tuple[Counter[str], Counter[str]]:
+    """Count over generated graphs how often each rule matched, and how often it made two classes one."""
+    producer = Strict(replace(GeneratorOptions(), control=0.0, containers=0.0), Support(open=True))
+    matches, unions = Counter[str](), Counter[str]()
+    for number in range(graphs):
+        case = producer.propose(stream(seed, "rulebook", number))
+        form = Saturated(seed=number, groups=words, share=1.0, structural=1.0)
+        _, tally = saturated(read(case.program.payload), form)
+        matches.update(tally.matches)
+        unions.update(tally.unions)
+    return matches, unions
+
+
+def _plain(certificate: Certificate) -> dict[str, Any]:
+    return {**asdict(certificate), "accepted": certificate.accepted}
+
+
+def totals(entries: Sequence[Entry]) -> dict[str, int]:
+    """Return how many rules there are, how many of them are certified, and how many applied to some graph."""
+    return {
+        "rules": len(entries),
+        "groups": len({entry.rule.group for entry in entries}),
+        "certified": sum(entry.certificate is not None and entry.certificate.accepted for entry in entries),
+        "applied": sum(entry.unions > 0 for entry in entries),
+    }

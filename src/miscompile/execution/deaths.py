@@ -1,0 +1,59 @@
+"""To whom a death is attributed: pure judgements on what a dead worker left behind."""
+
+import os
+import re
+import signal
+
+from miscompile.core.outcome import Crashed, Observations, Outcome, OutOfMemory, TimedOut
+from miscompile.execution.blackbox import IDLE, TAIL
+from miscompile.execution.proxy import Batch, WorkerProxy
+from miscompile.execution.worker import OUT_OF_MEMORY
+
+_OUR_FRAMES = re.compile(
+    r'^  File "(?:[^"\n]*/miscompile/execution/\w+\.py|<frozen runpy>|<string>)".*\n|^Extension modules: .*\n',
+    re.MULTILINE,
+)
+
+
+def printed_last(printed: str) -> str:
+    """Return the end of what a dead worker printed, without the frames of the machinery in a fatal error's stack.
+
+    They would crowd out what the compiler itself said, and differ from machine to machine.
+    """
+    return _OUR_FRAMES.sub("", printed)[-TAIL:]
+
+
+def busy_with(proxy: WorkerProxy, batch: Batch) -> bool:
+    """Tell whether the worker died of the first run of `batch` that has no outcome.
+
+    It did not when it had not begun the batch, waited, or had sent that outcome; nor when it was killed for an
+    earlier run that was finished in the meantime.
+    """
+    place = proxy.recorder.read()
+    if proxy.garbage:
+        return True
+    if place.sequence != batch.sequence or place.step == IDLE:
+        return False
+    if place.run < len(batch.outcomes) - batch.offset:
+        return False
+    return proxy.victim is None or proxy.victim == (place.sequence, place.run)
+
+
+def outcome_of_death(proxy: WorkerProxy, batch: Batch, status: int | None, memory: int, seconds: float) -> Outcome:
+    """Return the outcome of the run that a worker died of.
+
+    `status` is the wait status (None: lost with the zygote), `memory` the peak resident size in bytes, `seconds` the
+    time limit. An abort after a failed allocation is OutOfMemory, like the exception that other builds raise.
+    """
+    place = proxy.recorder.read()
+    stage = place.stage if place.sequence == batch.sequence else "load"
+    words = printed_last(proxy.printed.tail(4 * TAIL))
+    if proxy.garbage:
+        words = f"{words}\n(the worker sent what is no reply: {proxy.garbage})".lstrip()
+    seen = Observations(memory=memory, stderr=words)
+    if proxy.victim == (place.sequence, place.run):
+        return TimedOut(stage, seconds, seen)
+    code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGABRT and OUT_OF_MEMORY.search(words):
+        return OutOfMemory(stage, words[-500:], seen)
+    return Crashed(stage, -code, seen)

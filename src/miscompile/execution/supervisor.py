@@ -1,0 +1,234 @@
+"""The crew: a zygote, its workers, and the watch over both.
+
+It drives the channels, notices deaths and overdue runs, attributes them, and keeps the number of workers constant.
+Which batch goes to which worker is decided elsewhere.
+"""
+
+import itertools
+import math
+import selectors
+import time
+from dataclasses import dataclass, replace
+
+from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.core.outcome import TimedOut
+from miscompile.execution.deaths import busy_with, outcome_of_death
+from miscompile.execution.limits import Limits
+from miscompile.execution.proxy import Batch, WorkerProxy
+from miscompile.execution.zygote_client import Exited, Forked, Origin, ZygoteClient
+
+MOST_STRIKES = 3
+"""Workers that a batch may cost without a run to blame, before its next run is blamed."""
+
+MOST_ZYGOTES = 5
+"""Zygotes that may die without one outcome in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Since the crew was opened: deaths of workers (timeouts among them), runs timed out, workers forked, zygotes lost.
+
+    `respawn_seconds` is the time from the last death's notice to its replacement's birth; 0.0 before the first.
+    """
+
+    deaths: int = 0
+    timeouts: int = 0
+    forks: int = 0
+    zygotes: int = 0
+    respawn_seconds: float = 0.0
+
+
+class Crew:
+    """`size` workers for one target.
+
+    `finished` and `returned` collect batches for the owner, who empties them: those with all outcomes, and those
+    whose worker was lost before. Raises UsageError when the target cannot be loaded.
+    """
+
+    def __init__(self, origin: Origin, limits: Limits, size: int) -> None:
+        self.proxies: dict[int, WorkerProxy] = {}
+        self.finished: list[Batch] = []
+        self.returned: list[Batch] = []
+        self.counters = Counters()
+        self._origin = origin
+        self._limits = limits
+        self._keys = itertools.count()
+        self._fruitless = 0
+        self._next_check = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._nursery = self._open_nursery()
+        for _ in range(size):
+            self.spawn()
+
+    @property
+    def zygote(self) -> int:
+        """Process id of the zygote."""
+        return self._nursery.pid
+
+    def close(self) -> None:
+        """End all workers."""
+        self._nursery.close()
+        for proxy in self.proxies.values():
+            proxy.close()
+        self.proxies.clear()
+        self._selector.close()
+
+    def allow(self, seconds: float) -> None:
+        """Let a run take so long from now on."""
+        self._limits = replace(self._limits, seconds=seconds)
+        for proxy in self.proxies.values():
+            proxy.limits = self._limits
+
+    def spawn(self, death: float | None = None) -> WorkerProxy:
+        """Start another worker; `death` is the monotonic time at which the one that it replaces was found dead."""
+        proxy = WorkerProxy(next(self._keys), self._limits)
+        proxy.replaced_at = death
+        self._nursery.fork(proxy.key, proxy.far_end, proxy.recorder_fd, proxy.printed.fd)
+        proxy.born()
+        self.proxies[proxy.key] = proxy
+        self._watch(proxy)
+        self.counters = replace(self.counters, forks=self.counters.forks + 1)
+        return proxy
+
+    def dismiss(self, proxy: WorkerProxy) -> None:
+        """Let go of `proxy`; its worker, if it lives, ends when it finds its channel closed."""
+        del self.proxies[proxy.key]
+        proxy.alive = False
+        self._watch(proxy)
+        proxy.close()
+
+    def give(self, proxy: WorkerProxy, batch: Batch) -> None:
+        """Send `batch` to `proxy`."""
+        proxy.give(batch)
+        self._watch(proxy)
+
+    def turn(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for something to happen, and deal with it.
+
+        Raises ExecutionError when workers can no longer be started.
+        """
+        patience = self._next_check - time.monotonic()
+        for key, events in self._selector.select(max(0.0, min(timeout, patience))):
+            if key.data is None:
+                self._hear()
+            elif key.data.key in self.proxies:
+                self._serve(key.data, events)
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._check_clocks(now)
+            # Runs that begin later are due later, so that nothing is missed until then, whatever is given meanwhile.
+            patience = min((proxy.patience(now) for proxy in self.proxies.values() if proxy.inflight), default=math.inf)
+            self._next_check = now + min(patience, self._limits.seconds)
+
+    def _serve(self, proxy: WorkerProxy, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            proxy.flush()
+        if events & selectors.EVENT_READ:
+            self._collect(proxy.receive())
+        if proxy.garbage or not proxy.alive:
+            proxy.kill()  # a process that has lost its channel is of no use even if it lives
+        self._watch(proxy)
+
+    def _collect(self, finished: list[Batch]) -> None:
+        if finished:
+            self._fruitless = 0
+            self.finished += finished
+
+    def _watch(self, proxy: WorkerProxy) -> None:
+        """Watch the channel of `proxy` for what it waits for; a channel that has ended is not watched."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if proxy.sending else 0) if proxy.alive else 0
+        if events == proxy.watched:
+            return
+        if not proxy.watched:
+            self._selector.register(proxy.channel, events, proxy)
+        elif not events:
+            self._selector.unregister(proxy.channel)
+        else:
+            self._selector.modify(proxy.channel, events, proxy)
+        proxy.watched = events
+
+    def _check_clocks(self, now: float) -> None:
+        for proxy in self.proxies.values():
+            if not proxy.inflight:
+                continue
+            if proxy.stuck(now):  # it was not born, or is not reported dead: the zygote does not do its work
+                self._replace_nursery()
+                return
+            if proxy.alive and proxy.victim is None and (place := proxy.overdue(now)) is not None:
+                proxy.victim = (place.sequence, place.run)
+                proxy.kill()
+
+    # Births and deaths -----------------------------------------------------------------------------------------------
+
+    def _hear(self) -> None:
+        messages = self._nursery.messages()
+        if messages is None:
+            self._replace_nursery()
+            return
+        for message in messages:
+            proxy = self.proxies.get(message.key)
+            match message:
+                case Forked(_, pid) if proxy is not None:
+                    self._born(proxy, pid)
+                case Exited(_, status, memory) if proxy is not None:
+                    self._bury(proxy, status, memory)
+                    self.spawn(time.monotonic())
+
+    def _born(self, proxy: WorkerProxy, pid: int) -> None:
+        proxy.pid = pid
+        if proxy.replaced_at is not None:
+            self.counters = replace(self.counters, respawn_seconds=time.monotonic() - proxy.replaced_at)
+        if not proxy.alive or proxy.victim is not None:
+            proxy.kill()
+
+    def _bury(self, proxy: WorkerProxy, status: int | None, memory: int = 0) -> None:
+        """Settle what a dead worker leaves behind; `status` is None when it died with its zygote."""
+        self._collect(proxy.drain())
+        if status is not None and not proxy.leaving:
+            self.counters = replace(self.counters, deaths=self.counters.deaths + 1)
+        if proxy.inflight:
+            self._settle(proxy, status, memory)
+        for batch in proxy.inflight:
+            (self.finished if batch.complete else self.returned).append(batch)
+        self.dismiss(proxy)
+
+    def _settle(self, proxy: WorkerProxy, status: int | None, memory: int) -> None:
+        """Give the run in progress its outcome, if there is one to blame."""
+        batch = proxy.inflight[0]
+        guilty = busy_with(proxy, batch) and (status is not None or proxy.victim is not None)
+        batch.strikes += 0 if guilty or proxy.leaving else 1
+        if not guilty and batch.strikes <= MOST_STRIKES:
+            return
+        outcome = outcome_of_death(proxy, batch, status, memory, self._limits.seconds)
+        if isinstance(outcome, TimedOut):
+            self.counters = replace(self.counters, timeouts=self.counters.timeouts + 1)
+        batch.outcomes.append(outcome)
+        batch.strikes = 0
+        self._fruitless = 0
+
+    def _open_nursery(self) -> ZygoteClient:
+        try:
+            nursery = ZygoteClient(self._origin, self._limits)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageError(
+                f"workers for {self._origin.target} cannot be started: {reason}; make room for them"
+            ) from None
+        self._selector.register(nursery.control, selectors.EVENT_READ)
+        return nursery
+
+    def _replace_nursery(self) -> None:
+        """Start another zygote after the present one has died, and with it its workers."""
+        self._fruitless += 1
+        self.counters = replace(self.counters, zygotes=self.counters.zygotes + 1)
+        self._selector.unregister(self._nursery.control)
+        proxies = list(self.proxies.values())
+        for proxy in proxies:
+            proxy.kill()
+            self._bury(proxy, None)
+        self._nursery.close()
+        if self._fruitless > MOST_ZYGOTES:
+            raise ExecutionError(f"the zygote of target {self._origin.target} keeps dying")
+        self._nursery = self._open_nursery()
+        for _ in proxies:
+            self.spawn()

@@ -1,0 +1,216 @@
+"""The parent's side of a zygote: starting it, asking for workers, hearing of deaths."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import miscompile
+from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.environments.pip import clean
+from miscompile.environments.resolve import python_of
+from miscompile.execution.blackbox import Printed
+from miscompile.execution.limits import Limits
+from miscompile.execution.zygote import PACKET
+from miscompile.targets.registry import parse_target
+
+READY_SECONDS = 180.0
+"""How long a compiler may take to be imported."""
+
+_LAST_WORDS = 300
+_BORROW = (
+    "import importlib.util as u, runpy, sys;"
+    "home = sys.argv.pop(1);"
+    "s = u.spec_from_file_location('miscompile', home + '/__init__.py', submodule_search_locations=[home]);"
+    "m = u.module_from_spec(s); sys.modules['miscompile'] = m; s.loader.exec_module(m);"
+    "runpy.run_module('miscompile.execution.zygote', run_name='__main__', alter_sys=True)"
+)
+"""Runs the zygote under another Python that need not have this package; everything else comes from its own packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A worker was born."""
+
+    key: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A worker died; `status` is the wait status, `memory` its peak resident size in bytes."""
+
+    key: int
+    status: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where workers come from: target spec, adapter path (None: the target's own), Python, extra environment.
+
+    Without `python`, workers run in the virtual environment that the target spec names, else under our own Python.
+    """
+
+    target: str
+    adapter: str | None = None
+    python: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    isolated: bool = False
+
+    def resolved(self) -> "Origin":
+        """Return this origin with the Python of the environment that its spec names, if it names one.
+
+        Nothing of our own packages may reach that Python through variables. Raises SpecError for an unknown target,
+        UsageError when the environment has not been made.
+        """
+        if self.python is not None or self.adapter is not None:
+            return self
+        python = python_of(self.target)
+        return self if python is None else replace(self, python=str(python), isolated=True)
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables of the workers."""
+        inherited = clean(os.environ) if self.isolated else os.environ
+        return {"PYTHONHASHSEED": "0", **inherited, **self.environment}
+
+    def settings(self, limits: Limits) -> dict[str, Any]:
+        """Return the zygote's first packet. Raises SpecError for an unknown target or option."""
+        base: dict[str, Any] = {"target": self.target, "limits": dataclasses.asdict(limits)}
+        if self.adapter is not None:
+            return base | {"adapter": self.adapter, "options": {}, "known": False}
+        spec = parse_target(self.target)
+        face = spec.about
+        return base | {
+            "target": face.name,
+            "adapter": face.adapter,
+            "prepare": face.prepare,
+            "options": spec.options,
+            "known": True,
+            "via": spec.via,
+        }
+
+
+class ZygoteClient:
+    """One zygote process and the packets exchanged with it."""
+
+    def __init__(self, origin: Origin, limits: Limits) -> None:
+        self._target = origin.target
+        origin = origin.resolved()
+        settings = origin.settings(limits)
+        self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._printed = Printed(Printed.create(limits.output))
+        self._closed = False
+        try:
+            with other:
+                self._process = _start(origin, other.fileno(), self._printed.fd)
+        except OSError as error:
+            self.control.close()
+            self._printed.close()
+            raise UsageError(f"target {self._target} cannot be loaded: {error}") from None
+        try:
+            self._await_ready(settings)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id of the zygote."""
+        return self._process.pid
+
+    def _await_ready(self, settings: dict[str, Any]) -> None:
+        self.control.settimeout(READY_SECONDS)
+        try:
+            self.control.send(json.dumps(settings).encode("ascii"))
+            packet = self.control.recv(PACKET)
+        except TimeoutError:
+            raise UsageError(
+                f"target {self._target} cannot be loaded: importing it took more than {READY_SECONDS:.0f} s"
+            ) from None
+        except (BrokenPipeError, ConnectionResetError):
+            packet = b""
+        if not packet:
+            code = self._process.wait()
+            raise UsageError(f"target {self._target} cannot be loaded: {_cause(code, self._printed.tail())}")
+        answer = json.loads(packet)
+        if "error" in answer:
+            raise UsageError(f"target {self._target} cannot be loaded: {answer['error']}")
+        self.control.settimeout(None)
+
+    def fork(self, key: int, channel: socket.socket, recorder: int, printed: int) -> None:
+        """Ask for a worker called `key` with these descriptors; the answer comes as a message.
+
+        A zygote that has died is noticed by `messages`, not here.
+        """
+        packet = json.dumps({"fork": key}).encode("ascii")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(self.control, [packet], [channel.fileno(), recorder, printed])
+
+    def messages(self) -> list[Forked | Exited] | None:
+        """Return what the zygote has said since the last call; None when it has died and said nothing more.
+
+        Raises ExecutionError when the system refuses a fork.
+        """
+        found: list[Forked | Exited] = []
+        while True:
+            try:
+                packet = self.control.recv(PACKET, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return found
+            except ConnectionResetError:
+                packet = b""
+            if not packet:
+                return found or None
+            message = json.loads(packet)
+            if "failed" in message:
+                raise ExecutionError(f"a worker for target {self._target} could not be forked: {message['error']}")
+            if "forked" in message:
+                found.append(Forked(message["forked"], message["pid"]))
+            else:
+                found.append(Exited(message["exited"], message["status"], message["memory"]))
+
+    def close(self) -> None:
+        """End the zygote and with it all of its workers; returns when they are gone. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self.control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._printed.close()
+
+
+def _start(origin: Origin, descriptor: int, printed: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        _command(origin, descriptor),
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=printed,
+        pass_fds=[descriptor],
+        env=origin.variables(),
+        start_new_session=True,
+    )
+
+
+def _command(origin: Origin, descriptor: int) -> list[str]:
+    arguments = [str(descriptor), str(os.getpid())]
+    if origin.python is None:
+        return [sys.executable, "-P", "-m", "miscompile.execution.zygote", *arguments]
+    return [origin.python, "-P", "-c", _BORROW, str(Path(miscompile.__file__).parent), *arguments]
+
+
+def _cause(code: int, printed: str) -> str:
+    how = f"was killed by signal {-code}" if code < 0 else f"exited with status {code}"
+    words = " ".join(printed.split())[-_LAST_WORDS:]
+    return f"its process {how}" + (f" after printing: {words}" if words else "")

@@ -1,0 +1,1 @@
+"""Operator instances drawn from documented constraints on parameters."""

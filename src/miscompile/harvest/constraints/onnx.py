@@ -1,0 +1,105 @@
+"""Constraints of ONNX's operators, out of their schemas and what the schemas' documentation says of attributes.
+
+Run as `python -m miscompile.harvest.constraints.onnx OUT SEED COUNT FIRST` to write instances; see
+`miscompile.harvest.constraints.run`.
+"""
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+from onnx import defs
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import ModelError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.check import check
+from miscompile.harvest.constraints.documents import bounds_in, listed_in
+from miscompile.harvest.constraints.generate import Constraint, Kind, Operation
+from miscompile.harvest.constraints.run import write
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Held, Value
+from miscompile.producers.instances.onnx_model import evaluated, to_model
+from miscompile.producers.instances.onnx_values import attribute_kinds, to_array
+
+_NAMES = {"float": "float32", "double": "float64"}
+_KINDS: dict[str, Kind] = {"int": "int", "float": "float", "string": "text", "ints": "ints", "floats": "floats"}
+_AXES = frozenset({"axis", "axes", "batch_axis", "time_axis"})
+_WHOLE = frozenset({"axes", "pads", "split", "shape", "repeats", "starts", "ends", "steps", "sizes", "k", "indices"})
+"""Inputs that hold small numbers which say something of the others."""
+
+
+_TEXTS = Held(Tensor("string", np.array(["ab", "", "Ünïcode", "ab"], object)))
+
+
+def operations() -> list[Operation]:
+    """Return the newest version of every operator whose operands are dense tensors, and that has no body."""
+    found = (_operation(schema) for schema in defs.get_all_schemas() if not schema.deprecated)
+    return sorted((one for one in found if one is not None), key=lambda one: one.api)
+
+
+def _operation(schema: Any) -> Operation | None:  # noqa: ANN401 - an extension type
+    kinds = attribute_kinds(schema.name, schema.since_version, schema.domain)
+    attributes = [
+        _attribute(name, one, _KINDS[kinds[name]]) for name, one in schema.attributes.items() if kinds[name] in _KINDS
+    ]
+    if any(one.required and kinds[name] not in _KINDS for name, one in schema.attributes.items()):
+        return None
+    operands = [_operand(one, schema) for one in schema.inputs]
+    if any(one.required and not one.dtypes for one in operands):
+        return None
+    api = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
+    known = tuple(one for one in operands if one.dtypes)
+    return Operation("onnx", api, "node", (*known, *attributes), schema.since_version)
+
+
+def _operand(formal: Any, schema: Any) -> Constraint:  # noqa: ANN401 - extension types
+    texts = [text[7:-1] for text in formal.types if text.startswith("tensor(")]
+    dtypes = tuple(sorted(_NAMES.get(text, text) for text in texts if _NAMES.get(text, text) in DTYPES))
+    required = formal.option != defs.OpSchema.FormalParameterOption.Optional
+    low, high = bounds_in(formal.description)
+    small = formal.name.lower() in _WHOLE
+    return Constraint(
+        formal.name,
+        ("tensor",),
+        required,
+        values=(_TEXTS,) if dtypes == ("string",) else (),
+        dtypes=tuple(name for name in dtypes if name != "string") or dtypes,
+        ranks=(1,) if small else (),
+        low=low,
+        high=high,
+        place="called",
+        group=f"{schema.name}.{formal.type_str}",
+    )
+
+
+def _attribute(name: str, one: Any, kind: Kind) -> Constraint:  # noqa: ANN401 - an extension type
+    text = str(one.description)
+    values: tuple[Value, ...] = ()
+    if kind == "text":
+        values = listed_in(text)
+    elif kind == "int" and re.search(r"\b(bool|boolean|0 or 1|1 means|\(0 or|if 1|whether)\b", text, re.I):
+        values = (0, 1)
+    elif name in ("to", "dtype", "output_dtype", "stash_type") and kind == "int":
+        values = (1, 10, 11, 16, 7, 6, 9)
+    low, high = bounds_in(text)
+    return Constraint(
+        name, (kind,), bool(one.required), values=values, low=low, high=high, axis=name in _AXES, place="attribute"
+    )
+
+
+def runs(instance: Instance) -> bool:
+    """Tell whether onnx accepts the node and its reference evaluator runs it."""
+    try:
+        model, feed = to_model(instance)
+        check(model)
+        names = [info.name for info in model.graph.inputs]
+        evaluated(model, {name: to_array(value) for name, value in zip(names, feed, strict=True)})
+    except ModelError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    write(sys.argv[1:], operations(), runs)

@@ -1,0 +1,149 @@
+"""Instances from constraints, made in child processes: the ends of parameters ask for more memory than there is.
+
+A child writes the instances of one operator after the other, and tells on its output which one it begins with; where it
+dies, another takes up behind that operator.
+"""
+
+import json
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+from miscompile.base.errors import UsageError
+from miscompile.harvest.constraints.generate import Operation, Runs, generate
+from miscompile.harvest.libraries.children import Child, Harvested, run_child
+from miscompile.harvest.libraries.hooks.recording import Lines
+from miscompile.harvest.processes import need
+from miscompile.instances.archive import Archive, read_archive
+from miscompile.instances.instance import Instance, Library
+
+MODULES = {
+    "onnx": "miscompile.harvest.constraints.onnx",
+    "torch": "miscompile.harvest.libraries.hooks.constraints_torch",
+    "keras": "miscompile.harvest.libraries.hooks.constraints_keras",
+}
+"""Modules whose process makes the instances of a library."""
+
+_MEMORY = 3 << 30
+"""Bytes that a child may take on top of what its library has after its import."""
+
+_SECONDS = 3
+"""Seconds that an instance may take: what is still small runs in milliseconds."""
+
+_BASES = 2
+"""Instances of tests that an operator's are begun from."""
+
+_LARGEST = 1 << 14
+"""Elements of their tensors together."""
+
+_DEATHS = 100
+"""Children that may die before the rest is given up."""
+
+
+def harvest_constraints(
+    library: Library,
+    say: Callable[[str], None],
+    seed: int = 0,
+    count: int = 20,
+    bases: Path | None = None,
+    seconds: float = 1800.0,
+) -> Archive:
+    """Return instances that conform to what is documented of the library's operators, and such at its boundaries.
+
+    At most `count` of either sort for each operator. `bases` is an archive with instances that are known to work.
+    `seconds` limits each child. Raises UsageError when the library is missing or `bases` cannot be read.
+    """
+    need({library: library}, f"constraints on operators of {library}")
+    if bases is not None:
+        read_archive(bases)
+    harvested, first, deaths = Harvested(), 0, 0
+
+    def hear(line: str) -> None:
+        nonlocal first
+        if line.startswith('{"begin"'):
+            first = int(json.loads(line)["begin"]) + 1
+            if first % 50 == 0:
+                say(f"{first} operators of {library}")
+
+    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
+        while True:
+            out = Path(folder) / f"{first:05d}"
+            words = (str(out), str(seed), str(count), str(first), str(bases or ""))
+            before, at = harvested.files["died"] + harvested.files["time"], first
+            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", hear)
+            died = harvested.files["died"] + harvested.files["time"] > before
+            deaths += died
+            if not died or harvested.stopped or deaths == _DEATHS or first == at:
+                break
+    return harvested.archive(library, (library,))
+
+
+def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> None:
+    """Be the child: OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
+    out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
+    known = _known(words[4]) if len(words) > 4 and words[4] else {}
+    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    lines = Lines(out)
+    left: Counter[str] = Counter()
+    for number, operation in enumerate(operations[first:], first):
+        print(json.dumps({"begin": number, "operator": operation.api}), flush=True)
+        found = 0
+        for instance in generate(operation, seed, count, partial(_timely, runs), known.get(operation.api, ())):
+            if instance is None:
+                left["tries that the library refused"] += 1
+            else:
+                lines.instance(instance)
+                found += 1
+        lines.write(ran=operation.api, outcome="some run" if found else "none runs")
+        lines.leave(left)
+    lines.write(exit=0)
+
+
+def _known(path: str) -> dict[str, list[Instance]]:
+    try:
+        return bases_in(Path(path))
+    except UsageError as error:
+        sys.exit(str(error))
+
+
+def bases_in(path: Path) -> dict[str, list[Instance]]:
+    """Return the first few small instances of each operator. Raises UsageError for what is no archive."""
+    found: defaultdict[str, list[Instance]] = defaultdict(list)
+    for instance in read_archive(path).instances:
+        if len(found[instance.api]) < _BASES and instance.elements() <= _LARGEST:
+            found[instance.api].append(instance)
+    return found
+
+
+class _TooLong(Exception):  # noqa: N818 - ends a call, no failure
+    """An instance took too long."""
+
+
+def _timely(runs: Runs, instance: Instance) -> bool:
+    """Tell whether the library runs an instance, in time and memory; one that does not is none to test with."""
+
+    def over(number: int, frame: FrameType | None) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(_SECONDS)
+    try:
+        return runs(instance)
+    except (_TooLong, MemoryError):
+        return False
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,1 @@
+"""Operator instances out of the tests of DL libraries."""

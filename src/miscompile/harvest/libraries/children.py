@@ -1,0 +1,210 @@
+"""Child processes that harvest instances: started, heard, ended, and what they wrote down read back.
+
+Tests of a library crash, hang and change their process, so each file runs in a process of its own under the hooks of
+`migration.hooks`; what was seen before such an end is kept.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from miscompile.base.digest import digest_bytes
+from miscompile.harvest.libraries.hooks.recording import LIMIT, LINES
+from miscompile.harvest.patterns.suites import Say
+from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line
+from miscompile.instances.archive import Archive, distinct
+from miscompile.instances.code import from_json
+from miscompile.instances.instance import Instance, Library
+
+_EAR = 0.2
+"""Seconds between two looks at what a child says."""
+
+_ENVIRONMENT: Mapping[str, str] = {**ENVIRONMENT, "PYTHONHASHSEED": "0"}
+"""Sets of element types are walked through, hence the last one."""
+
+
+@dataclass(slots=True)
+class Harvested:
+    """What children gave.
+
+    `tests` counts tests, or entries of a database, by outcome; `left` uses of operators that could not be kept, by
+    reason; `files` what became of the children: they `ran` to their end, had no test (`empty`), `died` on the way, ran
+    out of `time`, or were `stopped`. `notes` says what happened to those that did not run. `stopped`: the user
+    interrupted it.
+    """
+
+    instances: list[Instance] = field(default_factory=list)
+    tests: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    stopped: bool = False
+
+    def figures(self) -> dict[str, Any]:
+        """Return what was counted, for the archive."""
+        return {
+            "instances": len(self.instances),
+            "operators": len({one.api for one in self.instances}),
+            "tests": dict(self.tests),
+            "files": dict(self.files),
+            "left": dict(self.left.most_common()),
+            "notes": list(self.notes),
+            "stopped": self.stopped,
+        }
+
+    def archive(self, library: Library, distributions: Sequence[str]) -> Archive:
+        """Return an archive of what is distinct, with the versions of `distributions` that are installed."""
+        self.instances = list(distinct(self.instances))
+        return Archive(library, tuple(self.instances), _versions(distributions), self.figures())
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A module of `migration.hooks` to be run as a process: `python -m module *words`, in the folder `home`.
+
+    It writes into `out`, which also gets its output; `above` comes first in its import path. It has `seconds`.
+    """
+
+    module: str
+    words: tuple[str, ...]
+    out: Path
+    seconds: float
+    home: Path | None = None
+    above: Path | None = None
+
+
+def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str], None] | None = None) -> None:
+    """Run a child to its end or its limit, and add to `harvested` what it wrote down; `name` stands in notes.
+
+    `hear` is told each line of the output as it comes. An interruption (Ctrl-C) ends the child, and sets `stopped`.
+    """
+    child.out.mkdir(parents=True, exist_ok=True)
+    try:
+        ending = _run(child, hear or _deaf)
+    except KeyboardInterrupt:
+        harvested.stopped = True
+        ending = "stopped"
+    tests, ended = _read(child.out, harvested)
+    if ending == "ended":
+        ending = "died" if not ended else "ran" if tests else "empty"
+    harvested.files[ending] += 1
+    if ending == "time":
+        harvested.notes.append(f"{name} ran out of {child.seconds:g} s")
+    elif ending in ("died", "empty"):
+        why = "ran no test" if ending == "empty" else ending
+        harvested.notes.append(f"{name} {why}: {last_line(child.out / LOG)}")
+
+
+def run_files(
+    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: Say, limit: int = LIMIT
+) -> Harvested:
+    """Run test files under the hooks of `library`, each in a process and for at most `seconds`.
+
+    At most `limit` instances of an operator are kept of a file. An interruption ends the file that runs, and what was
+    seen until then comes back with `stopped`.
+    """
+    harvested = Harvested()
+    for number, path in enumerate(files, 1):
+        say(f"[{number}/{len(files)}] {path.name}")
+        path = path.resolve()
+        out = folder.resolve() / f"{number:04d}-{digest_bytes(str(path).encode())[:8]}"
+        words = (library, str(path), str(out), str(limit))
+        module = "miscompile.harvest.libraries.hooks.record_tests"
+        before = sum(harvested.tests.values()), len(harvested.instances)
+        run_child(Child(module, words, out, seconds, home_of(path), _above_package(path)), harvested, path.name)
+        say(f"    {sum(harvested.tests.values()) - before[0]} tests, {len(harvested.instances) - before[1]} instances")
+        if harvested.stopped:
+            break
+    return harvested
+
+
+def _above_package(path: Path) -> Path:
+    """Return the nearest folder above `path` that is no part of a package."""
+    folder = path.parent
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return folder
+
+
+def _run(child: Child, hear: Callable[[str], None]) -> str:
+    """Return `ended` or `time`. The child with all that it started is dead afterwards."""
+    paths = [str(child.above)] if child.above else []
+    paths += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    environment = {**os.environ, **_ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
+    log = child.out / LOG
+    with log.open("wb") as output, log.open("rb") as heard:
+        process = subprocess.Popen(
+            [sys.executable, "-m", child.module, *child.words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=child.home,
+            env=environment,
+            start_new_session=True,
+        )
+        end, lines = monotonic() + child.seconds, _Ear(heard)
+        try:
+            while (left := end - monotonic()) > 0:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(_EAR, left))
+                    return "ended"
+                for line in lines.fresh():
+                    hear(line)
+            return "time"
+        finally:
+            kill_group(process)
+            for line in lines.fresh():
+                hear(line)
+
+
+class _Ear:
+    """The whole lines that have been added to a file since the last look."""
+
+    def __init__(self, file: Any) -> None:  # noqa: ANN401 - a binary file
+        self._file, self._rest = file, b""
+
+    def fresh(self) -> Iterator[str]:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+
+
+def _deaf(line: str) -> None:
+    """Do nothing with a line."""
+    del line
+
+
+def _read(out: Path, harvested: Harvested) -> tuple[int, bool]:
+    """Add what a child wrote down; return its number of tests, and whether it came to its end.
+
+    The last line of a child that was killed may be half a line.
+    """
+    path, tests, ended = out / LINES, 0, False
+    for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
+        said = json.loads(line)
+        if "instance" in said:
+            harvested.instances.append(from_json(said["instance"]))
+        elif "ran" in said:
+            harvested.tests[said["outcome"]] += 1
+            tests += 1
+        elif "left" in said:
+            harvested.left.update(said["left"])
+        ended = ended or "exit" in said
+    return tests, ended
+
+
+def _versions(distributions: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in distributions:
+        with contextlib.suppress(metadata.PackageNotFoundError):  # an optional one that is not here
+            found[name] = metadata.version(name)
+    return found

@@ -1,0 +1,139 @@
+"""What the hooks of all libraries share: where the instances go that they see.
+
+A hook is a module with a function `start(sink) -> stop`: it hooks its library, hands every use of an operator to the
+sink, and returns what takes the hooks away again. Nothing that a sink does may raise into the tests that are watched.
+
+For each call that it sees, a hook
+
+    1. asks `sink.wants(api)`, which is cheap, before it looks at a value;
+    2. says the values as they are BEFORE the call, because the operator may work in place;
+    3. calls the operator, and when that has returned what an operator returns, gives `sink.take(instance)`;
+    4. where values cannot be said, calls `sink.leave(reason, api)`; reasons are few and name no values.
+"""
+
+import importlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from miscompile.harvest.patterns.hooks.recording import Recorder
+from miscompile.instances.code import digest_of, encoded
+from miscompile.instances.instance import Instance
+
+LIMIT = 200
+"""Different instances of an operator that are kept of one source."""
+
+PATIENCE = 16
+"""So many times as often as its limit an operator is looked at; a test that repeats one call ends there."""
+
+LINES = "instances.jsonl"
+"""Name of the file that a child process writes into its folder."""
+
+
+class NotEncodable(Exception):  # noqa: N818 - it says that a value is none of the data model, no failure of anything
+    """A value that an instance cannot hold; the message is the reason, a few words without the value itself."""
+
+
+class Sink(Protocol):
+    """Where a hook puts what it sees."""
+
+    def wants(self, api: str) -> bool:
+        """Tell whether another instance of `api` may be kept."""
+        ...
+
+    def take(self, instance: Instance) -> None:
+        """Keep an instance; where it is from is for the sink to say."""
+        ...
+
+    def leave(self, reason: str, api: str) -> None:
+        """Count a use of `api` that could not be kept."""
+        ...
+
+
+Stop = Callable[[], None]
+Start = Callable[[Sink], Stop]
+
+HOOKS: Mapping[str, str] = {
+    "torch": "miscompile.harvest.libraries.hooks.torch_calls",
+    "keras": "miscompile.harvest.libraries.hooks.keras_calls",
+}
+"""Modules with the hooks of a library."""
+
+
+def hook_of(library: str) -> Start:
+    """Return the function that hooks a library; its import imports the library."""
+    return cast(Start, importlib.import_module(HOOKS[library]).start)
+
+
+class Collector:
+    """A sink that gives every instance on once, at most `limit` of each operator.
+
+    `test` names what runs, and becomes the origin of what is seen. `left` counts what could not be kept since somebody
+    last took the counts away.
+    """
+
+    def __init__(self, keep: Callable[[Instance], None], source: str, limit: int = LIMIT) -> None:
+        self.test = ""
+        self.left: Counter[str] = Counter()
+        self._keep, self._source, self._limit = keep, source, limit
+        self._known: set[str] = set()
+        self._kept: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
+
+    def wants(self, api: str) -> bool:
+        """Tell whether the operator has neither been kept nor been looked at too often."""
+        self._asked[api] += 1
+        return self._kept[api] < self._limit and self._asked[api] <= self._limit * PATIENCE
+
+    def take(self, instance: Instance) -> None:
+        """Give the instance on unless one of the same content has been met."""
+        digest = digest_of(instance)
+        if digest in self._known or self._kept[instance.api] >= self._limit:
+            return
+        self._known.add(digest)
+        self._kept[instance.api] += 1
+        self._keep(replace(instance, source=self._source, origin=self.test))
+
+    def leave(self, reason: str, api: str) -> None:
+        """Count what could not be kept, by its reason."""
+        del api
+        self.left[reason] += 1
+
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """How many instances were given on, by operator."""
+        return self._kept
+
+
+class Lines(Recorder):
+    """Writes what a child process sees to its folder, each line as soon as it is known: tests crash processes."""
+
+    def __init__(self, out: Path) -> None:
+        super().__init__(out)
+        self._file = (out / LINES).open("ab", buffering=0)
+
+    def write(self, **line: object) -> None:
+        """Write one line, for good."""
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+    def instance(self, instance: Instance) -> None:
+        """Write an instance."""
+        self._file.write(b'{"instance":' + encoded(instance) + b"}\n")
+
+    def leave(self, counts: Counter[str]) -> None:
+        """Write what was left since the last time, and begin to count anew."""
+        if counts:
+            self.write(left=dict(counts))
+            counts.clear()
+
+
+def has(found: object, kinds: "type[Any] | tuple[type[Any], ...]") -> bool:
+    """Tell whether a result holds something of `kinds`, in however many tuples, lists and dicts."""
+    if isinstance(found, kinds):
+        return True
+    if isinstance(found, Mapping):
+        return any(has(item, kinds) for item in found.values())
+    return isinstance(found, tuple | list) and any(has(item, kinds) for item in found)

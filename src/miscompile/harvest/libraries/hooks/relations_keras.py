@@ -1,0 +1,24 @@
+"""Related operators of Keras: run as `python -m miscompile.harvest.libraries.hooks.relations_keras OUT KNOWN FIRST`.
+
+See `miscompile.harvest.relations.run`.
+"""
+
+import sys
+
+from miscompile.harvest.libraries.hooks import constraints_keras
+from miscompile.harvest.relations.run import write
+from miscompile.harvest.relations.study import Results
+from miscompile.instances.instance import Instance
+
+
+def run(instance: Instance) -> Results | None:
+    """Return what Keras computes, None when it refuses."""
+    try:
+        return constraints_keras.run(instance)
+    except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared
+        return None
+
+
+if __name__ == "__main__":
+    constraints_keras.begin()
+    write(sys.argv[1:], constraints_keras.operations(), run)

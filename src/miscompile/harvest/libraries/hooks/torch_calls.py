@@ -1,0 +1,254 @@
+"""The hook on PyTorch: what is called from outside of it, functions and methods of tensors, and modules.
+
+Functions are seen by a mode of `torch.overrides`, through which torch itself sends every call that concerns a tensor.
+So nothing is replaced: functions that were imported by name are seen, scripting and tracing find the functions that
+they know. Modules have no such mode; `Module.__call__` is wrapped, as torch's own tracer does, and constructors are.
+
+Only the outermost call counts: one from a frame that is not torch's. Code under `torch.testing._internal` is the
+library's tests, and a container calls what it holds as its user would, so both count as outside.
+"""
+
+# ruff: noqa: ANN401 - arguments of any kind pass through
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop, has
+from miscompile.harvest.libraries.hooks.torch_names import Operator, modules, operators
+from miscompile.harvest.libraries.hooks.torch_values import dtype_name, value_of
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Made, Name, Value
+
+_ROOT = os.path.dirname(torch.__file__) + os.sep
+_DOORS = frozenset(_ROOT + name for name in ("overrides.py", "_tensor.py", "functional.py", "_jit_internal.py")) | {
+    os.path.join(_ROOT, "nn", "functional.py")
+}
+"""Files through which a call from outside comes before the mode sees it."""
+
+_OUTSIDE = tuple(os.path.join(_ROOT, *parts) for parts in (
+    ("testing", "_internal"), ("testing", "_utils.py"), ("nn", "modules", "container.py")
+))  # fmt: skip
+
+
+@cache
+def _inside(file: str) -> bool:
+    return file.startswith(_ROOT) and not file.startswith(_OUTSIDE)
+
+
+def _from_outside(frame: Any) -> bool:
+    """Tell whether the first frame that is no mere door is none of torch's."""
+    while frame is not None and frame.f_code.co_filename in _DOORS:
+        frame = frame.f_back
+    return frame is not None and not _inside(frame.f_code.co_filename)
+
+
+class Construction:
+    """How modules were constructed, by the modules themselves; they need not know of it."""
+
+    def __init__(self) -> None:
+        self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
+
+    def note(self, module: Any, api: str, args: tuple[Any, ...], words: Mapping[str, Any]) -> None:
+        """Note what a module is being constructed with, or why that cannot be said."""
+        try:
+            given = tuple(value_of(one, self.made) for one in args)
+            self._seen[module] = Made(api, given, {name: value_of(one, self.made) for name, one in words.items()})
+        except NotEncodable as error:
+            self._seen[module] = f"a module made with {error}"
+
+    def made(self, module: Any) -> Made | None:
+        """Return how a module is made so that it has its present element type; None where that was not seen.
+
+        Raises Unsayable for one whose construction cannot be said.
+        """
+        found = self._seen.get(module)
+        if isinstance(found, str):
+            raise NotEncodable(found)
+        return None if found is None else _retyped(found, module)
+
+
+def _retyped(made: Made, module: Any) -> Made:
+    """Return `made` with the element type that the parameters have now, where that is not what it says."""
+    held = next((one.dtype for one in module.parameters() if one.is_floating_point() or one.is_complex()), None)
+    if held is None or held == torch.float32 or torch.nn.parameter.is_lazy(next(module.parameters())):
+        return made
+    name = Name("dtype", dtype_name(held))
+    if made.kwargs.get("dtype") == name:
+        return made
+    if "dtype" not in inspect.signature(type(module)).parameters:
+        raise NotEncodable("a module that was given another element type than it is made with")
+    return replace(made, kwargs={**made.kwargs, "dtype": name})
+
+
+def called(
+    operator: Operator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
+) -> Instance:
+    """Return the instance of a call of a function or method. Raises Unsayable.
+
+    Functions that are written in Python come with all their parameters spelled out; those left as they are declared
+    are dropped again, and so are private ones and the wish for a gradient.
+    """
+    given = tuple(value_of(one, seen.made) for one in args)
+    declared = _declared(function)
+    named: dict[str, Value] = {}
+    for name, one in words.items():
+        if name.startswith("_") or name == "requires_grad" or _same(one, declared.get(name, ...)):
+            continue
+        named[name] = value_of(one, seen.made)
+    return Instance("torch", operator.api, operator.form, given, named)
+
+
+@cache
+def _declared(function: Any) -> Mapping[str, Any]:
+    """Return the defaults that a function written in Python declares."""
+    if not inspect.isfunction(function):
+        return {}
+    given = inspect.signature(function, follow_wrapped=False).parameters.values()
+    return {one.name: one.default for one in given if one.default is not one.empty}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and isinstance(one, bool | int | float | str | None) and bool(one == other)
+
+
+def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction) -> Instance:
+    """Return the instance of a call of a module. Raises Unsayable."""
+    made = seen.made(module)
+    if made is None:
+        raise NotEncodable("a module whose construction was not seen")
+    given = tuple(value_of(one, seen.made) for one in args)
+    options = {name: value_of(one, seen.made) for name, one in words.items()}
+    return Instance("torch", made.api, "module", made.args, made.kwargs, given, options)
+
+
+class Calls(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
+    """Gives calls of functions and methods to a sink."""
+
+    def __init__(self, sink: Sink, seen: Construction) -> None:
+        super().__init__()
+        self._sink, self._seen, self._known = sink, seen, operators()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call `func`, and note how when it has returned a tensor."""
+        words = kwargs or {}
+        if torch.compiler.is_compiling():
+            return func(*args, **words)
+        operator = self._known.get(func)
+        if operator is None or not _from_outside(sys._getframe(1)) or not self._sink.wants(operator.api):
+            return func(*args, **words)
+        instance = _said(self._sink, operator.api, lambda: called(operator, func, args, words, self._seen))
+        result = func(*args, **words)
+        if instance is not None and has(result, torch.Tensor):
+            self._sink.take(instance)
+        return result
+
+
+def _said(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
+    """Return the instance, or None after the sink has been told why there is none."""
+    try:
+        with torch._C.DisableTorchFunction():
+            return say()
+    except NotEncodable as error:
+        sink.leave(str(error), api)
+    except Exception as error:  # noqa: BLE001 - tensors in the middle of a transformation raise what they like; counted
+        sink.leave(f"a {type(error).__name__} while its values were read", api)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """An attribute of a class that was replaced: what stood in the class itself, None for an inherited one."""
+
+    owner: Any
+    name: str
+    original: Any
+
+    def put_back(self) -> None:
+        if self.original is None:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.original)
+
+
+def _replace(owner: Any, name: str, change: Callable[[Any], Any]) -> _Replaced:
+    replaced = _Replaced(owner, name, vars(owner).get(name))
+    setattr(owner, name, change(getattr(owner, name)))
+    return replaced
+
+
+def _noting(kind: Any, api: str, seen: Construction) -> Callable[[Any], Any]:
+    """Return what wraps the constructor of a class; those of classes derived from it are not noted."""
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def construct(self: Any, *args: Any, **words: Any) -> None:
+            if type(self) is kind and not torch.compiler.is_compiling():
+                with torch._C.DisableTorchFunction():
+                    seen.note(self, api, args, words)
+            original(self, *args, **words)
+
+        return construct
+
+    return wrap
+
+
+def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
+    """Return what wraps the call of modules."""
+    known = modules()
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(self: Any, *args: Any, **words: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(self, *args, **words)
+            api = known.get(type(self))
+            if api is None or not _from_outside(sys._getframe(1)) or not sink.wants(api):
+                return original(self, *args, **words)
+            instance = _said(sink, api, lambda: called_module(self, args, words, seen))
+            result = original(self, *args, **words)
+            if instance is not None and has(result, torch.Tensor):
+                sink.take(instance)
+            return result
+
+        return call
+
+    return wrap
+
+
+def start(sink: Sink) -> Stop:
+    """Hook PyTorch in this thread; return what takes the hooks away."""
+    seen = Construction()
+    unwatch = watch_construction(seen)
+    replaced = _replace(torch.nn.Module, "__call__", _calling(sink, seen))
+    calls = Calls(sink, seen)
+    calls.__enter__()
+
+    def stop() -> None:
+        calls.__exit__(None, None, None)
+        replaced.put_back()
+        unwatch()
+
+    return stop
+
+
+def watch_construction(seen: Construction) -> Stop:
+    """Note in `seen` how modules are constructed from now on; return what ends that."""
+    replaced = [_replace(kind, "__init__", _noting(kind, api, seen)) for kind, api in modules().items()]
+
+    def stop() -> None:
+        for one in replaced:
+            one.put_back()
+
+    return stop

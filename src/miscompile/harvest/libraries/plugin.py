@@ -1,0 +1,168 @@
+"""A pytest plugin that records how a project's own tests use operators: `pytest --miscompile-record FILE`.
+
+Without the option nothing happens, and nothing but pytest is imported. With pytest-xdist each worker records, and what
+they saw is put together where the tests were started.
+"""
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_LIBRARIES = ("torch", "keras")
+_KEY = "miscompile_instances"
+"""Where a worker of pytest-xdist leaves what it has: the instances, and the counts of what it left out."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("miscompile", "recording of operator instances")
+    group.addoption(
+        "--miscompile-record",
+        metavar="FILE",
+        default=None,
+        help="write the operator instances that the tests use to FILE (.jsonl.gz), for `miscompile migrate`",
+    )
+    group.addoption(
+        "--miscompile-library",
+        choices=_LIBRARIES,
+        default=None,
+        help="the library to watch from the beginning; without it, each that the tests have imported",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to record when that was asked for.
+
+    Raises pytest's UsageError for what would only come up when the tests have run: a file that cannot be written, a
+    library that is not here.
+    """
+    path = config.getoption("--miscompile-record", default=None)
+    if path is not None:
+        if not hasattr(config, "workerinput"):  # a worker of pytest-xdist writes nothing
+            _check(Path(path).absolute())
+        config.pluginmanager.register(Recording(config, Path(path)), "miscompile-recording")
+
+
+def _check(path: Path) -> None:
+    """Raise pytest's UsageError unless archives of one library and of several can be written."""
+    archive: Any = importlib.import_module("miscompile.instances.archive")
+    errors: Any = importlib.import_module("miscompile.base.errors")
+    try:
+        for place in (path, *(_beside(path, library) for library in _LIBRARIES)):
+            archive.check_place(place)
+    except errors.UsageError as error:
+        raise pytest.UsageError(f"--miscompile-record: {error}") from None
+
+
+class Recording:
+    """Watches the libraries during a session, and writes one archive for each at its end.
+
+    A library is hooked when it is seen to have been imported, after the collection of a file or before a test. One
+    that was named is imported at once: then modules constructed while test files are imported are seen as well.
+    """
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self._config, self._path = config, path.absolute()
+        self._chosen: str | None = config.getoption("--miscompile-library")
+        self._stops: list[Callable[[], None]] = []
+        self._hooked: set[str] = set()
+        self._found: list[bytes] = []
+        self._recording: Any = importlib.import_module("miscompile.harvest.libraries.hooks.recording")
+        self._code: Any = importlib.import_module("miscompile.instances.code")
+        self._into = self._recording.Collector(self._keep, "tests")
+        if self._chosen:
+            self._hook_chosen(self._chosen)
+
+    def _hook_chosen(self, library: str) -> None:
+        """Hook a library whose import nobody has tried yet. Raises pytest's UsageError when that fails."""
+        try:
+            self._hook(library)
+        except Exception as error:  # noqa: BLE001 - an import raises whatever it likes: Keras has back ends to choose
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise pytest.UsageError(f"--miscompile-library: {library} cannot be watched here ({reason})") from None
+
+    def _keep(self, instance: Any) -> None:  # noqa: ANN401 - an Instance, whose module is not imported in vain
+        self._found.append(self._code.encoded(instance))
+
+    def _hook(self, library: str) -> None:
+        if library not in self._hooked:
+            self._hooked.add(library)
+            self._stops.append(self._recording.hook_of(library)(self._into))
+
+    def _hook_imported(self) -> None:
+        for library in [self._chosen] if self._chosen else _LIBRARIES:
+            if library in sys.modules:
+                self._hook(library)
+
+    def pytest_collectreport(self) -> None:
+        """Look for libraries that a test file has imported."""
+        self._hook_imported()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember which test runs."""
+        self._hook_imported()
+        self._into.test = nodeid
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - a worker of pytest-xdist
+        """Take over what a worker has recorded."""
+        lines, left = getattr(node, "workeroutput", {}).get(_KEY, ((), {}))
+        self._found += [line.encode() for line in lines]
+        self._into.left.update(left)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """End the recording; a worker hands over what it has, else it is written."""
+        while self._stops:
+            self._stops.pop()()
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[_KEY] = [line.decode() for line in self._found], dict(self._into.left)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 - pytest's reporter
+        """Write the archives, and say where they are."""
+        archive: Any = importlib.import_module("miscompile.instances.archive")
+        found = list(archive.distinct(self._code.decoded(line) for line in self._found))
+        libraries = sorted({one.library for one in found})
+        for library in libraries:
+            path = self._path if len(libraries) == 1 else _beside(self._path, library)
+            own = tuple(one for one in found if one.library == library)
+            figures = {"instances": len(own), "operators": len({one.api for one in own}), "left": dict(self._into.left)}
+            made = archive.Archive(library, own, _versions(library), figures)
+            path = _written(made, path, terminalreporter.write_line)
+            told = f"{len(own)} instances of {figures['operators']} {library} operators in {path}"
+            terminalreporter.write_line(f"miscompile: {told}")
+        if not libraries:
+            terminalreporter.write_line("miscompile: the tests used no operators, nothing was written")
+
+
+def _written(found: Any, path: Path, say: Callable[[str], None]) -> Path:  # noqa: ANN401 - an Archive, imported late
+    """Write an archive and return where it is: in a folder of its own when its place has gone or filled up since."""
+    write: Any = importlib.import_module("miscompile.instances.archive").write_archive
+    try:
+        write(found, path)
+    except importlib.import_module("miscompile.base.errors").UsageError as error:
+        say(f"miscompile: {error}")
+        path = Path(tempfile.mkdtemp(prefix="miscompile-")) / path.name
+        write(found, path)
+    return path
+
+
+def _versions(library: str) -> dict[str, str]:
+    """Return the version of a library; nothing of one that was not installed under its name."""
+    with suppress(metadata.PackageNotFoundError):
+        return {library: metadata.version(library)}
+    return {}
+
+
+def _beside(path: Path, library: str) -> Path:
+    """Return the path for one library of several: `FILE` with the library's name in front of its suffixes."""
+    stem, dot, rest = path.name.partition(".")
+    return path.with_name(f"{stem}-{library}{dot}{rest}")

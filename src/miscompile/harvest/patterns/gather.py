@@ -1,0 +1,31 @@
+"""Where pairs come from: the kinds of source that `miscompile harvest` takes, in one place."""
+
+from pathlib import Path
+
+from miscompile.base.errors import UsageError
+from miscompile.harvest.patterns.model_folder import gather_models
+from miscompile.harvest.patterns.pairs import Gathered
+from miscompile.harvest.patterns.suites import SUITES, Say, check_packages, files_of, run_suite
+from miscompile.targets.registry import TARGETS, parse_target
+
+MODELS = "models"
+"""The source that is a folder of models."""
+
+SOURCES = (*SUITES, MODELS)
+"""Sources whose pairs hold ONNX models."""
+
+
+def gather(source: str, path: Path, folder: Path, seconds: float, say: Say) -> Gathered:
+    """Return the pairs that `source` holds at `path`; models that tests make are left in `folder`.
+
+    `seconds` limits each test file. Raises UsageError for a path that holds nothing of the kind, and when a package
+    is missing that the tests need.
+    """
+    if source == MODELS:
+        passes = {name for target in TARGETS for name in parse_target(target).about.passes}
+        return gather_models(path, passes)
+    if source not in SUITES:
+        raise UsageError(f"there is no source {source}; there are: {', '.join(SOURCES)}")
+    files = files_of(path)
+    check_packages(SUITES[source])
+    return run_suite(SUITES[source], files, folder, seconds, say)

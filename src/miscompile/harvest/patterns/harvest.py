@@ -1,0 +1,256 @@
+"""From pairs to patterns: which passes fire on the harvested models, and on which pieces of them.
+
+The source of a pair seldom names the pass in the compiler's own words, and a test of one optimiser wakes passes of
+another as well. So nothing is believed: every unit of every model is built on the targets, and the passes that are
+SEEN to change it are noted. For a pass that works on subgraphs the whole connected unit is the pattern, for one that
+works on blocks the smallest contiguous region of it that still wakes the pass (OATest, section 3.1).
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from miscompile.base.rng import stream
+from miscompile.core.ports import Runner
+from miscompile.execution.pool import LocalPool
+from miscompile.graph.fingerprint import fingerprint
+from miscompile.graph.model import Model
+from miscompile.harvest.patterns.firing import fired
+from miscompile.harvest.patterns.firings import version_of
+from miscompile.harvest.patterns.fragment_store import FragmentStore, Say, distinct
+from miscompile.harvest.patterns.pairs import Pair
+from miscompile.harvest.patterns.pieces import Limits, case_of, smallest
+from miscompile.harvest.patterns.setting import granularity_of
+from miscompile.harvest.patterns.shrink import Fires
+from miscompile.ops.seed import Seed
+from miscompile.patterns.lift import lift
+from miscompile.patterns.pattern import Granularity, Pattern, Trigger
+from miscompile.patterns.triggers import granularities
+from miscompile.patterns.vetting import sound
+from miscompile.producers.slices.slices import kind_of
+from miscompile.targets.registry import parse_target
+
+_BATCH = 32
+_PATIENCE = 3
+"""For each pattern that is wanted of a pass, so many pieces are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How patterns are cut out.
+
+    At most `each` patterns for every pass that differ in operators, edges or attributes; pieces within `limits`;
+    `seconds` limits how long one model is observed; `seed` begins all random streams.
+    """
+
+    each: int = 20
+    limits: Limits = field(default_factory=Limits)
+    seconds: float = 12.0
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Extracted:
+    """Patterns, and what was met on the way.
+
+    `models` counts distinct models, `pieces` distinct pieces of them. `seen` counts the pieces that each pass of each
+    target was seen to change, `left` what could not be taken, by reason. `stopped`: it was interrupted.
+    """
+
+    patterns: tuple[Pattern, ...] = ()
+    models: int = 0
+    pieces: int = 0
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+    stopped: bool = False
+
+    def counts(self) -> Mapping[tuple[str, str], Counter[Granularity]]:
+        """Return the number of patterns by target and pass that they wake, and by granularity."""
+        found: dict[tuple[str, str], Counter[Granularity]] = defaultdict(Counter)
+        for pattern in self.patterns:
+            for wake in pattern.triggers:
+                found[wake.target, wake.name][pattern.granularity] += 1
+        return found
+
+
+class Chosen(NamedTuple):
+    """A piece, or a part of it, that was seen to wake a pass; `number` is the piece's in the quarry."""
+
+    wake: Trigger
+    number: int
+    seed: Seed
+    granularity: Granularity
+
+
+def extract(
+    pairs: Sequence[Pair],
+    targets: Sequence[str],
+    name: str,
+    extraction: Extraction,
+    say: Say,
+    pool: Callable[[str], LocalPool] = LocalPool,
+) -> Extracted:
+    """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
+
+    Pieces that wake no pass are no patterns, whatever a test says. An interruption ends the search, and what was
+    found by then comes back. Raises UsageError for a target that is not here.
+    """
+    versions = {target: version_of(target) for target in targets}
+    found, chosen, triggers = Extracted(), list[Chosen](), list[list[Trigger]]()
+    models = distinct(pairs, found.left)
+    fragment_store = FragmentStore(models, extraction.limits, extraction.seconds, extraction.seed)
+    found.models = len(models)
+    try:
+        fragment_store.cut(say)
+    except KeyboardInterrupt:
+        found.stopped = True
+        say("stopped; going on with the pieces that were cut until now, Ctrl-C ends that too")
+    try:
+        for target in targets:
+            with pool(target) as runner:
+                _search(
+                    _Search(target, versions[target], runner, fragment_store, extraction, found, say), chosen, triggers
+                )
+        for target in targets:
+            with pool(target) as runner:
+                _note_wakes(chosen, target, versions[target], runner, triggers)
+        seeds = fragment_store.ranged([(one.number, one.seed) for one in chosen], say)
+    except KeyboardInterrupt:
+        found.stopped = True
+        seeds = [one.seed for one in chosen]
+    found.pieces = len(fragment_store.seeds)
+    found.left += fragment_store.left
+    found.patterns = tuple(_patterns(chosen, seeds, triggers, fragment_store, name, found.left))
+    return found
+
+
+def _search(search: "_Search", chosen: list[Chosen], triggers: list[list[Trigger]]) -> None:
+    """Add what a search finds, each piece once, with the first pass that it was seen to wake."""
+    known = {kind_of(one.seed) for one in chosen}
+    for one in search.run():
+        kind = kind_of(one.seed)
+        if kind not in known:
+            known.add(kind)
+            chosen.append(one)
+            triggers.append([one.wake])
+
+
+class _Search:
+    """The search for patterns of the passes of one target."""
+
+    def __init__(
+        self,
+        target: str,
+        version: str,
+        runner: Runner,
+        fragment_store: FragmentStore,
+        extraction: Extraction,
+        found: Extracted,
+        say: Say,
+    ) -> None:
+        self.version = version
+        self.target, self.runner, self.fragment_store, self.each, self.say = (
+            target,
+            runner,
+            fragment_store,
+            extraction.each,
+            say,
+        )
+        self.found = found
+        self.about = parse_target(target).about
+        self.labels = granularities(self.about.name)
+
+    def run(self) -> Iterator[Chosen]:
+        """Yield patterns as they are found."""
+        awake: dict[str, list[int]] = defaultdict(list)
+        for number, names in enumerate(self._fired()):
+            if names is None:
+                self.found.left[f"pieces that {self.target} does not run"] += 1
+            for one in names or ():
+                awake[one].append(number)
+                self.found.seen[self.about.name, one] += 1
+        for place, (called, numbers) in enumerate(sorted(awake.items()), 1):
+            self.say(f"{self.target}: pass {place} of {len(awake)}, {called}, wakes in {len(numbers)} pieces")
+            yield from self._patterns(called, sorted(numbers, key=self._size))
+
+    def _size(self, number: int) -> int:
+        return len(self.fragment_store.seeds[number].graph.nodes)
+
+    def _fired(self) -> Iterator[frozenset[str] | None]:
+        fragment_store = self.fragment_store
+        cases = [
+            case_of(seed, fragment_store.rng(source))
+            for seed, source in zip(fragment_store.seeds, fragment_store.sources, strict=True)
+        ]
+        for start in range(0, len(cases), _BATCH):
+            self.say(f"{self.target}: piece {start + 1} of {len(cases)}")
+            yield from fired(cases[start : start + _BATCH], self.target, self.runner)
+
+    def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[Chosen]:
+        """Yield those patterns of a pass that differ; small pieces are looked at first."""
+        looked, forms = set[str](), set[str]()
+        for number in numbers:
+            form = form_of(self.fragment_store.seeds[number])
+            if form in looked:
+                continue
+            looked.add(form)
+            if len(forms) >= self.each or len(looked) > self.each * _PATIENCE:
+                return
+            one = self._chosen(called, number)
+            if form_of(one.seed) not in forms:
+                forms.add(form_of(one.seed))
+                yield one
+
+    def _chosen(self, called: str, number: int) -> Chosen:
+        """Return what of a piece is the pattern: all of it, or the smallest block."""
+        seed, label = self.fragment_store.seeds[number], self.labels.get(called)
+        wake = Trigger(self.about.name, self.version, called)
+        if label == "subgraph":
+            return Chosen(wake, number, seed, label)
+        fires, rng = Fires(self.target, called), self.fragment_store.rng(self.fragment_store.sources[number])
+        small = smallest(seed, fires, self.runner, rng)
+        label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
+        return Chosen(wake, number, small if label == "block" else seed, label)
+
+
+def _note_wakes(
+    chosen: Sequence[Chosen], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
+) -> None:
+    """Add what the chosen pieces themselves wake on a target."""
+    name = parse_target(target).about.name
+    rng = stream(0, "wakes")
+    for into, names in zip(triggers, fired([case_of(one.seed, rng) for one in chosen], target, runner), strict=True):
+        into += [Trigger(name, version, one) for one in sorted(names or ())]
+
+
+def _patterns(
+    chosen: Sequence[Chosen],
+    seeds: Sequence[Seed],
+    triggers: Sequence[Sequence[Trigger]],
+    fragment_store: FragmentStore,
+    name: str,
+    left: Counter[str],
+) -> Iterator[Pattern]:
+    counts: Counter[str] = Counter()
+    for one, seed, woken in zip(chosen, seeds, triggers, strict=True):
+        if not sound(seed):
+            left["pieces that break ONNX's rules"] += 1
+            continue
+        called = one.wake.name
+        counts[called] += 1
+        title = re.sub(r"\W+", "_", f"{name}_{called}_{counts[called]}")
+        source = fragment_store.sources[one.number]
+        seed = replace(
+            seed, graph=replace(seed.graph, nodes=tuple(replace(node, name="") for node in seed.graph.nodes))
+        )
+        named = f" ({', '.join(sorted(source.named))})" if source.named else ""
+        yield Pattern(
+            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(woken)), f"{source.origin}{named}"
+        )
+
+
+def form_of(seed: Seed) -> str:
+    """Return a digest that pieces share which have the same operators, edges and attributes, whatever their sizes."""
+    return fingerprint(Model(replace(seed.graph, name=""), {"": seed.opset}), values=False, shapes=False)

@@ -1,0 +1,116 @@
+"""Run a file of onnxscript's tests and keep every model before a rewrite rule or a pass works on it, with its name.
+
+`python -m miscompile.harvest.patterns.hooks.onnxscript TESTFILE OUT`.
+Rules are seen where a set of them is applied: each that
+rewrites something there makes a pair; where none does, the set makes one that says so. Passes are seen in the call
+of their base class, but for those that only call others.
+"""
+
+# ruff: noqa: ANN401 - onnxscript is not asked for its types
+
+import functools
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from miscompile.harvest.patterns.hooks.recording import Recorder, line_of, main, nothing
+
+_BOOKKEEPING = frozenset(
+    {"NameFixPass", "CheckerPass", "ShapeInferencePass", "TopologicalSortPass", "ClearMetadataAndDocStringPass"}
+)
+"""Passes that optimise nothing."""
+
+
+def install(recorder: Recorder) -> Callable[[], None]:
+    """Hook the application of rules and the call of passes; nothing is left to do after a test.
+
+    onnxscript is imported here and not above: it may be the one in the folder of the tests.
+    """
+    used: list[list[str]] = []  # rules that rewrote something, in each set that is being applied
+    _hook_rules(used)
+    _hook_sets(recorder, used)
+    _hook_passes(recorder)
+    return nothing
+
+
+def _hook_rules(used: list[list[str]]) -> None:
+    rule = import_module("onnxscript.rewriter").RewriteRule
+    original = rule.try_rewrite
+
+    @functools.wraps(original)
+    def attempt(self: Any, *args: Any, **words: Any) -> Any:
+        found = original(self, *args, **words)
+        if found is not None and used:
+            used[-1].append(rule_name(self))
+        return found
+
+    rule.try_rewrite = attempt
+
+
+def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
+    rules = import_module("onnxscript.rewriter").RewriteRuleSet
+    original = rules.apply_to_model
+
+    @functools.wraps(original)
+    def apply(self: Any, model: Any, *args: Any, **words: Any) -> Any:
+        before = said(recorder, model)
+        used.append([])
+        try:
+            return original(self, model, *args, **words)
+        finally:
+            names = dict.fromkeys(used.pop())
+            if before is not None:
+                _write(recorder, before, list(names), [rule_name(rule) for rule in self.rules])
+
+    rules.apply_to_model = apply
+
+
+def _write(recorder: Recorder, model: bytes, names: list[str], asked: list[str]) -> None:
+    for name in names:
+        recorder.pair(model, name, changed=True)
+    if not names:
+        recorder.pair(model, asked[0] if len(asked) == 1 else "", changed=False)
+
+
+def _hook_passes(recorder: Recorder) -> None:
+    passes, model_type = import_module("onnx_ir.passes"), import_module("onnx_ir").Model
+    frames = passes.Sequential, import_module("onnxscript.rewriter").RewritePass
+    original = passes.PassBase.__call__
+
+    @functools.wraps(original)
+    def call(self: Any, given: Any) -> Any:
+        if isinstance(self, frames) or type(self).__name__ in _BOOKKEEPING:
+            return original(self, given)
+        model = given if isinstance(given, model_type) else getattr(given, "model", None)
+        before = said(recorder, model)
+        result = original(self, given)
+        if before is not None:
+            recorder.pair(before, type(self).__name__, changed=bool(result.modified))
+        return result
+
+    passes.PassBase.__call__ = call
+
+
+def said(recorder: Recorder, model: Any) -> bytes | None:
+    """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
+    try:
+        data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
+        recorder.left(f"a model cannot be written ({line_of(error)})")
+        return None
+    return data
+
+
+def rule_name(rule: Any) -> str:
+    """Return what a rule is called; one without a name by the operators that it looks for and what it puts there."""
+    if rule.name:
+        return str(rule.name)
+    nodes = getattr(getattr(rule, "_target_pattern", None), "_nodes", ())
+    operators = "+".join(str(getattr(node, "op_type", "?")) for node in nodes)
+    function = getattr(getattr(rule, "_replacement_pattern", None), "_function", None)
+    return f"{operators}->{getattr(function, '__name__', '?')}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(install))

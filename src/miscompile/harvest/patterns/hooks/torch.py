@@ -1,0 +1,238 @@
+"""Run a file of PyTorch tests and keep every graph before a pass of Inductor changes it, as an ONNX model.
+
+`python -m miscompile.harvest.patterns.hooks.torch TESTFILE OUT`.
+Passes are seen in the observer that Inductor puts around them,
+patterns of its matcher where they are applied, and passes that a test calls itself in the functions that they are.
+Graphs are converted behind each test, by PyTorch's own exporter (https://docs.pytorch.org/docs/stable/onnx_export.html):
+in the middle of a compilation that would disturb it. Operators without an ONNX form are counted by name.
+"""
+
+# ruff: noqa: ANN401 - torch's objects are not asked for their types
+
+import functools
+import importlib
+import inspect
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from miscompile.harvest.patterns.hooks.recording import Recorder, line_of, main
+
+_MODULES = ("pre_grad", "joint_graph", "post_grad", "binary_folding", "quantization", "split_cat", "group_batch_fusion")
+"""Modules of torch._inductor.fx_passes whose functions tests call."""
+
+_FIRST = frozenset({"gm", "graph", "graph_module", "module"})
+"""How the first parameter of a function is called that is a pass."""
+
+_FRAMES = frozenset({"pre_grad_passes", "joint_graph_passes", "post_grad_passes", "fuse_fx", "graph_call_function"})
+"""Functions of that kind that only call others, or are none."""
+
+_ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
+_SEQUENCES = frozenset({"SplitToSequence", "SequenceAt", "SequenceConstruct"})
+"""Operators by which the exporter says that a result is a list. Folding makes of them what can stand in a pattern."""
+
+_WITHOUT_FORM = re.compile(r"OpOverload\(op='([\w:.]+)'(?:, overload='(\w+)')?\)|function found for (\S+)")
+
+
+class NoModelError(Exception):
+    """A graph that has no ONNX form; the message says why."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is seen: passes that are running, patterns that were applied, and graphs that wait for conversion.
+
+    A graph is noted as a copy: passes work in place. `running` holds for each pass in progress its number, the copy
+    and the text of the graph, and how many patterns had been applied when it began.
+    """
+
+    recorder: Recorder
+    running: dict[int, tuple[Any, str, int]] = field(default_factory=dict)
+    applied: list[str] = field(default_factory=list)
+    waiting: list[tuple[Any, tuple[str, ...], str]] = field(default_factory=list)
+    converting: bool = False
+    known: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
+
+    def begin(self, key: int, graph_module: Any) -> None:
+        """Note the graph before a pass."""
+        if not self.converting:
+            copied = copied_graph(graph_module)
+            self.running[key] = copied, said(graph_module.graph), len(self.applied)
+
+    def end(self, key: int, name: str, graph: Any) -> None:
+        """Put the graph on the list if the pass has changed it, with the patterns that were applied in it."""
+        copied, before, mark = self.running.pop(key, (None, "", 0))
+        if copied is None or before == said(graph):
+            return
+        names = tuple(dict.fromkeys((name, *self.applied[mark:])))
+        if (before, names) not in self.known:
+            self.known.add((before, names))
+            self.waiting.append((copied, names, self.recorder.test))
+
+    def convert(self) -> None:
+        """Write down all that waits."""
+        self.converting = True
+        waiting, self.waiting = self.waiting, []
+        self.running.clear()  # of passes that raised
+        for module, names, test in waiting:
+            self.recorder.test = test
+            try:
+                data = to_onnx(module)
+            except NoModelError as error:
+                for name in names:
+                    self.recorder.left(str(error), name)
+            else:
+                for name in names:
+                    self.recorder.pair(data, name, changed=True)
+        self.converting = False
+
+
+def copied_graph(graph_module: Any) -> Any:
+    """Return a module with a copy of the graph and the same weights."""
+    import torch
+
+    graph, known = torch.fx.Graph(), dict[Any, Any]()
+    result = graph.graph_copy(graph_module.graph, known)
+    graph.output(result)
+    return torch.fx.GraphModule(graph_module, graph)
+
+
+def said(graph: Any) -> str:
+    """Return the text of a graph with the types of its inputs, by which it is known again."""
+    return "\n".join([str(graph), *(f"{node.name}: {_known_type(node)}" for node in graph.nodes if _is_input(node))])
+
+
+def _is_input(node: Any) -> bool:
+    return bool(node.op == "placeholder")
+
+
+def _known_type(node: Any) -> Any:
+    """Return what a graph says of an input: a tensor of the kind, or its description; None when it says nothing."""
+    return next((node.meta[key] for key in ("val", "example_value", "tensor_meta") if key in node.meta), None)
+
+
+def to_onnx(module: Any) -> bytes:
+    """Return a graph as a serialised ONNX model. Raises NoModelError."""
+    import torch
+
+    inputs = tuple(_example(node) for node in module.graph.nodes if _is_input(node))
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(module, inputs, strict=False)
+            made = torch.onnx.export(program, (), dynamo=True, optimize=False, verbose=False)
+    except Exception as error:  # noqa: BLE001 - the exporter raises errors of every kind
+        raise NoModelError(reason(error)) from None
+    assert made is not None
+    if any(node.op_type in _SEQUENCES for node in made.model.graph):
+        importlib.import_module("onnxscript.optimizer").fold_constants(made.model)
+    data: bytes = made.model_proto.SerializeToString()
+    return data
+
+
+def _example(node: Any) -> Any:
+    """Return a tensor that can be fed to an input. Raises NoModelError for what is no tensor of fixed sizes."""
+    import torch
+
+    known = _known_type(node)
+    shape, dtype = getattr(known, "shape", None), getattr(known, "dtype", None)
+    if shape is None or dtype is None:
+        raise NoModelError("inputs that are no tensors, or of unknown type")
+    if not all(isinstance(size, int) for size in shape):
+        raise NoModelError("symbolic sizes")
+    return torch.ones(tuple(shape), dtype=dtype)
+
+
+def reason(error: BaseException) -> str:
+    """Return why a graph has no ONNX form: the operator that lacks one, or else the kind of error."""
+    seen: BaseException | None = error
+    while seen is not None:
+        found = _WITHOUT_FORM.search(str(seen))
+        if found:
+            return f"operator {found[1] or found[3]} has no ONNX form"
+        seen = seen.__cause__ or seen.__context__
+    return f"the exporter refuses it ({line_of(error)[:80]})"
+
+
+def install(recorder: Recorder) -> Callable[[], None]:
+    """Hook the passes; what is returned converts what a test has left."""
+    import torch
+
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    watch = Watch(recorder)
+    _hook_observer(watch)
+    _hook_patterns(watch)
+    for name in _MODULES:
+        with suppress(ImportError):  # a version that lacks it
+            _hook_functions(watch, importlib.import_module(f"torch._inductor.fx_passes.{name}"))
+    return watch.convert
+
+
+def _hook_observer(watch: Watch) -> None:
+    observer = importlib.import_module("torch.fx.passes.graph_transform_observer").GraphTransformObserver
+    enter, leave = observer.__enter__, observer.__exit__
+
+    @functools.wraps(enter)
+    def begin(self: Any) -> Any:
+        watch.begin(id(self), self.gm)
+        return enter(self)
+
+    @functools.wraps(leave)
+    def end(self: Any, *error: Any) -> Any:
+        watch.end(id(self), self.passname, self.gm.graph)
+        return leave(self, *error)
+
+    observer.__enter__, observer.__exit__ = begin, end
+
+
+def _hook_patterns(watch: Watch) -> None:
+    matcher = importlib.import_module("torch._inductor.pattern_matcher")
+    for kind in _ENTRIES:
+        _hook_entry(watch, getattr(matcher, kind))
+
+
+def _hook_entry(watch: Watch, entry: Any) -> None:
+    original = entry.apply
+
+    @functools.wraps(original)
+    def apply(self: Any, *args: Any, **words: Any) -> Any:
+        name = getattr(self, "pattern_name", None) or getattr(getattr(self, "handler", None), "__name__", "")
+        if name and not watch.converting:
+            watch.applied.append(str(name))
+        return original(self, *args, **words)
+
+    entry.apply = apply
+
+
+def _hook_functions(watch: Watch, module: Any) -> None:
+    """Hook the functions of a module that take a graph."""
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        own = function.__module__ == module.__name__ and not name.startswith("_") and name not in _FRAMES
+        first = next(iter(inspect.signature(function).parameters), "")
+        if own and first in _FIRST:
+            setattr(module, name, _watched(watch, name, function))
+
+
+def _watched(watch: Watch, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(given: Any, *args: Any, **words: Any) -> Any:
+        owner = given if hasattr(given, "graph") else getattr(given, "owning_module", None)
+        if owner is None:
+            return function(given, *args, **words)
+        key = -len(watch.running) - 1  # passes call each other
+        watch.begin(key, owner)
+        result = function(given, *args, **words)
+        watch.end(key, name, result.graph if hasattr(result, "graph") else owner.graph)
+        return result
+
+    return called
+
+
+if __name__ == "__main__":
+    sys.exit(main(install))

@@ -1,0 +1,146 @@
+"""Run one file of TVM's own tests and write down which pass was called on which Relax module.
+
+`python -m miscompile.harvest.patterns.hooks.tvm TESTFILE OUT` runs the file with pytest.
+OUT gets a line of JSON at once for each thing that is seen, so that what was found before a crash is not lost:
+
+- `{"begun": FILE}` when TVM is there, the hook is in place, and the tests are about to run;
+- `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.text` says it;
+- `{"pass": NAME, "module": HASH, "changed": BOOL, "test": NODE}` for each call of a pass on it;
+- `{"left": REASON, "pass": NAME, "test": NODE}` for a module that could not be taken;
+- `{"exit": CODE}` at the end, with pytest's exit code.
+
+The hook is on the call of a pass in the base class of all passes, as OATest has it (section 3.1). It makes sure that
+the context in force has our instrument, by which passes are seen too that others run from C++.
+"""
+
+# ruff: noqa: ANN401 - TVM's objects have no types
+
+import json
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+MOST_BYTES = 200_000
+"""Longest text of a module that is kept: behind longer ones are models with weights, no tests of a pattern."""
+
+_FRAMES = frozenset({"sequential"})
+"""Passes that only call others."""
+
+_LOOPS = ("tirx.", "s_tir.", "tir.", "arith.")
+"""Beginnings of the names of passes that look at loop programs alone."""
+
+
+class Book:
+    """What is written to OUT, each module once."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self.test = ""
+        self._out = out
+        self._known: dict[str, str] = {}
+
+    def write(self, **line: object) -> None:
+        """Write one line, for good."""
+        self._out.write(json.dumps(line) + "\n")
+        self._out.flush()
+
+    def module(self, module: Any, name: str) -> str | None:
+        """Write `module` down unless it is known; return its hash, None if it cannot be taken."""
+        from miscompile.targets.tvm.text import UNSAYABLE, digest, say
+
+        key = digest(module)
+        if key not in self._known:
+            try:
+                said = say(module)
+                size = len(said["script"]) + sum(len(one["data"]) for one in said["constants"])
+                why = "too large" if size > MOST_BYTES else ""
+            except UNSAYABLE as error:
+                why = f"not said: {type(error).__name__}"
+            self._known[key] = why
+            if not why:
+                self.write(module=key, **said)
+        if self._known[key]:
+            self.write(left=self._known[key], **{"pass": name, "test": self.test})
+            return None
+        return key
+
+
+class Marks:
+    """A pytest plugin that tells the book which test runs."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember the test by its name in the file."""
+        self._book.test = nodeid.rpartition("/")[2]
+
+
+def observer(book: Book) -> Any:
+    """Return a pass instrument that writes every call of a Relax pass into `book`."""
+    import tvm
+    import tvm_ffi
+    from tvm import relax
+
+    def is_relax(module: Any, name: str) -> bool:
+        if name in _FRAMES or name.startswith(_LOOPS):
+            return False
+        return any(isinstance(one, relax.Function) for one in module.functions.values())
+
+    @tvm.instrument.pass_instrument
+    class Observer:
+        def __init__(self) -> None:
+            self._open: list[tuple[str, int, str | None]] = []
+
+        def run_before_pass(self, module: Any, info: Any) -> None:
+            seen: tuple[int, str | None] = (0, None)
+            if is_relax(module, info.name):
+                seen = (tvm_ffi.structural_hash(module), book.module(module, info.name))
+            self._open.append((info.name, *seen))
+
+        def run_after_pass(self, module: Any, info: Any) -> None:
+            while self._open:
+                name, before, key = self._open.pop()
+                if name == info.name:  # those above it raised, and have no end
+                    if key is not None:
+                        changed = before != tvm_ffi.structural_hash(module)
+                        book.write(**{"pass": name, "module": key, "changed": changed, "test": book.test})
+                    return
+
+    return Observer()
+
+
+def install(book: Book) -> None:
+    """Hook the call of a pass."""
+    from tvm.ir.transform import Pass, PassContext
+
+    ours, original = observer(book), Pass.__call__
+
+    def call(self: Any, module: Any) -> Any:
+        context = PassContext.current()
+        instruments = list(context.instruments or [])
+        if not any(one.same_as(ours) for one in instruments):
+            context.override_instruments([*instruments, ours])
+        return original(self, module)
+
+    Pass.__call__ = call
+
+
+def main(path: Path, out: Path) -> int:
+    """Run the tests in `path` under the hook; return pytest's exit code."""
+    if "torch" not in path.read_text("utf-8", "replace"):
+        modules: dict[str, Any] = sys.modules
+        modules.setdefault("torch", None)  # which makes it look absent: TVM imports it for nothing but its order
+    with out.open("w", encoding="utf-8") as stream:
+        book = Book(stream)
+        install(book)
+        book.write(begun=path.name)
+        options = ["-q", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-W", "ignore"]
+        code = int(pytest.main([*options, str(path)], plugins=[Marks(book)]))
+        book.write(exit=code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

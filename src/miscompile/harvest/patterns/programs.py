@@ -1,0 +1,112 @@
+"""Mining from programs that nobody wrote a test for: generated graphs, onnx's own node cases, a user's models.
+
+Whatever the programs are, a pattern is what is left of one when it is shrunk for as long as a pass fires.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from miscompile.base.errors import ModelError, UsageError
+from miscompile.base.rng import stream
+from miscompile.core.case import Case
+from miscompile.environments.resolve import versions_of
+from miscompile.execution.pool import LocalPool
+from miscompile.harvest.patterns.firings import Mining, mine
+from miscompile.ops.support import Support
+from miscompile.patterns.pattern import Pattern
+from miscompile.producers.around import Around
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.slices.collection import models_below
+from miscompile.producers.slices.node_cases import node_cases
+from miscompile.producers.strict import Strict
+from miscompile.targets.registry import parse_target
+from miscompile.transforms.static import specialise
+
+_OPSETS = tuple(range(13, 23))
+_FEEDS = 2
+"""How often a model is tried: what decides shapes may be wrong once."""
+
+
+def generated(target: str, support: Support, seed: int) -> Iterator[Case]:
+    """Yield generated programs that `target` takes, without end; their motifs help to wake what is rare."""
+    newest = parse_target(target).about.max_opset
+    opsets = tuple(opset for opset in _OPSETS if opset <= newest) or (newest,)
+    strict = Strict(GeneratorOptions(opsets=opsets, variants=1, motifs=0.3), support)
+    rng = stream(seed, "mining", target)
+    while True:
+        yield strict.propose(rng)
+
+
+def documented(target: str) -> Iterator[Case]:
+    """Yield onnx's node cases, as far as they are made of tensors."""
+    newest = parse_target(target).about.max_ir_version
+    return (one.case for one in node_cases(newest) if one.case is not None)
+
+
+def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Case]:
+    """Yield the model at `path`, or all models below that folder, each on two feeds; `say` hears of those left out.
+
+    Sizes that are names become those of the feed, because patterns have fixed sizes. Raises UsageError when there is
+    no model.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no model or folder of models at {path}")
+    for model in models_below(path) if path.is_dir() else [path]:
+        try:
+            around = Around(model)
+        except ModelError as error:
+            say(f"{model} is left out: {error}")
+            continue
+        rng = stream(seed, "models", model.name)
+        for _ in range(_FEEDS):
+            case = around.propose(rng)
+            program = specialise(case.program, case.feeds[0])
+            yield replace(case, program=program, recipe={**case.recipe, "source": model.name})
+
+
+def _mixed(finite: Iterator[Case], endless: Iterator[Case]) -> Iterator[Case]:
+    """Yield two endless cases after each finite one, and then those alone."""
+    for case in finite:
+        yield from (case, next(endless), next(endless))
+    yield from endless
+
+
+def mined(
+    target: str,
+    support: Support,
+    seconds: float,
+    wanted: Collection[str],
+    each: int,
+    seed: int,
+    say: Callable[[str], None],
+    more: Iterable[Case] = (),
+    only: Iterable[Case] | None = None,
+) -> Iterator[Pattern]:
+    """Yield patterns for passes of `target` (`wanted`, or all), from node cases, `more` cases and generated programs.
+
+    With `only` from these cases and no others. At most `each` for a pass, and none after `seconds`. Raises UsageError
+    for a target that is not here.
+    """
+    versions_of(target)
+    until = float("inf")
+
+    def programs() -> Iterator[Case]:
+        nonlocal until
+        usual = _mixed(chain(documented(target), more), generated(target, support, seed))
+        for number, case in enumerate(usual if only is None else only):
+            until = min(until, time.monotonic() + seconds)  # to collect the node cases takes a while
+            if time.monotonic() > until:
+                return
+            if number % 100 == 0:
+                say(f"{target}: {number} programs")
+            yield case
+
+    with LocalPool(target) as pool:
+        for pattern in mine(programs(), target, pool, wanted or None, mining=Mining(each=each)):
+            say(f"{pattern.name}: {', '.join(pattern.operators)}")
+            yield pattern
+            if time.monotonic() > until:
+                return

@@ -1,0 +1,128 @@
+"""Running test suites under a hook: a child process for each file, with a time limit.
+
+A test suite of a compiler imports the compiler, may crash it, hang, or leave threads behind. So no test runs in this
+process, each file runs in a process of its own, and what a hook saw before such an end is kept.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from miscompile.base.digest import digest_bytes
+from miscompile.base.errors import UsageError
+from miscompile.harvest.patterns.pairs import Gathered, read_record
+from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line, need
+
+Say = Callable[[str], None]
+
+_WHY = {"died": "died", "empty": "ran no test"}
+
+_ENVIRONMENT = {
+    **ENVIRONMENT,
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # on a hit no pass runs
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A kind of test suite: the hook that watches it, and the packages that must be installed for that.
+
+    `packages` maps the name to import to the name to install.
+    """
+
+    name: str
+    hook: str
+    packages: tuple[tuple[str, str], ...]
+
+
+_HOOKS = "miscompile.harvest.patterns.hooks"
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("onnxruntime", f"{_HOOKS}.onnxruntime", (("onnxruntime", "onnxruntime"),)),
+        Suite("onnxscript", f"{_HOOKS}.onnxscript", (("onnxscript", "onnxscript"),)),
+        Suite("inductor", f"{_HOOKS}.torch", (("torch", "torch"), ("onnxscript", "onnxscript"))),
+    )
+}
+
+
+def check_packages(suite: Suite) -> None:
+    """Raise UsageError, which says what to install, when a package that the hook needs is not here."""
+    need(dict(suite.packages), f"harvest {suite.name}")
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the test files at `path`: itself, or `test_*.py` and `*_test.py` below it, in order.
+
+    Raises UsageError when there is none.
+    """
+    if path.is_file():
+        if path.suffix != ".py":
+            raise UsageError(f"{path} is no Python file; give a test file or a folder of them")
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"there is no {path}")
+    found = {one for pattern in ("test_*.py", "*_test.py") for one in path.rglob(pattern) if one.is_file()}
+    if not found:
+        raise UsageError(f"there is no test_*.py or *_test.py in {path}")
+    return sorted(found)
+
+
+def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float, say: Say) -> Gathered:
+    """Run `files` one after the other, each for at most `seconds`; models are left in `folder`.
+
+    An interruption (Ctrl-C) ends the file that runs, and what was seen until then comes back with `stopped`.
+    """
+    gathered = Gathered()
+    for number, path in enumerate(files, 1):
+        say(f"[{number}/{len(files)}] {path.name}")
+        out = folder.resolve() / f"{number:04d}-{digest_bytes(str(path).encode())[:8]}"
+        out.mkdir(parents=True)
+        try:
+            ending = _run(suite, path.resolve(), out, seconds)
+        except KeyboardInterrupt:
+            gathered.stopped = True
+            ending = "stopped"
+        record = read_record(out)
+        gathered.add(record)
+        if ending == "ended" and not record.ended:
+            ending = "died"
+        elif ending == "ended":
+            ending = "ran" if record.tests else "empty"
+        gathered.sources[ending] += 1
+        if ending == "time":
+            gathered.notes.append(f"{path.name} ran out of {seconds:g} s")
+        elif ending in ("died", "empty"):
+            gathered.notes.append(f"{path.name} {_WHY[ending]}: {last_line(out / LOG)}")
+        say(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
+        if gathered.stopped:
+            break
+    return gathered
+
+
+def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
+    """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
+    command = [sys.executable, "-m", suite.hook, str(path), str(out)]
+    with (out / LOG).open("wb") as log:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=home_of(path),
+            env={**os.environ, **_ENVIRONMENT},
+            start_new_session=True,
+        )
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return "time"
+        finally:
+            kill_group(child)
+    return "ended"

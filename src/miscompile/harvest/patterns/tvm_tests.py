@@ -1,0 +1,288 @@
+"""Harvest of the pairs (pass, module) that TVM's own tests make, one child process for each file of tests.
+
+OATest takes its patterns from documented tests by running them under a hook (section 3.1); `hooks/tvm.py` is the hook,
+`hooks/tvm_fragments.py` takes the patterns out of what it wrote. A file that crashes, hangs or fails keeps what it gave
+until then.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.harvest.processes import need
+from miscompile.targets.tvm.splice_form import ENDING, read_entry
+
+End = Literal["passed", "failed", "crashed", "timed out"]
+
+FIRST = ("test_transform", "test_dataflow", "test_optimize", "test_remove", "test_fuse", "test_eliminate", "test_kill",
+         "test_lower", "test_inline", "test_bind", "test_fast", "test_group", "test_backend")  # fmt: skip
+"""How the names of those files begin that test passes, in the order in which they are run, before all others."""
+
+_HOOK = "miscompile.harvest.patterns.hooks.tvm"
+_PASSED, _NO_TESTS = 0, 5
+"""Exit codes of pytest: all is well, and there was nothing to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What the tests of a checkout gave. All counts are of what lies in the folder now, earlier runs included.
+
+    `files` counts files of tests by how they ended, `pairs` pairs of pass and module, each once, `changed` those of
+    them in which the pass changed the module; `by_pass` has the latter two for each pass. `left` says why a module
+    could not be taken, and how often. `stopped`: it was interrupted, and files are left.
+    """
+
+    files: Mapping[str, int]
+    modules: int
+    pairs: int
+    changed: int
+    by_pass: Mapping[str, tuple[int, int]]
+    left: Mapping[str, int]
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What the pairs of a harvest gave: patterns in the library, by granularity and by pass and granularity.
+
+    `left` says why pieces of modules are no patterns, or patterns not to be trusted, and how often; `files` counts the
+    files of pairs by how their extraction ended. `stopped`: it was interrupted.
+    """
+
+    files: Mapping[str, int]
+    patterns: Mapping[str, int]
+    by_pass: Mapping[tuple[str, str], int]
+    left: Mapping[str, int]
+    stopped: bool = False
+
+
+def harvest_tvm(
+    path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
+) -> Harvest:
+    """Run each file of tests in `path`/tests/python/relax of a checkout of TVM under the hook; return what there is.
+
+    `out` gets `pairs/FILE.jsonl` for each file, as the hook writes it, and a line in `ended.jsonl` when the file has
+    ended: files that have one are not run again, so that a harvest that was stopped goes on. An interruption ends the
+    tests, and what they gave until then counts. `python` is an interpreter with this package, TVM and pytest. Raises
+    SpecError where there are no such tests, UsageError without these packages, and for a folder that is none.
+    """
+    files = files_of_tests(path)
+    if not files:
+        raise SpecError(f"{path} has no tests/python/relax/test_*.py: it is no checkout of TVM")
+    if python == sys.executable:
+        need({"tvm": "apache-tvm", "pytest": "pytest"}, "harvest tvm")
+    _make(out / "pairs")
+    _make(out / "library")  # where the patterns go, hours later
+    try:
+        _run_files(files, out, say, seconds, python)
+    except KeyboardInterrupt:
+        return replace(gathered(out), stopped=True)
+    return gathered(out)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".probe").write_text("")
+        (folder / ".probe").unlink()
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from None
+
+
+def _run_files(files: Sequence[Path], out: Path, say: Callable[[str], None], seconds: float, python: str) -> None:
+    """Run the files that have not ended yet. Raises UsageError when the tests of one could not even begin."""
+    ended = out / "ended.jsonl"
+    done = {line["file"] for line in _lines(ended)}
+    for place, file in enumerate(files, 1):
+        pairs = out / "pairs" / f"{file.stem}.jsonl"
+        if file.name in done and any(True for _ in _lines(pairs)):
+            continue
+        begun = time.monotonic()
+        end = run_file(file, pairs, seconds, python)
+        took = round(time.monotonic() - begun, 1)
+        if not any(True for _ in _lines(pairs)):
+            pairs.unlink(missing_ok=True)
+            raise UsageError(f"no test of {file.name} began: '{python} -m {_HOOK} {file} FILE' says why")
+        with ended.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"file": file.name, "end": end, "seconds": took}) + "\n")
+        say(f"[{place}/{len(files)}] {file.name}: {end} in {took:g} s")
+
+
+def extract_tvm(
+    harvest: Path,
+    library: Path,
+    say: Callable[[str], None] = print,
+    seconds: float = 900.0,
+    python: str = sys.executable,
+) -> Yield:
+    """Put the patterns of a harvest into the folder `library`; return what there is.
+
+    Each file of pairs has a child of its own, which is started again when a pattern kills it, at most `seconds` in all.
+    Files that are done are not looked at again, unless they have grown. An interruption ends it, and what there is by
+    then comes back. Raises SpecError where `harvest` has no pairs.
+    """
+    files = sorted((harvest / "pairs").glob("*.jsonl"))
+    if not files:
+        raise SpecError(f"{harvest} is no harvest: it has no pairs/*.jsonl")
+    _make(library)
+    log = library / "vetted.jsonl"
+    done = {line["done"]: line.get("bytes") for line in _lines(log) if "done" in line}
+    ends: Counter[str] = Counter()
+    try:
+        for place, file in enumerate(files, 1):
+            if file.stem in done and done[file.stem] in (None, file.stat().st_size):
+                continue
+            begun = time.monotonic()
+            end = _extract(file, library, seconds, python)
+            if end == "timed out":
+                _forgive(log)  # our own limit, and most likely no pattern's fault
+            ends[end] += 1
+            say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
+    except KeyboardInterrupt:
+        _forgive(log)
+        return replace(_yielded(library, ends), stopped=True)
+    return _yielded(library, ends)
+
+
+def _extract(file: Path, library: Path, seconds: float, python: str) -> str:
+    """Put the patterns of one file of pairs into the library; return how it ended."""
+    log, begun = library / "vetted.jsonl", time.monotonic()
+    end = "crashed"
+    while end == "crashed" and time.monotonic() - begun < seconds:
+        known = sum(1 for _ in _lines(log))
+        command = ["miscompile.harvest.patterns.hooks.tvm_fragments", str(file.absolute()), str(library.absolute())]
+        end = _child([python, "-m", *command], library, seconds - (time.monotonic() - begun))
+        if end == "crashed" and sum(1 for _ in _lines(log)) == known:
+            break  # not a pattern's doing: it would only happen again
+    return end
+
+
+def _forgive(log: Path) -> None:
+    """Write down that the pattern that was being built when we were interrupted has not killed anything."""
+    last = None
+    for line in _lines(log):
+        last = line.get("begun")
+    if last is not None:
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write("\n" + json.dumps({"stopped": last}) + "\n")
+
+
+def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
+    """Count what a library holds, and why other pieces are not in it."""
+    patterns: Counter[str] = Counter()
+    by_pass: Counter[tuple[str, str]] = Counter()
+    damaged = 0
+    for file in sorted(library.glob(f"*{ENDING}")):
+        try:
+            entry = read_entry(file)
+        except ValueError:
+            damaged += 1
+            continue
+        patterns[entry["granularity"]] += 1
+        by_pass.update((name, entry["granularity"]) for name in entry["passes"])
+    left: Counter[str] = Counter({"a damaged file": damaged} if damaged else {})
+    begun: set[str] = set()
+    for line in _lines(library / "vetted.jsonl"):
+        begun ^= {line[key] for key in ("begun", "ended", "stopped") if key in line}
+        why = line.get("refused") or line.get("why")
+        if why:
+            left[why.split(":")[0]] += 1
+    if begun:
+        left["kills the compiler"] = len(begun)
+    return Yield(dict(ends), dict(patterns), dict(by_pass), dict(left))
+
+
+def files_of_tests(path: Path) -> list[Path]:
+    """Return the files of tests of Relax in a checkout of TVM, those of its passes first."""
+    found = sorted((path / "tests" / "python" / "relax").glob("test_*.py"))
+    return sorted(
+        found, key=lambda file: next((i for i, word in enumerate(FIRST) if file.name.startswith(word)), len(FIRST))
+    )
+
+
+def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable) -> End:
+    """Run one file of tests under the hook in a child of its own, at most `seconds`; `out` gets what the hook writes.
+
+    The child and all that it has started are killed when the time is up.
+    """
+    command = [python, "-m", _HOOK, str(file.absolute()), str(out.absolute())]
+    if _child(command, out.parent, seconds) == "timed out":
+        return "timed out"
+    codes = [line["exit"] for line in _lines(out) if "exit" in line]
+    if not codes:
+        return "crashed"
+    return "passed" if codes[-1] in (_PASSED, _NO_TESTS) else "failed"
+
+
+def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended", "crashed", "timed out"]:
+    """Run a child in `folder`, at most `seconds`; kill all that it has started."""
+    environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    quiet = subprocess.DEVNULL
+    child = subprocess.Popen(
+        command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, cwd=folder, start_new_session=True
+    )
+    try:
+        return "crashed" if child.wait(max(seconds, 1.0)) else "ended"
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        _end(child)
+
+
+def gathered(out: Path) -> Harvest:
+    """Count what a folder of `harvest_tvm` holds."""
+    files = Counter({line["file"]: line["end"] for line in _lines(out / "ended.jsonl")}.values())
+    modules: set[str] = set()
+    pairs: dict[tuple[str, str], bool] = {}
+    left: Counter[str] = Counter()
+    for line in harvested(out):
+        if "script" in line:
+            modules.add(line["module"])
+        elif "left" in line:
+            left[line["left"]] += 1
+        elif "pass" in line:
+            key = line["pass"], line["module"]
+            pairs[key] = pairs.get(key, False) or line["changed"]
+    names = sorted({name for name, _ in pairs})
+    by_pass = {
+        name: (
+            sum(one == name for one, _ in pairs),
+            sum(changed for (one, _), changed in pairs.items() if one == name),
+        )
+        for name in names
+    }
+    return Harvest(dict(files), len(modules), len(pairs), sum(pairs.values()), by_pass, dict(left))
+
+
+def harvested(out: Path) -> Iterator[dict[str, Any]]:
+    """Yield every line that hooks have written into the folder `out`, with the name of the file of tests as `file`."""
+    for file in sorted((out / "pairs").glob("*.jsonl")):
+        for line in _lines(file):
+            yield {**line, "file": f"{file.stem}.py"}
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """Kill what is left of the child's session; nothing may be left of it."""
+    with contextlib.suppress(ProcessLookupError):  # all of it may have ended
+        os.killpg(child.pid, 9)
+    child.wait()
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file of JSON lines; what was cut off in the middle of a line by a crash does not count."""
+    if not file.exists():
+        return
+    for text in file.read_text("utf-8").splitlines():
+        try:
+            yield json.loads(text)
+        except json.JSONDecodeError:
+            continue

@@ -1,0 +1,1 @@
+"""Relations between operators of one library, and the instances that they share."""

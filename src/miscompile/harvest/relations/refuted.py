@@ -1,0 +1,89 @@
+"""Relations that were seen on samples but do not hold in general: which, and why.
+
+What is left can be relied on. An entry of `data/refuted-torch.toml`:
+
+    [[refuted]]
+    among = ["torch.fmax", "torch.maximum"]                     # any two of these, or
+    composed = ["torch.abs", "torch.square", "torch.sqrt"]      # first, second, then of one composed relation
+    reason = "..."
+"""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from miscompile.base.errors import SpecError
+from miscompile.harvest.relations.study import Relation, read_relations, write_relations
+from miscompile.instances.archive import Archive
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """Relations that do not hold: between any two operators `among` these, or the one that is `composed` of three."""
+
+    reason: str
+    among: tuple[str, ...] = ()
+    composed: tuple[str, ...] = ()
+
+    def covers(self, relation: Relation) -> bool:
+        """Tell whether it is `relation` that does not hold."""
+        if relation.then:
+            return (relation.first, relation.second, relation.then) == self.composed
+        return relation.first in self.among and relation.second in self.among
+
+
+def sound_relations() -> list[Relation]:
+    """Return the equivalences between PyTorch's operators that come with the tool and are not refuted.
+
+    The form `related` of Inductor has a table of those that lowered programs call, which is held against these.
+    """
+    with as_file(files("miscompile.harvest.relations").joinpath("data", "relations-torch.json")) as path:
+        found = read_relations(path)
+    without = refuted_relations()
+    return [one for one in found if one.verdict == "equivalent" and not any(entry.covers(one) for entry in without)]
+
+
+def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, say: Callable[[str], None]) -> Path:
+    """Write the relations that gave `archive` beside `out`, its place, and return where; they say which are refuted.
+
+    Those of a harvest that was stopped do not replace older ones. Raises UsageError when they cannot be written.
+    """
+    place = relations_beside(out)
+    if archive.figures.get("stopped") and place.exists():
+        say(f"the harvest was stopped; {place} is left as it was")
+        return place
+    known = refuted_relations()
+    reasons = {one: next((entry.reason for entry in known if entry.covers(one)), "") for one in relations}
+    write_relations(relations, place, archive.versions, lambda one: reasons[one])
+    equal = [one for one in relations if one.verdict != "status"]
+    count = sum(bool(reasons[one]) for one in equal)
+    say(f"{len(equal)} relations, of which {count} are known not to hold in general, are in {place}")
+    return place
+
+
+def relations_beside(out: Path) -> Path:
+    """Return where the relations of the archive at `out` are kept: `OUT` with the ending `.relations.json`."""
+    return out.with_name(out.name.removesuffix(".gz").removesuffix(".jsonl") + ".relations.json")
+
+
+def refuted_relations() -> tuple[Refuted, ...]:
+    """Return what comes with the tool."""
+    return parse_refuted(
+        files("miscompile.harvest.relations").joinpath("data", "refuted-torch.toml").read_text("utf-8")
+    )
+
+
+def parse_refuted(text: str) -> tuple[Refuted, ...]:
+    """Read entries from TOML. Raises SpecError that names what is wrong."""
+    try:
+        return tuple(_entry(**row) for row in tomllib.loads(text).get("refuted", ()))
+    except (tomllib.TOMLDecodeError, TypeError, ValueError) as error:
+        raise SpecError(f"refuted relations are malformed: {type(error).__name__}: {error}") from None
+
+
+def _entry(reason: str, among: list[str] | None = None, composed: list[str] | None = None) -> Refuted:
+    if not reason or (among is None) == (composed is None) or len(among or ()) == 1 or len(composed or "abc") != 3:
+        raise ValueError("an entry has a reason, and either operators `among` them or three that are `composed`")
+    return Refuted(reason, tuple(among or ()), tuple(composed or ()))

@@ -1,0 +1,160 @@
+"""Relations between a library's operators, found in child processes; inputs at the ends of what is allowed end some.
+
+A child runs one class of candidates after the other and tells on its output which one it begins with; where it dies,
+another takes up behind that class.
+"""
+
+import json
+import resource
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from miscompile.base.errors import UsageError
+from miscompile.harvest.constraints.generate import Operation
+from miscompile.harvest.libraries.children import Child, Harvested, run_child
+from miscompile.harvest.libraries.hooks.recording import LINES, Lines
+from miscompile.harvest.processes import need
+from miscompile.harvest.relations.study import (
+    Relation,
+    Results,
+    Run,
+    classes,
+    compositions,
+    counterparts,
+    study,
+    study_pair,
+)
+from miscompile.instances.archive import Archive, distinct, read_archive
+from miscompile.instances.instance import Instance, Library
+from miscompile.instances.values import Drawn, Held, Value, mapped
+
+MODULES = {
+    "torch": "miscompile.harvest.libraries.hooks.relations_torch",
+    "keras": "miscompile.harvest.libraries.hooks.relations_keras",
+}
+"""Modules whose process runs the operators of a library. ONNX has none: its operators have no names for one thing."""
+
+_MEMORY = 3 << 30
+"""Bytes that a child may take on top of what its library has after its import."""
+
+_GIVEN = 8
+"""Instances of an operator that are handed to others."""
+
+_LARGEST = 1 << 14
+"""Elements of their tensors together: what is larger takes time and shows nothing more."""
+
+_DEATHS = 50
+
+
+def harvest_relations(
+    library: Library, known: Path, say: Callable[[str], None], seconds: float = 1800.0
+) -> tuple[Archive, list[Relation]]:
+    """Return instances that operators gave each other, and the relations that were seen.
+
+    `known` is an archive of instances that work; `seconds` limits each child. Raises UsageError when the library is
+    missing or not one whose operators are compared, or `known` cannot be read.
+    """
+    if library not in MODULES:
+        raise UsageError(f"relations between operators of {library} are not looked for; there are torch and keras")
+    need({library: library}, f"relations between operators of {library}")
+    read_archive(known)
+    harvested, relations, first = Harvested(), list[Relation](), 0
+
+    def hear(line: str) -> None:
+        nonlocal first
+        if line.startswith('{"begin"'):
+            first = int(json.loads(line)["begin"]) + 1
+            if first % 25 == 0:
+                say(f"{first} classes of operators of {library}")
+
+    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
+        for _ in range(_DEATHS):
+            out, at = Path(folder) / f"{first:05d}", first
+            ended = harvested.files["ran"]
+            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", hear)
+            relations += _relations(out / LINES)
+            if harvested.files["ran"] > ended or harvested.stopped or first == at:
+                break
+    return harvested.archive(library, (library,)), relations
+
+
+def _relations(path: Path) -> list[Relation]:
+    rows = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]] if path.exists() else []
+    said = [row["relation"] for row in rows if "relation" in row]
+    return [Relation(**{**row, "forms": tuple(row["forms"])}) for row in said]
+
+
+def write(words: Sequence[str], operations: Sequence[Operation], run: Run) -> None:
+    """Be the child: OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
+    out, known, first = Path(words[0]), _known(words[1]), int(words[2])
+    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    lines = Lines(out)
+    alike = classes(operations)
+    tasks: list[tuple[str, Callable[[], tuple[list[Relation], list[Instance]]]]] = [
+        (members[0].api, lambda members=members: study(members, known, run))  # type: ignore[misc]
+        for members in alike
+    ]
+    tasks += [(pair[0].api, lambda pair=pair: study_pair(pair, known, run)) for pair in counterparts(operations)]  # type: ignore[misc]
+    tasks.append(("compositions", lambda: (_composed(alike, known, run), [])))
+    for number, (name, task) in enumerate(tasks[first:], first):
+        print(json.dumps({"begin": number, "operator": name}), flush=True)
+        relations, instances = task()
+        for instance in distinct(instances):
+            lines.instance(instance)
+        for relation in relations:
+            lines.write(relation=asdict(relation))
+        lines.write(ran=name, outcome="related" if relations else "not related")
+    lines.write(exit=0)
+
+
+def _known(path: str) -> dict[str, list[Instance]]:
+    found: defaultdict[str, list[Instance]] = defaultdict(list)
+    try:
+        instances = read_archive(Path(path)).instances
+    except UsageError as error:
+        sys.exit(str(error))
+    for instance in instances:
+        if len(found[instance.api]) < _GIVEN and instance.elements() <= _LARGEST:
+            found[instance.api].append(instance)
+    return found
+
+
+def _composed(alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: Run) -> list[Relation]:
+    """Return the composed relations between functions of one tensor, on floats that reach all sides of zero."""
+    unary = [members for members in alike if _unary(members[0])]
+    if not unary:
+        return []
+    first = unary[0][0]
+    inputs = [
+        Instance(first.library, first.api, "function", (Drawn("float32", (2, 3 + seed), low, high, seed),))
+        for seed, (low, high) in enumerate([(-1, 1), (-3, 3), (0, 1), (0.1, 4), (-1, 0), (1, 8), (-20, 20)])
+    ]
+    return list(compositions([one for members in unary for one in members], inputs, run, after))
+
+
+def _unary(operation: Operation) -> bool:
+    required = [one for one in operation.parameters if one.required]
+    return operation.form == "function" and len(required) == 1 and "tensor" in required[0].kinds
+
+
+def after(instance: Instance, results: Results) -> Instance | None:
+    """Return the instance with a result in the place of its tensor; None unless there is one result."""
+    if len(results) != 1 or results[0] is None:
+        return None
+    held = Held(results[0])
+
+    def put(value: Value) -> Value:
+        return held if isinstance(value, Drawn | Held) else value
+
+    return replace(instance, args=tuple(mapped(value, put) for value in instance.args))

@@ -1,0 +1,115 @@
+"""What a suite may expect: results of onnx's reference evaluator that are steady, all promised, and not its alone.
+
+A suite is run where nobody can ask back, and holds every element to one tolerance. So a test goes in only if `assess`
+finds nothing open in it, noise moves no element beyond its tolerance, and one other implementation gives the same: a
+compiler (`witnesses`), or onnx's node case that the test is from.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import UsageError
+from miscompile.core.case import Feed
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Tensor
+from miscompile.execution.limits import Limits
+from miscompile.execution.parallel import ParallelRunner
+from miscompile.harvest.libraries.onnx import node_results
+from miscompile.migration.pools import Pools
+from miscompile.migration.suite import tolerances
+from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, wide
+from miscompile.producers.instances.migrated import Migrated
+from miscompile.targets.front_ends import reference_of
+from miscompile.targets.second_implementations import second_implementations
+
+_LIMITS = Limits(seconds=60.0, memory=8 << 30, history=0)
+_OPEN, _MOVES = "its results are left open", "its results move under noise"
+_REASONS = {
+    "random": "draws numbers",
+    "undefined": _OPEN,
+    "unspecified": _OPEN,
+    "unstable": _MOVES,
+    "no tensor": "no tensor comes of it",
+}
+_MARGIN = 4.0
+"""How often the movement under noise must fit into the tolerances: other implementations round more than once."""
+ALONE = "nobody agrees with onnx's reference evaluator"
+
+
+class CrossCheck(Pools):
+    """Asks the evaluator and the witnesses, in processes of their own; a context manager, for it keeps them running."""
+
+    def __init__(self, asked: Sequence[str] | None = None) -> None:
+        super().__init__(_LIMITS)
+        self._witnesses = tuple(second_implementations()) if asked is None else tuple(asked)
+
+    def expected(self, tests: Sequence[Migrated]) -> list[Feed | str]:
+        """Return for each test of ONNX what is to be expected of it, or the reason why nothing is."""
+        library = reference_of("onnx")
+        asked = self._ask(library, [Run(reference_case(test.case), library, Build("off"), "judge") for test in tests])
+        found = [_steady(test, outcome) for test, outcome in zip(tests, asked, strict=True)]
+        alone = [place for place, one in enumerate(found) if not isinstance(one, str)]
+        for name in self._witnesses:
+            try:
+                said = self._ask(name, [Run(tests[place].case, name, Build("off")) for place in alone])
+            except UsageError:
+                continue  # it is installed, and cannot be loaded
+            alone = [
+                place
+                for place, outcome in zip(alone, said, strict=True)
+                if not (isinstance(outcome, Values) and _agree(tests[place], found[place], outcome.results[0]))
+            ]
+        if not self._witnesses:
+            return found
+        for place in alone:
+            if not _agree(tests[place], found[place], node_results().get(tests[place].instance.origin, ())):
+                found[place] = ALONE
+        return found
+
+    def _ask(self, target: str, runs: Sequence[Run]) -> list[Outcome]:
+        return ParallelRunner(self.pool(target)).run(runs) if runs else []
+
+
+def _steady(test: Migrated, outcome: Outcome) -> Feed | str:
+    """Return the evaluator's results if each element is what it is, else the reason to leave the test out."""
+    found = assess(test.instance, test.case, outcome)
+    if isinstance(found, Dropped):
+        return _REASONS.get(found.reason, "the reference evaluator does not run it")
+    results = tuple(value for value in found.results if value is not None)
+    if any(one is None or not np.isfinite(one).all() for one in found.spread):
+        return _OPEN
+    return results if _moves_little(found, results, *tolerances(test.case, (results,))) else _MOVES
+
+
+def _moves_little(found: Reference, results: Feed, rtol: float, atol: float) -> bool:
+    """Tell whether the movement under noise is well within the tolerances; integers must not move."""
+    for spread, value in zip(found.spread, results, strict=True):
+        if spread is None or value.dtype == "string":
+            continue  # texts that move at all are open
+        size = np.abs(wide(value))
+        exact = DTYPES[value.dtype].kind not in ("float", "complex")
+        allowed = np.zeros(size.shape) if exact else atol + rtol * np.where(np.isfinite(size), size, 0.0)
+        if (_MARGIN * np.asarray(spread, np.float64) > allowed).any():
+            return False
+    return True
+
+
+def _agree(test: Migrated, expected: Feed | str, results: Sequence[Tensor | None]) -> bool:
+    """Tell whether results pass for those that are expected, by the suite's own tolerances."""
+    if isinstance(expected, str) or len(results) != len(expected):
+        return False
+    rtol, atol = tolerances(test.case, (expected,))
+    return all(
+        other is not None and _same(one, other, rtol, atol) for one, other in zip(expected, results, strict=True)
+    )
+
+
+def _same(one: Tensor, other: Tensor, rtol: float, atol: float) -> bool:
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    if DTYPES[one.dtype].kind not in ("float", "complex"):
+        return one.same(other)
+    return bool(np.allclose(wide(other), wide(one), rtol, atol, equal_nan=True))

@@ -1,0 +1,256 @@
+"""Weaving noise into a program: every float use, and every float output, is multiplied by an input of its own.
+
+Noise is per use, not per value (`Equal(x, x)` and `Floor(x / x)` must be free to flip), and per element (so that a
+cancelling sum shows how ill-conditioned it is). Functions that libraries approximate get absolute noise as well: a
+sigmoid of -20 may be 2e-9 or nothing at all, and a Ceil behind it 1 or 0. What is quantised moves by up to three
+quarters of a step, because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring
+step by design.
+
+Bodies of If, Loop and Scan carry noise too: the noise of a value within a body is an input of the main graph that the
+body captures, and the same on every turn. So what a loop rounds adds up in one direction rather than at random, which
+makes the sensitivity larger, if anything; that errors cancel from one turn to the next by the same factor is possible,
+and too rare to pay for noise of another shape.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, SMALL, is_float
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Port
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.attributes import attributes
+from miscompile.graph.bodies import CONTROL, Typing, is_static, typing_of
+from miscompile.graph.edges import map_bodies
+from miscompile.graph.inline import inline
+from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.rename import rename_nodes
+
+ULPS = 8
+
+NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
+
+_STRUCTURAL = {
+    ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
+    ("Range", 2), ("Pow", 1),
+}  # fmt: skip
+"""Float operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
+
+
+_APPROXIMATED = frozenset({
+    "Sigmoid", "Tanh", "Erf", "Softmax", "Sin", "Cos", "Gelu", "Elu", "Selu", "Celu", "Softplus", "Mish", "Swish",
+    "HardSigmoid", "HardSwish", "LogSoftmax", "LSTM", "GRU", "RNN",
+})  # fmt: skip
+"""Functions that libraries approximate to an absolute error: near zero their results have no correct digits."""
+
+
+_LOOSE = {"DFT": 16, "STFT": 16}
+"""Operators whose common algorithms lose more than a few places: Fourier transforms with rounded twiddle factors."""
+
+
+_STASHING = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
+"""Operators that compute in the type that `stash_type` names, whatever their operands have; float32 by default."""
+_FLOAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A noise input: its elements lie at `centre` plus or minus `step`; at `centre` it changes nothing."""
+
+    port: Port
+    centre: float
+    step: float
+
+    def silent(self) -> Tensor:
+        """Return the noise that changes nothing."""
+        return tensor(np.full(self._sizes(), self.centre), self.port.dtype)
+
+    def uniform(self, sign: float) -> Tensor:
+        """Return noise that moves every element the same way."""
+        return tensor(np.full(self._sizes(), self.centre + sign * self.step), self.port.dtype)
+
+    def random(self, rng: np.random.Generator, count: int) -> list[Tensor]:
+        """Return `count` noises that move every element up or down by chance."""
+        signs = rng.integers(0, 2, (count, *self._sizes()), np.int8) * 2.0 - 1.0
+        drawn = tensor(signs * self.step + self.centre, self.port.dtype)
+        return [Tensor(drawn.dtype, drawn.array[place]) for place in range(count)]
+
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(size if isinstance(size, int) else 1 for size in self.port.shape or ())
+
+
+def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tuple[Model, list[Noise]]:
+    """Return `model` with noise on every float use and output, and the noises, which are its last inputs.
+
+    A type in `narrowed` gets the noise of the narrower type that a compiler computes it in.
+
+    Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies of other
+    operators than If, Loop and Scan: what happens in there would go without noise, and rounding would look like a bug.
+    """
+    if model.functions:
+        model = inline(model)
+    instrumenter = _Instrumenter(typing_of(model), narrowed)
+    graph = instrumenter.graph(model.graph)
+    inputs = tuple(
+        ValueInfo(noise.port.name, TensorType(noise.port.dtype, noise.port.shape)) for noise in instrumenter.noises
+    )
+    return replace(model, graph=replace(graph, inputs=graph.inputs + inputs, types={})), instrumenter.noises
+
+
+class _Instrumenter:
+    """Rewrites graphs so that float uses go through a product with noise."""
+
+    def __init__(self, typing: Typing, narrowed: Mapping[str, str]) -> None:
+        self.noises: list[Noise] = []
+        self._enter(typing)
+        self._narrowed = narrowed
+        self._fresh = 0
+
+    def _enter(self, typing: Typing) -> None:
+        """Go on where `typing` says what is known."""
+        self._place, self._types = typing, dict(typing.types)
+
+    def graph(self, graph: Graph) -> Graph:
+        nodes: list[Node] = []
+        for node in graph.nodes:
+            nodes += self._node(node)
+        given = {info.name for info in graph.inputs} | set(graph.initializers)
+        noised = {
+            info.name: self._use(info.name, nodes) for info in graph.outputs if info.name not in given
+        }  # an input or constant that is an output carries no rounding
+        return _with_outputs(graph, nodes, noised)
+
+    def _bodies(self, node: Node) -> Node:
+        """Weave noise into the bodies of `node`; their results get theirs where they are used."""
+        if not any(True for _ in node.subgraphs()):
+            return node
+        if node.op not in CONTROL or node.domain:
+            raise ModelError(f"bodies of {node.op} carry no noise")
+        place = self._place
+        woven = []
+        for body, typing in zip(node.subgraphs(), place.bodies(node), strict=True):
+            self._enter(typing)
+            nodes = [new for old in body.nodes for new in self._node(old)]
+            woven.append(replace(body, nodes=tuple(nodes), types={}))
+        self._enter(place)
+        rest = iter(woven)
+        return map_bodies(node, lambda _: next(rest))
+
+    def _node(self, node: Node) -> list[Node]:
+        node = self._bodies(node)
+        before: list[Node] = []
+        inputs = [
+            name if (node.op, place) in _STRUCTURAL else self._use(name, before, self._looseness(node, name))
+            for place, name in enumerate(node.inputs)
+        ]
+        if node.op == "QuantizeLinear" and not node.domain:
+            axis = node.attributes.get("axis")
+            inputs[0] = self._jitter(inputs[0], node.inputs[0], node.inputs[1], before, axis.value if axis else 1)
+        elif node.op == "DynamicQuantizeLinear" and not node.domain:
+            scale = f"miscompile_scale_{self._fresh}"
+            self._types[scale] = TensorType("float32", ())
+            before.append(Node(node.op, (inputs[0],), (f"{scale}_y", scale, f"{scale}_zero")))
+            inputs[0] = self._jitter(inputs[0], node.inputs[0], scale, before)
+        noised = replace(node, inputs=tuple(inputs))
+        if node.op not in _APPROXIMATED or node.domain:
+            return [*before, noised]
+        return [*before, *self._approximated(noised)]
+
+    def _approximated(self, node: Node) -> list[Node]:
+        """Move the results of `node` by a few units in the last place of one, whatever their size."""
+        after: list[Node] = []
+        raw = list(node.outputs)
+        for place, name in enumerate(node.outputs):
+            kind = self._types.get(name)
+            if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype == "bfloat16":
+                continue
+            if not is_static(kind):
+                continue
+            self._fresh += 1
+            port = Port(f"miscompile_error_{self._fresh}", kind.dtype, kind.shape)
+            self.noises.append(Noise(port, 0.0, self._step(kind.dtype)))
+            raw[place] = f"miscompile_raw_{self._fresh}"
+            after.append(Node("Add", (raw[place], port.name), (name,)))
+        return [replace(node, outputs=tuple(raw)), *after]
+
+    def _jitter(self, noised: str, name: str, step: str, before: list[Node], axis: int = 1) -> str:
+        """Move `name`, which is quantised in steps of `step`, by up to three quarters of one.
+
+        Steps are one for the whole tensor, or one for each place along `axis`; where they go by blocks nothing moves,
+        since no integer kernel stands for a chain that ends so.
+        """
+        data, scale = self._types.get(name), self._types.get(step)
+        if not isinstance(data, TensorType) or not is_static(data) or not isinstance(scale, TensorType):
+            return noised
+        if data.dtype != scale.dtype or data.dtype == "bfloat16":
+            return noised
+        self._fresh += 1
+        if scale.shape not in ((), (1,)):
+            sizes = _along(data, scale, axis)
+            if sizes is None:
+                return noised
+            shape, spread = f"miscompile_sizes_{self._fresh}", f"miscompile_steps_{self._fresh}"
+            before.append(Node("Constant", (), (shape,), {"value": Attribute("tensor", sizes)}))
+            before.append(Node("Reshape", (step, shape), (spread,)))
+            step = spread
+        port = Port(f"miscompile_jitter_{self._fresh}", data.dtype, data.shape)
+        self.noises.append(Noise(port, 0.0, 0.75))
+        part, result = f"miscompile_part_{self._fresh}", f"miscompile_jittered_{self._fresh}"
+        before += [Node("Mul", (port.name, step), (part,)), Node("Add", (noised, part), (result,))]
+        return result
+
+    def _looseness(self, node: Node, name: str) -> float:
+        """Return how many times the usual noise an operand gets."""
+        kind, stash = self._types.get(name), node.attributes.get("stash_type")
+        if node.op in _STASHING and isinstance(kind, TensorType) and (stash is None or stash.value == _FLOAT):
+            return max(1.0, DTYPES["float32"].eps / DTYPES[kind.dtype].eps) if is_float(kind.dtype) else 1
+        return _LOOSE.get(node.op, 1)
+
+    def _step(self, dtype: str) -> float:
+        return ULPS * DTYPES[self._narrowed.get(dtype, dtype)].eps
+
+    def _use(self, name: str, before: list[Node], times: float = 1) -> str:
+        kind = self._types.get(name)
+        if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype in SMALL:
+            return name  # nothing is computed in small floats: what is rounded to one was moved before
+        shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
+        self._fresh += 1
+        port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
+        self.noises.append(Noise(port, 1.0, times * self._step(kind.dtype)))
+        result = f"miscompile_noised_{self._fresh}"
+        before += _product(name, port, result, kind.dtype)
+        return result
+
+
+def _along(data: TensorType, scale: TensorType, axis: int) -> Tensor | None:
+    """Return the sizes that make one step for each place along `axis` broadcast with the data; None if they cannot."""
+    shape, rank = data.shape or (), len(data.shape or ())
+    if scale.shape is None or len(scale.shape) != 1 or not -rank <= axis < rank or scale.shape[0] != shape[axis]:
+        return None
+    sizes = np.ones(rank, np.int64)
+    sizes[axis] = -1
+    return Tensor("int64", sizes)
+
+
+def _product(name: str, port: Port, result: str, dtype: str) -> list[Node]:
+    if dtype != "bfloat16":
+        return [Node("Mul", (name, port.name), (result,))]
+    wide, product = f"{result}_wide", f"{result}_product"
+    return [
+        Node("Cast", (name,), (wide,), attributes({"to": DTYPES["float32"].code})),
+        Node("Mul", (wide, port.name), (product,)),
+        Node("Cast", (product,), (result,), attributes({"to": DTYPES["bfloat16"].code})),
+    ]
+
+
+def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) -> Graph:
+    """Give the noised outputs their old names, and what bore those names before a new one."""
+    rename: dict[str, str] = {}
+    for name, result in noised.items():
+        if result != name:
+            rename[name] = f"miscompile_clean_{name}"
+            rename[result] = name
+    return replace(graph, nodes=rename_nodes(nodes, rename))

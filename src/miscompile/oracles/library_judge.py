@@ -1,0 +1,182 @@
+"""Judging a front end: what a compiler makes of a program that its library has run (OPERA, section III-C).
+
+Two rules. `strict` allows each element what its type and its own sensitivity explain; `fixed` is the paper's: a
+Chebyshev distance of 1e-3, whatever the values. Both are noted of every test, one decides.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.outcome import (
+    Crashed,
+    Outcome,
+    OutOfMemory,
+    Raised,
+    Rejected,
+    TimedOut,
+    Unsupported,
+    Values,
+)  # fmt: skip
+from miscompile.core.tensor import Array, Tensor
+from miscompile.core.verdict import FindingKind
+from miscompile.oracles.library_reference import Reference, wide
+
+Compare = Literal["strict", "fixed"]
+
+FIXED = 1e-3
+"""The paper's threshold."""
+
+RELATIVE = {"float64": 1e-5, "float32": 1e-3, "float16": 1e-1, "bfloat16": 2e-1, "complex128": 1e-5, "complex64": 1e-3}
+"""What two implementations of one operator may differ by, relative to the element, by the element's type. In 16 bits
+some sum in the type itself and others in a wider one, so that only a result of another kind can be told."""
+SCALE = 0.1
+"""Small elements are measured against this share of the output's largest."""
+NOISE = 64.0
+"""How much of the movement under noise of single units is allowed."""
+JUMPS = 4
+"""Where noise makes some elements jump, an operator has edges (a nearest pixel, a floor), and other implementations may
+see other elements jump: so many times as many, and that many more, but never more than one in a hundred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What came of one test on a front end.
+
+    `status`: `pass`, `unsupported`, `finding`, `memory` (nothing can be said). `message` is a line for people; `output`
+    the number of the bad output, `place` its worst element (flat); `distance` the Chebyshev distance over all numeric
+    outputs, None where there is none; `allowed` what the rule that decided allows at the worst element.
+    """
+
+    status: Literal["pass", "unsupported", "finding", "memory"]
+    kind: FindingKind | None = None
+    message: str = ""
+    output: int = 0
+    distance: float | None = None
+    allowed: float = 0.0
+    place: int = 0
+
+
+def judge(reference: Reference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
+    """Judge the outcome of a front end; `narrowed` says which types its compiler computes in a narrower one."""
+    match outcome:
+        case Values(results):
+            return _values(reference, results[0], compare, narrowed)
+        case Unsupported(stage, message) | Rejected(stage, message):
+            return Judgement("unsupported", message=f"{stage}: {message}")
+        case OutOfMemory(stage, message):
+            return Judgement("memory", message=f"{stage}: {message}")
+        case Raised(stage, kind, message):
+            return Judgement("finding", "exception", f"{kind} in stage {stage}: {message}")
+        case Crashed(stage, signal):
+            return Judgement("finding", "death", f"signal {signal} in stage {stage}")
+        case TimedOut(stage, seconds):
+            return Judgement("finding", "hang", f"no end of stage {stage} within {seconds:g} s")
+
+
+def _values(
+    reference: Reference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
+) -> Judgement:
+    if len(found) != len(reference.results):
+        return Judgement("finding", "missing", f"{len(found)} outputs instead of {len(reference.results)}")
+    worst: float | None = None
+    first: Judgement | None = None
+    for place, (want, got, spread) in enumerate(zip(reference.results, found, reference.spread, strict=True)):
+        assert want is not None  # the library gave it
+        problem = _form(want, got, narrowed)
+        if problem is None and got is not None and want.dtype == "string":
+            problem = _texts(want, got, spread)
+        elif problem is None and got is not None and spread is not None:
+            spread = _within(want, np.asarray(spread, np.float64), narrowed)
+            gap = _gap(want, got, spread)
+            worst = max(worst or 0.0, float(gap.max(initial=0.0)))
+            limit = _allowed(want, spread, narrowed) if compare == "strict" else np.full(gap.shape, FIXED)
+            excess = gap > limit
+            if excess.sum() > _edges(want, spread, narrowed):
+                at = int(np.argmax(np.where(excess, gap - np.where(np.isfinite(limit), limit, 0.0), 0.0)))
+                most = float(limit.flat[at])
+                message = (
+                    f"output {place} differs by {gap.flat[at]:.6g} in element {at}: {got.numbers().flat[at]} instead of"
+                    f" {want.numbers().flat[at]}, {most:.3g} can be explained; {int(excess.sum())} of {gap.size} differ"
+                )
+                first = first or Judgement("finding", "wrong", message, place, allowed=most, place=at)
+        if problem is not None:
+            kind, message = problem
+            first = first or Judgement("finding", kind, f"output {place}: {message}", place)
+    if first is None:
+        return Judgement("pass", distance=worst)
+    return replace(first, distance=worst)
+
+
+def _form(want: Tensor, got: Tensor | None, narrowed: Mapping[str, str]) -> tuple[FindingKind, str] | None:
+    """Say what is wrong with an output's presence, shape or type."""
+    if got is None:
+        return "missing", "is missing"
+    if got.shape != want.shape:
+        return "shape", f"shape {list(got.shape)} instead of {list(want.shape)}"
+    if got.dtype not in (want.dtype, narrowed.get(want.dtype, want.dtype)):
+        return "dtype", f"{got.dtype} instead of {want.dtype}"
+    return None
+
+
+def _texts(want: Tensor, got: Tensor, spread: Array | None) -> tuple[FindingKind, str] | None:
+    """Say which text differs among those that are not left open."""
+    if spread is None:
+        return None
+    other = np.asarray(want.array != got.array, bool) & np.isfinite(spread)
+    if not other.any():
+        return None
+    at = int(np.argmax(other))
+    return "wrong", f"element {at} is {got.array.flat[at]!r} instead of {want.array.flat[at]!r}"
+
+
+def _within(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
+    """Leave open the elements that the narrower type, in which a compiler computes by design, does not hold."""
+    narrow = DTYPES.get(narrowed.get(want.dtype, ""))
+    if narrow is None or DTYPES[want.dtype].kind == "complex":
+        return spread
+    numbers = np.asarray(want.numbers())
+    held = ~np.isfinite(numbers) | ((numbers >= narrow.low) & (numbers <= narrow.high))
+    return np.asarray(np.where(held, spread, np.inf))
+
+
+def _gap(want: Tensor, got: Tensor, spread: Array) -> Array:
+    """Return how far each element is off; zero where it moves without bound under noise, infinite for NaN alone."""
+    left, right = wide(want), wide(got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(left - right)
+    same = np.asarray(want.numbers() == got.numbers()) | (np.isnan(left) & np.isnan(right))
+    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
+    if DTYPES[want.dtype].kind in ("int", "uint"):
+        gap = np.where(same, 0.0, np.maximum(gap, 1.0))  # doubles cannot tell large integers apart
+    return np.asarray(np.where(np.isfinite(spread), gap, 0.0))
+
+
+def _edges(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> int:
+    """Return how many elements may be wrong because the operator jumps where noise cannot be told from a value."""
+    size = np.abs(wide(want))
+    largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
+    step = max(_relative(want.dtype, narrowed) * largest, 0.5 if DTYPES[want.dtype].kind in ("int", "uint") else 0.0)
+    jumps = int((spread > step).sum()) if step else 0
+    return min(JUMPS * (jumps + 1), spread.size // 100) if jumps else 0
+
+
+def _allowed(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
+    """Return what type and sensitivity of each element explain."""
+    size = np.abs(wide(want))
+    largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
+    allowed = NOISE * spread
+    relative = _relative(want.dtype, narrowed)
+    if relative:
+        allowed = allowed + relative * np.maximum(np.where(np.isfinite(size), size, largest), SCALE * largest)
+    return np.asarray(allowed)
+
+
+def _relative(dtype: str, narrowed: Mapping[str, str]) -> float:
+    if DTYPES[dtype].kind not in ("float", "complex"):
+        return 0.0
+    narrow = narrowed.get(dtype, dtype)
+    return max(RELATIVE.get(dtype, 0.25), RELATIVE.get(narrow, 0.25))

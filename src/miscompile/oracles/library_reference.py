@@ -1,0 +1,246 @@
+"""What a library itself makes of a program, and how far a right answer may lie from it.
+
+The library runs every program on the same feed twice, with other seeds, and on feeds whose floats are moved by a few
+units in the last place. The first shows chance, the second how sensitive each element is: an element that jumps under
+such noise (an index that depends on a tie, a floor near an integer) says nothing about a compiler.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Case, Port
+from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
+from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.instances.instance import Instance
+from miscompile.oracles.unspecified.conversions import beyond_integers
+from miscompile.oracles.unspecified.operands import tensors_of
+from miscompile.oracles.unspecified.rules import UnspecifiedBehaviour, unspecified_of
+
+NOISES = 4
+"""Feeds with noise."""
+UNITS = 2.0
+"""Units in the last place that a float is moved by, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The results of the library. `spread` says for each output how far its elements moved under noise (not finite:
+    they may be anything), texts by 0; None where its results are left open."""
+
+    results: tuple[Tensor | None, ...]
+    spread: tuple[Array | None, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, about."""
+        held = [one.array.nbytes for one in self.results if one is not None]
+        return sum(held) + sum(one.nbytes for one in self.spread if one is not None and any(one.strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a program cannot be held against a compiler: a short stable phrase that is counted.
+
+    `invalid` (the library refuses it), `no tensor`, `random`, `undefined`, `unspecified`, `unstable`, `library dies`,
+    `library hangs`, `too large`; `detail` is for people.
+    """
+
+    reason: str
+    detail: str = ""
+
+
+def reference_case(case: Case) -> Case:
+    """Return the case for the library: the feed twice, and then `NOISES` times with noise; a function of its bytes."""
+    feed = case.feeds[0]
+    rng = np.random.default_rng(random.Random(case.program.digest).getrandbits(63))
+    noisy = tuple(tuple(_moved(value, rng) for value in feed) for _ in range(NOISES))
+    return replace(case, feeds=(feed, feed, *noisy))
+
+
+def _moved(value: Tensor, rng: np.random.Generator) -> Tensor:
+    info = DTYPES[value.dtype]
+    if value.dtype in ("complex64", "complex128"):
+        eps = float(np.finfo(value.array.dtype).eps)
+        return Tensor(
+            value.dtype, (value.array * (1 + eps * rng.uniform(-UNITS, UNITS, value.shape))).astype(value.array.dtype)
+        )
+    if info.kind != "float" or info.bits < 16 or not value.array.size:
+        return value
+    with np.errstate(all="ignore"):
+        numbers = np.asarray(value.numbers(), np.float64)
+        return tensor(np.asarray(numbers * (1 + info.eps * rng.uniform(-UNITS, UNITS, value.shape))), value.dtype)
+
+
+def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Dropped:
+    """Return what a front end's results can be held against; `outcome` is the library's, of `reference_case(case)`."""
+    if not isinstance(outcome, Values):
+        return _refused(outcome)
+    first, again, *moved = outcome.results
+    if any(value is None for value in first) or not first:
+        return Dropped("no tensor")
+    if not _same(first, again):
+        return Dropped("random")
+    unspecified = unspecified_of(instance, case.feeds[0])
+    whole = next((doubt for doubt in unspecified if doubt.whole), None)
+    if whole is not None:
+        return Dropped(whole.kind, whole.reason)
+    spreads = _spreads(instance, case, first, moved, {place for doubt in unspecified for place in doubt.outputs})
+    if not any(spread is not None for spread in spreads):
+        return Dropped("unspecified")
+    if _all_open(spreads):
+        return Dropped("unstable")
+    return _closed(instance, case, first, spreads, unspecified)
+
+
+def _spreads(
+    instance: Instance,
+    case: Case,
+    first: Sequence[Tensor | None],
+    moved: Sequence[Sequence[Tensor | None]],
+    places: set[int],
+) -> list[Array | None]:
+    """Return how far each result moved under noise; None for those at `places`, which nobody promises."""
+    spreads = [
+        None if place in places else _spread(value, [results[place] for results in moved])
+        for place, value in enumerate(first)
+    ]
+    if any(_has_nan(value) for value in tensors_of(instance, case.feeds[0])):
+        return [None if one is None else _open_nan(one, value) for one, value in zip(spreads, first, strict=True)]
+    return spreads
+
+
+def _closed(
+    instance: Instance,
+    case: Case,
+    first: Sequence[Tensor | None],
+    spreads: Sequence[Array | None],
+    unspecified: Sequence[UnspecifiedBehaviour],
+) -> Reference | Dropped:
+    """Return the reference without the elements that rules leave open, unless that is all there is."""
+    for doubt in unspecified:
+        if doubt.elements and first[0] is not None:
+            spreads = _opened(spreads, [doubt.open_elements(instance, first[0].shape)])
+            if _all_open(spreads):
+                return Dropped(doubt.kind, doubt.reason)
+    spreads = _opened(spreads, beyond_integers(instance, case.feeds[0], first))
+    if _all_open(spreads):
+        return Dropped("undefined", "floats beyond the integers")
+    return Reference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
+
+
+def _own(value: Tensor | None) -> Tensor | None:
+    """Return a copy: what came from a worker lies in one buffer with the results of all six feeds."""
+    return None if value is None else Tensor(value.dtype, value.array.copy())
+
+
+def _small(spread: Array | None, value: Tensor | None) -> Array | None:
+    """Return a spread in less memory: next to none where nothing moves, 32 bits where these measure the type."""
+    if spread is None or value is None:
+        return None
+    if not spread.any():
+        return np.broadcast_to(np.float32(0), spread.shape)
+    with np.errstate(over="ignore"):
+        return spread if value.dtype in ("float64", "complex128") else np.asarray(spread, np.float32)
+
+
+def _all_open(spreads: Sequence[Array | None]) -> bool:
+    judged = [spread for spread in spreads if spread is not None]
+    return all(spread.size and not np.isfinite(spread).any() for spread in judged)
+
+
+def _opened(spreads: Sequence[Array | None], masks: Sequence[Array | None]) -> list[Array | None]:
+    """Return the spreads, not finite where a mask says that an element is open; results without a mask stay."""
+    return [
+        np.where(mask, np.inf, spread) if spread is not None and mask is not None else spread
+        for spread, mask in zip_longest(spreads, masks)
+    ]
+
+
+def _has_nan(value: Tensor) -> bool:
+    return DTYPES[value.dtype].kind in ("float", "complex") and bool(np.isnan(value.numbers()).any())
+
+
+def _open_nan(spread: Array, value: Tensor | None) -> Array:
+    """Leave open where a NaN that was given comes out again: few operators promise it, and few compilers keep it."""
+    if value is None or DTYPES[value.dtype].kind not in ("float", "complex"):
+        return spread
+    return np.asarray(np.where(np.isnan(wide(value)), np.inf, spread))
+
+
+def with_outputs(case: Case, reference: Reference) -> Case:
+    """Return the case with the outputs that the library gave it."""
+    ports = tuple(
+        Port(f"y{place}", value.dtype, value.shape)
+        for place, value in enumerate(reference.results)
+        if value is not None
+    )
+    return replace(case, program=replace(case.program, outputs=ports)) if not case.program.outputs else case
+
+
+def _refused(outcome: Outcome) -> Dropped:
+    message = str(getattr(outcome, "message", ""))[:200]
+    if isinstance(outcome, OutOfMemory):
+        return Dropped("too large", message)
+    if isinstance(outcome, TimedOut):
+        return Dropped("library hangs")
+    if is_death(outcome):
+        return Dropped("library dies")
+    if isinstance(outcome, Unsupported):
+        return Dropped("no tensor", message)
+    return Dropped("invalid", message)
+
+
+def _same(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
+    """Tell whether two runs gave the same; NaN is NaN, whatever its bits."""
+    if len(one) != len(other):
+        return False
+    return all(
+        a is not None and b is not None and a.dtype == b.dtype and a.shape == b.shape and (a.same(b) or _equal(a, b))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if DTYPES[one.dtype].kind not in ("float", "complex"):
+        return False
+    return bool(np.array_equal(one.numbers(), other.numbers(), equal_nan=True))
+
+
+def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | None:
+    """Return how far each element moved; infinite where it, or the whole shape, is not the same kind of thing."""
+    if value is None:
+        return None
+    if value.dtype == "string":
+        return _changed(value, moved)
+    centre = wide(value)
+    spread = np.zeros(centre.shape)
+    for other in moved:
+        if other is None or other.shape != value.shape or other.dtype != value.dtype:
+            return np.full(centre.shape, np.inf)
+        there = wide(other)
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = np.abs(there - centre)
+        same = (there == centre) | (np.isnan(there) & np.isnan(centre))
+        np.maximum(spread, np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap)), out=spread)
+    return spread
+
+
+def _changed(value: Tensor, moved: Sequence[Tensor | None]) -> Array:
+    """Return 0 for texts that noise leaves as they are, infinity for others."""
+    spread = np.zeros(value.shape)
+    for other in moved:
+        if other is None or other.shape != value.shape or other.dtype != value.dtype:
+            return np.full(value.shape, np.inf)
+        spread[np.asarray(value.array != other.array, bool)] = np.inf
+    return spread
+
+
+def wide(value: Tensor) -> Array:
+    """Return elements as float64, or complex128."""
+    numbers = value.numbers()
+    return np.asarray(numbers, np.complex128 if numbers.dtype.kind == "c" else np.float64)

@@ -1,0 +1,130 @@
+"""Camps: who agrees with whom, as far as results can be told apart at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from miscompile.base.dtypes import is_float
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.run import Run
+from miscompile.core.tensor import Array, Tensor
+from miscompile.core.verdict import FindingKind
+from miscompile.oracles.compare import contradiction, difference, mismatches
+from miscompile.oracles.montecarlo import THRESHOLD, spreads
+
+Scales = Mapping[tuple[int, int], Array]
+"""Allowed difference of each element, by feed and output; an output without an entry must be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """A run and the values that it voted for."""
+
+    run: Run
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first telling difference between two ballots, as evidence wants it."""
+
+    kind: FindingKind
+    rule: str
+    message: str
+    output: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MajorityVote:
+    """Ballots grouped by agreement. `scales` is None when nobody could say how far rounding goes."""
+
+    all: tuple[tuple[Ballot, ...], ...]
+    scales: Scales | None
+    exact: bool
+
+    @property
+    def right(self) -> tuple[Ballot, ...] | None:
+        """The camp of at least two implementations that has more of them than any other; None without one."""
+        ranked = sorted(self.all, key=lambda camp: -len(_targets(camp)))
+        most = len(_targets(ranked[0]))
+        if most < 2 or (len(ranked) > 1 and len(_targets(ranked[1])) == most):
+            return None
+        return ranked[0]
+
+    @property
+    def outside(self) -> list[Ballot]:
+        """Ballots that are not in the right camp, optimised builds first."""
+        others = [ballot for camp in self.all if camp is not self.right for ballot in camp]
+        return sorted(others, key=lambda ballot: ballot.run.build.level == "off")
+
+    def difference(self, right: Ballot, wrong: Ballot) -> Difference:
+        """Return what is wrong with `wrong`, held against `right`."""
+        found = _difference(right, wrong, self.scales, self.exact)
+        assert found is not None, "ballots of two camps differ"
+        return found
+
+
+def count_votes(ballots: Sequence[Ballot], noise: Outcome | None, *, exact: bool) -> MajorityVote:
+    """Group `ballots`; each joins the first camp of which it agrees with some member.
+
+    `noise` is the outcome of a Monte-Carlo run. With `exact`, outputs that promise the same bits must have them.
+    """
+    feeds = len(ballots[0].values.results)
+    scales = spreads(noise, feeds) if isinstance(noise, Values) else None
+    camps: list[list[Ballot]] = []
+    for ballot in ballots:
+        home = next((c for c in camps if any(_difference(one, ballot, scales, exact) is None for one in c)), None)
+        if home is None:
+            camps.append([ballot])
+        else:
+            home.append(ballot)
+    return MajorityVote(tuple(map(tuple, camps)), scales, exact)
+
+
+def _targets(camp: Sequence[Ballot]) -> set[str]:
+    return {ballot.run.target for ballot in camp}
+
+
+def _difference(one: Ballot, other: Ballot, scales: Scales | None, exact: bool) -> Difference | None:
+    ports = one.run.case.program.outputs
+    for found in mismatches(ports, one.values, other.values):
+        want, got = one.values.results[found.feed][found.output], other.values.results[found.feed][found.output]
+        port, place = ports[found.output], {"feed": found.feed, "output": found.output}
+        message = f"output '{port.name}': {found.detail}"
+        if found.kind != "wrong" or want is None or got is None:
+            return Difference(found.kind, "structure", message, port.name, place)
+        if port.exact and exact:
+            return Difference("wrong", "exact", message, port.name, place)
+        telling = _telling(want, got, None if scales is None else scales.get((found.feed, found.output)))
+        if telling is not None:
+            return Difference("wrong", "monte-carlo", message, port.name, {**place, **telling})
+    if contradiction(ports, one.values) is None and (breach := contradiction(ports, other.values)) is not None:
+        place = {"feed": breach.feed, "output": breach.output}
+        name = ports[breach.output].name
+        kind: FindingKind = "dtype" if breach.kind == "dtype" else "shape"
+        return Difference(kind, "structure", f"output '{name}': {breach.detail}", name, place)
+    return None
+
+
+def _telling(want: Tensor, got: Tensor, allowed: Array | None) -> dict[str, float] | None:
+    """Return the worst element's difference and what it was allowed; None when rounding may explain everything."""
+    gap = difference(want, got)
+    if allowed is None:
+        return None  # nobody knows how far rounding goes here
+    if allowed.shape != gap.shape:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(gap == 0, 0.0, gap / np.where(allowed == 0, np.finfo(np.float64).tiny, allowed))
+    worst = int(np.argmax(ratio)) if ratio.size else 0
+    if not ratio.size or ratio.flat[worst] <= 1.0:
+        return None
+    if is_float(want.dtype) and not np.isfinite(gap.flat[worst]):
+        return {"ratio": 1e300, "difference": 1e300, "allowed": float(allowed.flat[worst])}
+    return {
+        "ratio": min(float(ratio.flat[worst]) * THRESHOLD, 1e300),
+        "difference": float(gap.flat[worst]),
+        "allowed": float(allowed.flat[worst]),
+    }

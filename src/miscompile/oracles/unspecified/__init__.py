@@ -1,0 +1,1 @@
+"""Results that no standard promises, by rule and by what was fed."""

@@ -1,0 +1,99 @@
+"""Conditions under which an operator's results are left open, by the names that `data/unspecified.toml` calls them by.
+
+Each is told the instance, whose parameters may be numbers as well as tensors, and the feed.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.core.case import Feed
+from miscompile.instances.instance import Instance
+from miscompile.oracles.unspecified.operands import common, numbers, operand, pair, tensors_of, whole
+
+Condition = Callable[[Instance, Feed], bool]
+
+
+def _shifts_too_far(instance: Instance, feed: Feed) -> bool:
+    """A shift by a negative number of bits, or by as many as there are: undefined in C++."""
+    value, places = pair(instance)
+    by, shifted = whole(places), common(value, places)
+    return by is not None and shifted is not None and bool(((by < 0) | (by >= shifted.bits)).any())
+
+
+def _divides_by_zero(instance: Instance, feed: Feed) -> bool:
+    """An integer divided by zero, or the least integer by minus one."""
+    above, below = pair(instance)
+    by, divided, kind = whole(below), whole(above), common(above, below)
+    if by is None or divided is None or kind is None:
+        return False
+    return bool((by == 0).any() or ((by == -1).any() and (divided == kind.low).any()))
+
+
+def _raised_too_far(instance: Instance, feed: Feed) -> bool:
+    """A power of an integer, given as an integer, that its type does not hold, or with a negative exponent.
+
+    Only ONNX gives integers for exponents that are floats.
+    """
+    base, exponent = pair(instance)
+    low, high = whole(base), numbers(exponent)
+    kind = common(base) if instance.library == "onnx" else common(base, exponent)
+    if low is None or high is None or kind is None or not high.size:
+        return False
+    if high.dtype.kind == "f" and instance.library != "onnx":
+        return False
+    if high.dtype.kind in "iu" and (high < 0).any():
+        return True
+    with np.errstate(all="ignore"):
+        power = np.power(np.asarray(low, np.float64), np.asarray(high, np.float64))
+    return not bool(((power >= kind.low) & (power < kind.high + 1)).all())
+
+
+def _has_negative_variance(place: int) -> Condition:
+    """Return the condition that the variance that is given at `place`, and used, is below zero somewhere."""
+
+    def condition(instance: Instance, feed: Feed) -> bool:
+        words, usual = ("training", "use_input_stats", "training_mode"), instance.operator == "instance_norm"
+        given = numbers(operand(instance, place, "running_var"))
+        if given is None or operand(instance, 5, *words, default=usual):
+            return False  # none is given, or the batch's own is taken
+        return bool((given < 0).any())
+
+    return condition
+
+
+def _all_whole(instance: Instance, feed: Feed) -> bool:
+    """All operands are integers."""
+    given = tensors_of(instance, feed)
+    return bool(given) and all(DTYPES[value.dtype].kind in ("int", "uint") for value in given)
+
+
+def _has_double(instance: Instance, feed: Feed) -> bool:
+    """An operand is float64."""
+    return any(value.dtype == "float64" for value in tensors_of(instance, feed))
+
+
+def _third_is_true(instance: Instance, feed: Feed) -> bool:
+    """What is given third is true, as where Dropout trains."""
+    given = numbers(operand(instance, 2))
+    return given is not None and bool(given.any())
+
+
+def _is_not_finite(instance: Instance, feed: Feed) -> bool:
+    """An element is infinite, or no number."""
+    floats = [value for value in tensors_of(instance, feed) if DTYPES[value.dtype].kind == "float"]
+    return not all(np.isfinite(value.numbers()).all() for value in floats)
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "shifts too far": _shifts_too_far,
+    "divides by zero": _divides_by_zero,
+    "a power that no integer holds": _raised_too_far,
+    "all operands are integers": _all_whole,
+    "an operand is float64": _has_double,
+    "an operand is not finite": _is_not_finite,
+    "third operand is true": _third_is_true,
+    "third operand is a negative variance": _has_negative_variance(2),
+    "fifth operand is a negative variance": _has_negative_variance(4),
+}

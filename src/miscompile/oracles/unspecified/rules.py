@@ -1,0 +1,134 @@
+"""What may not be held against a front end, by rule: operators whose results are random, undefined or not specified.
+
+`data/unspecified.toml` says it of single operators, with the reason; chance is found by running an operator twice, see
+`reference`. OPERA sorted such false alarms out by hand (paper, section VI: Mod, RoiAlign, Trilu, random operators).
+
+    [[doubt]]
+    library = "torch"
+    apis = ["torch.empty", "torch.empty_like"]     # import paths, `*` at the end stands for any rest
+    kind = "undefined"                             # or "unspecified", "random"
+    outputs = [1]                                  # which results, by place; left out: all of them
+    when = "..."                                   # a condition of `CONDITIONS`; left out: always
+    elements = "..."                               # which elements of the first result, of `ELEMENTS`; left out: all
+    unless = { stable = true }                     # parameters that lift the doubt
+    given = { sorted = 0 }                         # parameters without which there is none
+    before = 14                                    # only operator sets before this one (onnx)
+    reason = "..."
+
+A rule about an operator of torch is about the one in place as well: `pow` for `pow_`, `__lshift__` for `__ilshift__`.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+import numpy as np
+
+from miscompile.base.errors import SpecError
+from miscompile.core.case import Feed
+from miscompile.core.tensor import Array
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Value
+from miscompile.oracles.unspecified.collisions import ELEMENTS, met_twice
+from miscompile.oracles.unspecified.conditions import CONDITIONS
+
+UnspecifiedKind = Literal["random", "undefined", "unspecified"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnspecifiedBehaviour:
+    """A rule about one or several operators. With `outputs` and `elements` empty, all results are in doubt."""
+
+    library: str
+    apis: tuple[str, ...]
+    kind: UnspecifiedKind
+    reason: str
+    outputs: tuple[int, ...] = ()
+    when: str = ""
+    unless: Mapping[str, Value] = field(default_factory=dict)
+    given: Mapping[str, Value] = field(default_factory=dict)
+    before: int = 0
+    elements: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing of an instance is left that could be compared."""
+        return not self.elements and (not self.outputs or self.kind != "unspecified")
+
+    def covers(self, instance: Instance, feed: Feed) -> bool:
+        """Tell whether the rule is about this instance, run on this feed."""
+        if instance.library != self.library or not self._names(instance):
+            return False
+        if self.before and instance.version >= self.before:
+            return False
+        has = instance.parameters()
+        if self.unless and all(name in has and has[name] == value for name, value in self.unless.items()):
+            return False
+        if not all(name in has and has[name] == value for name, value in self.given.items()):
+            return False
+        if self.when and not CONDITIONS[self.when](instance, feed):
+            return False
+        open_here = met_twice(self.elements, instance) if self.elements else None
+        return open_here is None or bool(open_here.any())
+
+    def open_elements(self, instance: Instance, shape: tuple[int, ...]) -> Array:
+        """Return which elements of the first result, of this shape, are in doubt, for a rule with `elements`."""
+        found = met_twice(self.elements, instance)
+        return np.ones(shape, bool) if found is None or found.shape != shape else found
+
+    def _names(self, instance: Instance) -> bool:
+        ways = {instance.api, _out_of_place(instance.api)} if instance.library == "torch" else {instance.api}
+        return any(_matches(api, pattern) for api in ways for pattern in self.apis)
+
+
+def unspecified_of(instance: Instance, feed: Feed) -> list[UnspecifiedBehaviour]:
+    """Return all rules about an instance."""
+    return [doubt for doubt in unspecified() if doubt.covers(instance, feed)]
+
+
+@cache
+def unspecified() -> tuple[UnspecifiedBehaviour, ...]:
+    """Read the rules that come with the tool. Raises SpecError when one is malformed."""
+    return parse_unspecified(
+        files("miscompile.oracles.unspecified").joinpath("data", "unspecified.toml").read_text("utf-8")
+    )
+
+
+def parse_unspecified(text: str) -> tuple[UnspecifiedBehaviour, ...]:
+    """Read rules from TOML. Raises SpecError that names what is wrong."""
+    try:
+        return tuple(_doubt(row) for row in tomllib.loads(text).get("doubt", ()))
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise SpecError(f"rules about operators are malformed: {type(error).__name__}: {error}") from None
+
+
+def _doubt(row: Mapping[str, object]) -> UnspecifiedBehaviour:
+    given = dict(row)
+    kind, when, elements = str(given["kind"]), str(given.get("when", "")), str(given.get("elements", ""))
+    if kind not in get_args(UnspecifiedKind) or when not in ("", *CONDITIONS) or elements not in ("", *ELEMENTS):
+        raise ValueError(f"kind {kind}, when {when}, elements {elements}")
+    apis, outputs = given["apis"], given.get("outputs", [])
+    unless, needed = given.get("unless", {}), given.get("given", {})
+    if not isinstance(apis, list) or not isinstance(outputs, list):
+        raise TypeError("apis and outputs are lists")
+    if not isinstance(unless, dict) or not isinstance(needed, dict):
+        raise TypeError("unless and given are tables")
+    return UnspecifiedBehaviour(
+        str(given["library"]), tuple(map(str, apis)), kind, str(given["reason"]),  # type: ignore[arg-type]
+        tuple(int(place) for place in outputs), when, dict(unless), dict(needed), int(str(given.get("before", 0))),
+        elements,
+    )  # fmt: skip
+
+
+def _matches(api: str, pattern: str) -> bool:
+    return api.startswith(pattern[:-1]) if pattern.endswith("*") else api == pattern
+
+
+def _out_of_place(api: str) -> str:
+    """Return the operator of torch that one which works in place is named after, else the operator itself."""
+    found = re.sub(r"__i(lshift|rshift|pow|floordiv|mod|truediv|add|sub|mul|and|or|xor)__$", r"__\1__", api)
+    return found[:-1] if found.endswith("_") and not found.endswith("__") else found

@@ -1,0 +1,160 @@
+"""What the catalogue's motifs were seen to wake, target by target, and what is known of the passes that none wakes.
+
+Which pass a motif was written for is a wish; which pass it wakes is an observation that a release may overturn. So
+what ships is the observation, with the version on which it was made (`data/wakes/<target>.json`, made anew by
+`mining/verify.py`). Beside it stand, per target and pass, a stated reason where no motif can wake the pass
+(`data/unmatched.toml`), and whether the pass works on a block or on a whole subgraph (`data/granularity.toml`, OATest,
+section 3.1: read off the documentation of each pass). A target with much to say has files of its own, such as
+`granularity_tvm.toml`.
+"""
+
+import json
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from miscompile.base.errors import SpecError
+from miscompile.patterns.catalogue import catalogue
+from miscompile.patterns.pattern import Granularity, Pattern, Trigger
+
+_DATA = files("miscompile.patterns").joinpath("data")
+
+
+class Hidden(NamedTuple):
+    """A pass that a motif wakes only while the passes `off`, which would fire before it, are switched off."""
+
+    name: str
+    off: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wakes:
+    """What was seen on one version of one target.
+
+    `seen` holds, by the motif's name, the passes that fire in the build as shipped, in order of name; `behind` those
+    that fire only with others off. Motifs that wake nothing are left out of both.
+    """
+
+    target: str
+    version: str
+    seen: Mapping[str, tuple[str, ...]]
+    behind: Mapping[str, tuple[Hidden, ...]] = field(default_factory=dict)
+
+    def passes(self) -> frozenset[str]:
+        """Return every pass that some motif wakes, those behind others included."""
+        hidden = {one.name for group in self.behind.values() for one in group}
+        return frozenset(hidden.union(*self.seen.values()))
+
+
+def print_wakes(triggers: Wakes) -> str:
+    """Return `wakes` as JSON with a line for each motif, so that two releases can be compared line by line."""
+    parts = (
+        f' "target": {json.dumps(triggers.target)}',
+        f' "version": {json.dumps(triggers.version)}',
+        f' "seen": {_table({name: list(passes) for name, passes in triggers.seen.items()})}',
+        f' "behind": {_table({name: {one.name: one.off for one in some} for name, some in triggers.behind.items()})}',
+    )
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _table(rows: Mapping[str, object]) -> str:
+    if not rows:
+        return "{}"
+    return "{\n" + ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()) + "\n }"
+
+
+def parse_wakes(text: str, where: str) -> Wakes:
+    """Read what `print_wakes` has written; `where` names the source. Raises SpecError for anything else."""
+    try:
+        data = json.loads(text)
+        seen = {name: tuple(map(str, passes)) for name, passes in data["seen"].items()}
+        behind = {
+            name: tuple(Hidden(one, tuple(map(str, off))) for one, off in some.items())
+            for name, some in data["behind"].items()
+        }
+        return Wakes(str(data["target"]), str(data["version"]), seen, behind)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SpecError(f"{where}: not a table of what motifs wake: {error!r}") from None
+
+
+@cache
+def shipped(target: str) -> Wakes | None:
+    """Return what ships for the target called `target`; None where nobody has looked yet."""
+    entry = _DATA.joinpath("triggers", f"{target}.json")
+    return parse_wakes(entry.read_text("utf-8"), entry.name) if entry.is_file() else None
+
+
+def known_targets() -> tuple[str, ...]:
+    """Return the targets for which observations ship, in order of name."""
+    entries = _DATA.joinpath("triggers").iterdir()
+    return tuple(sorted(entry.name.removesuffix(".json") for entry in entries if entry.name.endswith(".json")))
+
+
+def patterns_of(targets: Collection[str] | None = None) -> tuple[Pattern, ...]:
+    """Return the catalogue as patterns, in its order, with what they wake on `targets` (None: all that are known).
+
+    A pattern is a block when some pass that it wakes works on blocks, or when it wakes none: it was written as one
+    contiguous region. Otherwise it is a subgraph.
+    """
+    tables = [found for name in targets or known_targets() if (found := shipped(name)) is not None]
+    return tuple(
+        Pattern(
+            motif.name, None, motif, _granularity(motif.name, tables), tuple(_wakes(motif.name, tables)), "catalogue"
+        )
+        for motif in catalogue()
+    )
+
+
+def _wakes(name: str, tables: Collection[Wakes]) -> Iterator[Trigger]:
+    for table in tables:
+        for one in table.seen.get(name, ()):
+            yield Trigger(table.target, table.version, one)
+
+
+def _granularity(name: str, tables: Collection[Wakes]) -> Granularity:
+    kinds = {granularities(table.target).get(one) for table in tables for one in table.seen.get(name, ())}
+    return "subgraph" if "subgraph" in kinds and "block" not in kinds else "block"
+
+
+@cache
+def unmatched(target: str) -> Mapping[str, str]:
+    """Return for each pass of `target` that no motif can wake the reason why."""
+    return {name: str(reason) for name, reason in _rows("unmatched", target).items()}
+
+
+def reasons(target: str) -> Mapping[str, str]:
+    """Return why no motif wakes a pass of `target` as shipped, for each such: what it hides behind, or `unmatched`."""
+    found = shipped(target)
+    hidden = {
+        one.name: f"fires only with {', '.join(one.off)} off ({motif})"
+        for motif, group in (found.behind if found else {}).items()
+        for one in group
+    }
+    return {**hidden, **unmatched(target)}
+
+
+@cache
+def granularities(target: str) -> Mapping[str, Granularity]:
+    """Return for each labelled pass of `target` what it works on. Raises SpecError for another label."""
+    found: dict[str, Granularity] = {}
+    for name, row in _rows("granularity", target).items():
+        kind = row["granularity"]
+        if kind not in ("block", "subgraph"):
+            raise SpecError(f"granularity of {target}: {name}: a pass works on a block or a subgraph, not on a {kind}")
+        found[name] = kind
+    return found
+
+
+def _rows(kind: str, target: str) -> dict[str, Any]:
+    """Return what is written down of each pass of `target`: in the common file, and in the one of that target."""
+    own = _toml(f"{kind}_{target}.toml")
+    return {**_toml(f"{kind}.toml").get(target, {}), **own.get(target, own)}
+
+
+@cache
+def _toml(name: str) -> dict[str, Any]:
+    entry = _DATA.joinpath(name)
+    return tomllib.loads(entry.read_text("utf-8")) if entry.is_file() else {}

@@ -1,0 +1,176 @@
+"""From a scope to a case: outputs, the model, the feeds, and which outputs are exact.
+
+One graph makes several programs: what is constant and what is an input decides as much over an optimiser's paths as
+the operators do, and a graph costs more to think out than to write down again in another setting.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.case import Case, Port, Program
+from miscompile.core.tensor import Tensor
+from miscompile.graph.edges import reads
+from miscompile.graph.emit import emit
+from miscompile.graph.model import Graph, Model, ValueInfo
+from miscompile.graph.wire import INPUT, OUTPUT, assembled, info_body, name_field, node_field, tensor_field
+from miscompile.ops.registry import specs
+from miscompile.ops.values import draw
+from miscompile.producers.scope import Scope, tensor_type
+
+_IR_VERSIONS = ((28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (13, 7))
+"""First opset of each IR version, the newest first (https://onnx.ai/onnx/repo-docs/Versioning.html)."""
+
+_NAME = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Which inputs become constants (`frozen`, with their elements), and which drawn constants become inputs."""
+
+    frozen: Mapping[str, Tensor] = field(default_factory=dict)
+    opened: frozenset[str] = frozenset()
+
+
+AS_BUILT = Setting()
+
+_OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
+"""Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
+
+
+def ir_version_of(opset: int) -> int:
+    """Return the oldest IR version that goes with `opset`, so that old releases read old models."""
+    return next((version for first, version in _IR_VERSIONS if opset >= first), _IR_VERSIONS[-1][1])
+
+
+class Finisher:
+    """Writes the programs of one graph. Nothing may be added to the scope meanwhile.
+
+    Nodes, constants and ports that the programs share are written once, and not as a `Model` that is emitted: to write
+    them anew for every program would cost as much as a third of the graph itself.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        uses = scope.uses
+        self.nodes = [node for node in scope.nodes if node.op != "Constant" or uses[node.outputs[0]]]
+        self.constants = {name: value for name, value in scope.initializers.items() if uses[name]}
+        self._fields = self._shared()
+        self._infos: dict[str, bytes] = {}
+        self._inputs: dict[str, Port] = {}
+        self._outputs: dict[str, Port] = {}
+
+    def case(self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: Setting = AS_BUILT) -> Case:
+        """Return a case with `outputs` and freshly drawn feeds. Raises RejectedDraft when no output is given.
+
+        There are at least `feeds` feeds, and enough for every input that is fed several values in turn.
+        """
+        if not outputs:
+            raise RejectedDraft("the graph has no output")
+        names = self._fed(setting)
+        payload = self._payload(names, outputs, setting)
+        ports, results = self._ports(names, self._inputs), self._ports(outputs, self._outputs, results=True)
+        turns = max([feeds, 1, *(len(self.scope.cycled[name]) for name in names if name in self.scope.cycled)])
+        drawn = tuple([tuple([self._tensor(name, turn) for name in names]) for turn in range(turns)])
+        return Case(Program("onnx", payload, ports, results), drawn, recipe)
+
+    def model(self, outputs: Sequence[str], setting: Setting = AS_BUILT) -> Model:
+        """Return the graph as a model; its bytes are the payload of the case with these outputs and this setting."""
+        inputs = tuple([self._info(name) for name in self._fed(setting)])
+        kept = {name: value for name, value in self.constants.items() if name not in setting.opened}
+        results = tuple([self._info(name) for name in outputs])
+        graph = Graph(_NAME, inputs, results, tuple(self.nodes), {**kept, **setting.frozen})
+        return Model(graph, {"": self.scope.opset}, (), ir_version_of(self.scope.opset))
+
+    def draw_setting(self, flip: float) -> Setting:
+        """Draw another setting: each input and each constant changes its part with probability `flip`."""
+        scope, rng = self.scope, self.scope.rng
+        fed = [*scope.inputs, *scope.cycled]
+        frozen = {name: self._tensor(name) for name in fed if scope.uses[name] and rng.random() < flip}
+        wanted = {name for name in sorted(scope.drawn) if rng.random() < flip}
+        return Setting(frozen, self.openable(wanted))
+
+    def openable(self, constants: Iterable[str]) -> frozenset[str]:
+        """Return those of the drawn `constants` that may be inputs for every target that takes their operators."""
+        wanted = set(constants)
+        for node in self.scope.nodes if wanted else ():
+            if node.op not in specs():
+                wanted.difference_update(reads(node))  # what carries bodies, and whatever these capture
+            elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
+                wanted.difference_update(node.inputs)
+        return frozenset(wanted)
+
+    def _fed(self, setting: Setting) -> list[str]:
+        """Return the names of the inputs in order."""
+        scope, frozen = self.scope, setting.frozen
+        names = [name for name in (*scope.inputs, *scope.cycled) if name not in frozen]
+        names += scope.pinned
+        names += sorted(setting.opened)
+        return [name for name in names if scope.uses[name]]
+
+    def _shared(self) -> tuple[bytes, dict[str, bytes]] | None:
+        """Return the nodes' fields, and those of the constants by name; None when something has no short form."""
+        nodes = [node_field(node) for node in self.nodes]
+        constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
+        if None in nodes or None in constants.values():
+            return None
+        nodes.append(name_field(_NAME))
+        return b"".join(nodes), constants  # type: ignore[arg-type, return-value]
+
+    def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: Setting) -> bytes:
+        """Return the serialised model."""
+        opened = setting.opened
+        frozen = [tensor_field(name, value) for name, value in setting.frozen.items()]
+        if self._fields is None or None in frozen:
+            return emit(self.model(outputs, setting))
+        nodes, constants = self._fields
+        fields = [nodes]
+        fields += [field for name, field in constants.items() if name not in opened] if opened else constants.values()
+        fields += frozen  # type: ignore[arg-type]
+        for tag, names in ((INPUT, inputs), (OUTPUT, outputs)):
+            for name in names:
+                fields += (tag, self._infos.get(name) or self._write_info(name))
+        return assembled(ir_version_of(self.scope.opset), fields, {"": self.scope.opset})
+
+    def _write_info(self, name: str) -> bytes:
+        operand = self.scope.operands[name]
+        body = self._infos[name] = info_body(name, operand.dtype, operand.shape)
+        return body
+
+    def _info(self, name: str) -> ValueInfo:
+        operand = self.scope.operands[name]
+        return ValueInfo(name, tensor_type(operand.dtype, operand.shape))
+
+    def _ports(self, names: Iterable[str], known: dict[str, Port], *, results: bool = False) -> tuple[Port, ...]:
+        for name in names:
+            if name not in known:
+                operand = self.scope.operands[name]
+                known[name] = Port(name, operand.dtype, operand.shape, results and operand.facts.exact)
+        return tuple([known[name] for name in names])
+
+    def _tensor(self, name: str, turn: int = 0) -> Tensor:
+        """Return what input `name` is fed in the feed of number `turn`: new elements, unless its values are fixed."""
+        scope = self.scope
+        if name in scope.cycled:
+            return scope.cycled[name][turn % len(scope.cycled[name])]
+        span = scope.inputs.get(name)
+        if span is None:
+            return scope.pinned.get(name) or scope.initializers[name]
+        operand = scope.operands[name]
+        return Tensor(operand.dtype, draw(scope.rng, operand.dtype, operand.shape, span))
+
+
+def finish(scope: Scope, outputs: Iterable[str], feeds: int, recipe: Mapping[str, Any]) -> Case:
+    """Return one case of the graph as it was built; see `Finisher.case`."""
+    return Finisher(scope).case(tuple(outputs), feeds, recipe)
+
+
+def leaves(scope: Scope) -> list[str]:
+    """Return the operator results that nothing uses, in order."""
+    return [name for name, op in scope.producer.items() if op and op != "Constant" and not scope.uses[name]]
+
+
+def inner_results(scope: Scope) -> list[str]:
+    """Return the operator results that something uses, in order."""
+    return [name for name, op in scope.producer.items() if op and op != "Constant" and scope.uses[name]]

@@ -1,0 +1,1 @@
+"""Operator instances as programs and as seeds of generated graphs."""

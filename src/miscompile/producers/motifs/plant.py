@@ -1,0 +1,397 @@
+"""Planting a motif into a scope, with settings mutations.
+
+Optimisers are wrong where their pattern stands in an uncommon setting: another dtype or rank, a one-element constant of
+another rank, an initialiser that is an input, a left-out optional, the same operand twice, an inner result that is
+also a graph output, a no-op in between; and where a pattern is nearly there: another axis or order, another place of a
+cut, an operand that is broadcast where the textbook has it in full. All is drawn from the scope's random stream.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.model import Attribute
+from miscompile.ops.registry import schema
+from miscompile.ops.shapes import draw_shape
+from miscompile.ops.spec import Call, Operand, Shape
+from miscompile.ops.values import choose_range
+from miscompile.patterns.language import (
+    FLOAT_SETTINGS,
+    Apply,
+    Argument,
+    Full,
+    Ints,
+    Motif,
+    Number,
+    Numbers,
+    Ref,
+    Size,
+    Value,
+    Weight,
+)
+from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
+from miscompile.producers.scope import FormRefused, Scope
+
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
+_TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
+"""Operators whose first two operands play alike parts, so that one value can stand for both."""
+
+_ATTEMPTS = 3
+_PICKS = 8
+"""Looks for a no-op that fits an operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutations:
+    """Probability of each settings mutation, for every place where it can apply."""
+
+    dtype: float = 0.15
+    constant_rank: float = 0.15
+    constant_value: float = 0.04
+    constant_input: float = 0.08
+    weight_shape: float = 0.06
+    drop_optional: float = 0.04
+    same_operand: float = 0.05
+    swap: float = 0.3
+    inner_output: float = 0.1
+    attribute: float = 0.06
+    noop: float = 0.08
+    integers: float = 0.04
+    elements: float = 0.04
+    broadcast: float = 0.04
+
+
+NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@dataclass(slots=True)
+class Planted:
+    """What was planted: the results in order, and the inner ones that shall be graph outputs."""
+
+    results: list[Operand] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+
+def plant(
+    scope: Scope,
+    motif: Motif,
+    mutations: Mutations,
+    noops: Sequence[Motif] = (),
+    onto: Operand | None = None,
+    dtypes: Sequence[str] | None = None,
+    holes: Mapping[str, Operand] | None = None,
+) -> Planted | None:
+    """Plant `motif`, on `onto` as its first value if that is given; None when it fits nowhere.
+
+    `holes` binds further values by their names in the motif; their types must be such as the motif asks for.
+    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError
+    for a hole that the motif has not.
+    """
+    held = _held(motif, onto, holes)
+    mark = scope.mark()
+    for attempt in range(_ATTEMPTS):
+        try:
+            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
+        except RejectedDraft:
+            return None  # there is no dtype for it
+        try:
+            return gardener.plant()
+        except FormRefused:
+            scope.rollback(mark)
+            if not gardener.mutated:  # the same calls come whenever this motif is planted in this dtype
+                scope.support.barren.add(_kind(scope, motif, gardener.dtype))
+        except RejectedDraft:
+            scope.rollback(mark)
+        if onto is not None and not gardener.mutated:
+            break  # nothing but the operand can be at fault, and that will be the same
+    return None
+
+
+def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | None) -> Mapping[str, Operand]:
+    """Return the operands that values of `motif` are bound to, by the values' names."""
+    if onto is None and not holes:
+        return {}
+    held = dict(holes or {})
+    names = [statement.name for statement in motif.holes]
+    unknown = [name for name in held if name not in names]
+    if unknown:
+        raise ValueError(f"motif {motif.name} has no value called {unknown[0]}")
+    if onto is not None and names:
+        held[names[0]] = onto
+    return held
+
+
+def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: Mutations = NONE) -> Planted | None:
+    """Plant one of `noops` on `onto`; None when it fits not. Those that plainly do not fit are not tried."""
+    rng = scope.rng
+    anyhow = mutations.dtype > 0 and rng.random() < mutations.dtype
+    for _ in range(_PICKS):
+        motif = noops[int(rng.random() * len(noops))]
+        if _kind(scope, motif, onto.dtype) in scope.support.barren:
+            continue
+        if (anyhow or onto.dtype in motif.dtypes) and fits(motif, onto.shape):
+            return plant(scope, motif, mutations, onto=onto)
+    return None
+
+
+def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
+    """Return the key under which a motif in a dtype is known to be barren."""
+    return motif.name, dtype, scope.opset
+
+
+def fits(motif: Motif, shape: Shape) -> bool:
+    """Tell whether the first value of `motif` can have `shape`."""
+    first = motif.statements[0]
+    return not isinstance(first, Value) or _matches(first, shape, {})
+
+
+def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
+    """Tell whether a value of `shape` serves, sizes with a name in `bound` being fixed already."""
+    sizes = statement.sizes
+    if sizes is None:
+        return True
+    rest = len(shape) - len(sizes)
+    if rest < 0 or (rest > 0 and not statement.leading):
+        return False
+    for size, actual in zip(sizes, shape[rest:], strict=True):
+        if actual != (bound.get(size, actual) if isinstance(size, str) else size):
+            return False
+    return True
+
+
+@lru_cache(1 << 12)
+def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
+    """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
+
+    The sign of a zero is lost, which no motif depends on. Raises RejectedDraft where the type has no such number.
+    """
+    if not is_float(dtype):
+        info = DTYPES[dtype]
+        if not math.isfinite(value):
+            raise RejectedDraft(f"{dtype} has no {value}")
+        value = int(min(max(round(value), info.low, -(2**31)), info.high, 2**31))
+    return tensor(np.full(shape, value), dtype)
+
+
+class _Gardener:
+    """One attempt."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        motif: Motif,
+        mutations: Mutations,
+        noops: Sequence[Motif],
+        held: Mapping[str, Operand],
+        dtypes: Sequence[str] | None,
+    ) -> None:
+        self.scope, self.motif, self.mutations, self.noops = scope, motif, mutations, noops
+        self.rng = scope.rng
+        self.held = held
+        self.mutated = False
+        self.given = self._given()
+        self.dtype = self.given or self._dtype(dtypes)
+        self.bound: dict[str, Operand] = {}
+        self.sizes: dict[str, int] = {}
+        self.planted = Planted()
+        self.literal = self.dtype
+        self.dictionary = Dictionary(self.dtype, self.sizes, self._size)
+
+    def plant(self) -> Planted:
+        if self.given and self.given not in self.motif.dtypes and not self._hit(self.mutations.dtype):
+            raise RejectedDraft("the motif does not take this dtype")
+        for hole in self.motif.holes if self.held else ():
+            if hole.name in self.held and not self._bind(hole, self.held[hole.name].shape):
+                raise RejectedDraft("the values given have other shapes than the motif asks for")
+        for statement in self.motif.statements:
+            match statement:
+                case Value():
+                    self._value(statement)
+                case Weight():
+                    self.bound[statement.name] = self._weight(statement)
+                case Numbers():
+                    value = self.dictionary.elements(statement.elements)
+                    nudge = self._hit(self.mutations.elements)
+                    self.bound[statement.name] = self._fixed(nudged(self.rng, value) if nudge else value)
+                case Apply():
+                    self._apply(statement)
+        return self.planted
+
+    def _given(self) -> str:
+        """Return the dtype that the values given fix; "" when they fix none."""
+        if not self.held:
+            return ""
+        fixed = {self.held[hole.name].dtype for hole in self.motif.holes if hole.name in self.held and not hole.dtype}
+        if len(fixed) > 1:
+            raise RejectedDraft("the values given differ in their dtypes")
+        return next(iter(fixed), "")
+
+    def _hit(self, probability: float) -> bool:
+        """Decide on a mutation, and remember that there was one."""
+        if probability > 0 and self.rng.random() < probability:
+            self.mutated = True
+            return True
+        return False
+
+    def _dtype(self, allowed: Sequence[str] | None) -> str:
+        wide = self._hit(self.mutations.dtype)
+        barren, scope, motif = self.scope.support.barren, self.scope, self.motif
+        options = [
+            name
+            for name in (NUMBERS if wide else motif.dtypes)
+            if (allowed is None or name in allowed) and _kind(scope, motif, name) not in barren
+        ]
+        if not options:
+            raise RejectedDraft("the motif does not take the dtypes in use")
+        if options[0] == "float32" and self.rng.random() < 0.4:
+            return "float32"
+        return self.rng.choice(options)
+
+    def _value(self, statement: Value) -> None:
+        dtype = statement.dtype or self.dtype
+        operand = self.held.get(statement.name) or self._find(statement, dtype)
+        if operand is None:
+            span = choose_range(dtype, self.scope.style, statement.within)
+            shape = self._new_shape(statement)
+            if shape and self.bound and self._hit(self.mutations.broadcast):
+                place = int(self.rng.random() * len(shape))
+                self.bound[statement.name] = self.scope.new_input(dtype, (*shape[:place], 1, *shape[place + 1 :]), span)
+                return
+            operand = self.scope.new_input(dtype, shape, span)
+        if operand.dtype != dtype:
+            raise RejectedDraft("the value has another dtype than the motif asks for")
+        if not self._bind(statement, operand.shape):
+            raise RejectedDraft("the value has another shape than the motif asks for")
+        self.bound[statement.name] = operand
+
+    def _find(self, statement: Value, dtype: str) -> Operand | None:
+        pool, within = self.scope.pool.get(dtype, ()), statement.within
+        for _ in range(6 if pool else 0):
+            operand = pool[int(self.rng.random() * len(pool))]
+            if operand.value is not None or (within is not None and not operand.facts.inside(*within)):
+                continue
+            if _matches(statement, operand.shape, self.sizes):
+                return operand
+        return None
+
+    def _bind(self, statement: Value, shape: Shape) -> bool:
+        if not _matches(statement, shape, self.sizes):
+            return False
+        if statement.sizes is not None:
+            tail = shape[len(shape) - len(statement.sizes) :]
+            for size, actual in zip(statement.sizes, tail, strict=True):
+                if isinstance(size, str):
+                    self.sizes[size] = actual
+        return True
+
+    def _new_shape(self, statement: Value) -> Shape:
+        if statement.sizes is None:
+            return draw_shape(self.rng, self.scope.limits)
+        tail = tuple(self._size(size) for size in statement.sizes)
+        room = max(0, self.scope.limits.max_rank - len(tail))
+        leading = int(self.rng.random() * min(3, room + 1)) if statement.leading else 0
+        return tuple(1 + int(self.rng.random() * 4) for _ in range(leading)) + tail
+
+    def _size(self, size: Size) -> int:
+        if isinstance(size, int):
+            return size
+        if size not in self.sizes:
+            self.sizes[size] = 1 if self.rng.random() < 0.1 else 2 + int(self.rng.random() * 5)
+        return self.sizes[size]
+
+    def _weight(self, statement: Weight) -> Operand:
+        dtype = statement.dtype or self.dtype
+        shape = [self._size(size) for size in statement.sizes]
+        if shape and self._hit(self.mutations.weight_shape):
+            shape[int(self.rng.random() * len(shape))] = 1
+        if self._hit(self.mutations.weight_shape):
+            shape.insert(0, 1)
+        span = choose_range(dtype, self.scope.style, statement.within)
+        if self._hit(self.mutations.constant_input):
+            return self.scope.new_input(dtype, tuple(shape), span)
+        return self.scope.drawn_constant(dtype, tuple(shape), span)
+
+    def _apply(self, statement: Apply) -> None:
+        self.literal = self._literal_dtype(statement)
+        arguments = [self._argument(argument) for argument in statement.arguments]
+        self._mutate_arguments(statement.op, arguments)
+        attributes = self._attributes(statement, arguments)
+        results = self.scope.apply(Call(statement.op, tuple(arguments), attributes, len(statement.names)))
+        for name, result in zip(statement.names, results, strict=True):
+            planted = self._noop(result)
+            self.bound[name] = planted
+            self.planted.results.append(planted)
+            if self._hit(self.mutations.inner_output):
+                self.planted.outputs.append(result.name)
+
+    def _literal_dtype(self, statement: Apply) -> str:
+        """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
+        if statement.op in FLOAT_SETTINGS:
+            return "float32"
+        for argument in statement.arguments:
+            if isinstance(argument, Ref) and self.bound[argument.name].dtype != "bool":
+                return self.bound[argument.name].dtype
+        return self.dtype
+
+    def _mutate_arguments(self, op: str, arguments: list[Operand | None]) -> None:
+        if len(arguments) == 2 and op in _COMMUTATIVE and self._hit(self.mutations.swap):
+            arguments.reverse()
+        if len(arguments) > 1 and op in _TWO_ALIKE and self._hit(self.mutations.same_operand):
+            arguments[1] = arguments[0]
+        if len(arguments) > 1 and self._hit(self.mutations.drop_optional):
+            arguments.pop()
+
+    def _noop(self, result: Operand) -> Operand:
+        if not self.noops or not self._hit(self.mutations.noop):
+            return result
+        planted = plant_noop(self.scope, self.noops, result)
+        return planted.results[-1] if planted is not None and planted.results else result
+
+    def _argument(self, argument: Argument) -> Operand | None:
+        match argument:
+            case None:
+                return None
+            case Ref(name):
+                return self.bound[name]
+            case Number(value):
+                return self._number(self._mutated(value))
+            case Full(value, sizes):
+                shape = tuple([self._size(size) for size in sizes])
+                return self._fixed(_filled(self._mutated(value), shape, self.literal))
+            case Ints(values, scalar):
+                numbers = tuple([self._size(value) for value in values])
+                numbers = near(self.rng, numbers) if numbers and self._hit(self.mutations.integers) else numbers
+                return self._fixed(Tensor("int64", np.asarray(numbers, np.int64).reshape(() if scalar else -1)))
+
+    def _mutated(self, value: float) -> float:
+        if self._hit(self.mutations.constant_value):
+            return self.rng.choice([0.0, 1.0, 2.0, -value, value * 2, value / 2])
+        return value
+
+    def _number(self, value: float) -> Operand:
+        rank = 1 + int(self.rng.random() * 3) if self._hit(self.mutations.constant_rank) else 0
+        return self._fixed(_filled(value, (1,) * rank, self.literal))
+
+    def _fixed(self, value: Tensor) -> Operand:
+        if self._hit(self.mutations.constant_input):
+            return self.scope.new_pinned(value)
+        return self.scope.new_constant(value, as_node=self.rng.random() < 0.05)
+
+    def _attributes(self, statement: Apply, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
+        known = schema(statement.op, self.scope.opset)
+        found: dict[str, Attribute] = {}
+        for name, setting in statement.attributes:
+            value = self.dictionary.plain(name, setting)
+            other = other_value(self.rng, name, value) if self._hit(self.mutations.attribute) else value
+            if name == "axes" and known is not None and "axes" not in known.attributes:
+                chosen = value if other is None else other
+                arguments.append(self._fixed(Tensor("int64", np.asarray(chosen, np.int64))))
+            elif other is not None:
+                found[name] = wrapped(statement.op, self.scope.opset, name, other)
+        return found

@@ -1,0 +1,89 @@
+"""The options of the producers: one frozen value that prints and parses as a spec."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from miscompile.base.errors import SpecError
+
+Guidance = Literal["steer", "gate", "off"]
+"""steer: prefer what was used least; gate: a node enters only if it adds coverage; off: uniform."""
+
+
+OPSETS = tuple(range(13, 29))
+"""Every opset that the generator writes; a campaign leaves out those that its targets or the installed onnx lack."""
+
+_IN_USE = frozenset(range(17, 22))
+_WEIGHT = 3
+"""Models in use have opsets 17 to 21: each of these is drawn three times as often as any other."""
+
+_FEWEST, _LARGEST = 3, 200
+"""Operators of graphs that are to be small, and of the largest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorOptions:
+    """What strict generation can be told.
+
+    `nodes` is the number of operators aimed at; `spread` the share of graphs of another size, half of them with one to
+    three operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated (empty:
+    everything the target takes); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
+    instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised chains,
+    and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If, Loop,
+    Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their
+    whole range; `inner_outputs` the probability that an inner value becomes an output; `variants` the number of
+    programs made of one graph, which differ in outputs, constants and inputs; `share` the producer's share among
+    several.
+    """
+
+    nodes: int = 10
+    spread: float = 0.1
+    ops: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    opsets: tuple[int, ...] = OPSETS
+    max_rank: int = 5
+    max_dim: int = 8
+    max_elements: int = 1024
+    motifs: float = 0.12
+    noops: float = 0.1
+    quantised: float = 0.1
+    containers: float = 0.06
+    control: float = 0.03
+    guidance: Guidance = "steer"
+    integral: float = 0.45
+    full: float = 0.5
+    zero_size: float = 0.004
+    inner_outputs: float = 0.08
+    feeds: int = 1
+    variants: int = 3
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for values that leave nothing to generate."""
+        if self.nodes < 1 or self.variants < 1 or self.feeds < 1 or self.max_dim < 1 or self.max_elements < 1:
+            raise SpecError("nodes, variants, feeds, max_dim and max_elements must be at least 1")
+        if self.max_rank < 0 or self.share <= 0:
+            raise SpecError("max_rank must not be negative, and share must be more than 0")
+        chances = (
+            self.spread, self.motifs, self.noops, self.quantised, self.containers, self.control, self.integral,
+            self.full, self.zero_size,
+        )  # fmt: skip
+        if not all(0 <= chance <= 1 for chance in chances):
+            raise SpecError("probabilities and shares (spread, motifs, noops, ..., zero_size) are numbers from 0 to 1")
+
+    def draw_opset(self, rng: random.Random, opsets: Sequence[int] | None = None) -> int:
+        """Draw the opset of a graph, of `opsets` if they are given."""
+        choice = self.opsets if opsets is None else opsets
+        weights = [_WEIGHT if opset in _IN_USE else 1 for opset in choice]
+        return rng.choices(choice, weights)[0]
+
+    def draw_nodes(self, rng: random.Random) -> int:
+        """Draw the number of operators that a graph aims at."""
+        chance = rng.random()
+        if chance >= self.spread:
+            return self.nodes
+        if chance < self.spread / 2:
+            return rng.randint(1, _FEWEST)
+        factor: float = max(1.0, _LARGEST / self.nodes) ** rng.random()
+        return round(self.nodes * factor)

@@ -1,0 +1,280 @@
+"""Putting a seed into a scope: node by node, as it is or in another setting, typed and guarded anew.
+
+Whatever a setting changes, each call must again be one that the target takes and that is defined for all elements
+that can reach it; so a seed in a scope is as valid as a graph that was drawn, and its values are operands like others.
+"""
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import count
+from types import MappingProxyType
+
+import numpy as np
+
+from miscompile.base.dtypes import BY_CODE, DTYPES, FLOATS, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Attribute, Graph, Node, TensorType
+from miscompile.graph.rename import refresh
+from miscompile.ops.facts import Facts, measure
+from miscompile.ops.registry import specs
+from miscompile.ops.seed import Seed
+from miscompile.ops.spec import Call, Operand, Shape
+from miscompile.ops.values import Range, choose_range, draw
+from miscompile.producers.control.forms import blocks
+from miscompile.producers.propagation import elements_of
+from miscompile.producers.scope import Scope
+
+_DTYPE_ATTRIBUTES = frozenset({"to", "dtype"})
+_PINNED = 0.15
+"""How often what always has the same elements is fed: few compilers take shapes that they cannot see."""
+
+_MOST_TURNS = 100
+"""Turns of a loop that a slice may take."""
+
+_UNBOUNDED = Facts(-math.inf, math.inf)
+
+_STATES = {name: Range(-math.inf, math.inf, integral=False) for name in FLOATS} | {"bool": Range(0, 1, integral=True)}
+"""What an input of a body may hold; integers other than the counter of turns are refused by what overflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a seed is changed on its way into a scope.
+
+    `dtypes` maps element types to others; `batch` is the size that takes the place of the first one of every input
+    (None: as it is); `twice` the probability that an operator gets its first operand a second time; `integral` puts
+    small integers in place of real weights and inputs, so that more results are exact; `fresh` draws inputs from the
+    usual ranges and not from those that were seen.
+    """
+
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    batch: int | None = None
+    twice: float = 0.0
+    integral: bool = False
+    fresh: bool = False
+
+    def names(self) -> list[str]:
+        """Return the changes as words, for a recipe."""
+        found = [f"{old} to {new}" for old, new in self.dtypes.items()]
+        found += [f"batch {self.batch}"] if self.batch is not None else []
+        flags = {"same operand": self.twice > 0, "integers": self.integral, "usual ranges": self.fresh}
+        return found + [name for name, on in flags.items() if on]
+
+
+AS_IT_IS = Changes()
+
+
+def replay(scope: Scope, seed: Seed, changes: Changes = AS_IT_IS) -> dict[str, Operand]:
+    """Add the inputs, constants and nodes of `seed` to `scope`; return its values by their names in the seed.
+
+    Raises RejectedDraft when the target does not take a call, or a call is invalid or may be undefined in this
+    setting; roll back to a mark then.
+    """
+    return Player(scope, seed, changes).run()
+
+
+def has_batch(seed: Seed) -> bool:
+    """Tell whether the inputs that are not pinned have a first size, the same for all."""
+    firsts = {
+        info.type.shape[:1]
+        for info in seed.graph.inputs
+        if info.name not in seed.pinned and isinstance(info.type, TensorType) and info.type.shape is not None
+    }
+    return len(firsts) == 1 and firsts != {()}
+
+
+class Player:
+    """Replays a seed step by step, so that something else can come in between.
+
+    `known` holds the seed's values so far, by their names in the seed. `strict` refuses calls that might overflow as
+    far as intervals tell, where otherwise nothing is claimed of what comes of them. Every step raises RejectedDraft as
+    `replay` does.
+    """
+
+    def __init__(self, scope: Scope, seed: Seed, changes: Changes = AS_IT_IS, *, strict: bool = False) -> None:
+        self.scope, self.seed, self.changes = scope, seed, changes
+        self.rng: random.Random = scope.rng
+        self.known: dict[str, Operand] = {}
+        self.strict = strict or bool(changes.dtypes) or changes.fresh or changes.integral
+        self._bodies = count()
+        self._written = seed.types
+
+    def run(self) -> dict[str, Operand]:
+        """Replay all of the seed, and return its values by their names in it."""
+        self.begin()
+        for node in self.seed.graph.nodes:
+            self.play(node)
+        return self.known
+
+    def begin(self, bound: Mapping[str, Operand] = MappingProxyType({})) -> None:
+        """Add the inputs, but for those that `bound` gives an operand of the scope to be, and the constants."""
+        for info in self.seed.graph.inputs:
+            assert isinstance(info.type, TensorType)
+            self.known[info.name] = bound.get(info.name) or self._input(info.name, info.type)
+        for name, value in self.seed.graph.initializers.items():
+            self.known[name] = self._constant(value)
+
+    def play(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
+        """Add one of the seed's nodes; operands in `instead`, by their places, stand in for the node's own.
+
+        Returns the results, which take the places of the node's outputs in `known`. A node with bodies takes no others.
+        """
+        results = self._block(node) if any(True for _ in node.subgraphs()) else self._call(node, instead)
+        self.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
+        return results
+
+    def _dtype(self, dtype: str) -> str:
+        return self.changes.dtypes.get(dtype, dtype)
+
+    def _input(self, name: str, kind: TensorType) -> Operand:
+        pinned = self.seed.pinned.get(name)
+        if pinned is not None:
+            if self.rng.random() < _PINNED:
+                return self.scope.new_pinned(pinned)
+            return self.scope.given_constant(pinned, _facts(pinned), free=False)
+        dtype, shape = self._dtype(kind.dtype), _sizes(kind)
+        if self.changes.batch is not None and shape:
+            shape = (self.changes.batch, *shape[1:])
+        return self.scope.new_input(dtype, shape, self._range(name, dtype))
+
+    def _range(self, name: str, dtype: str) -> Range:
+        seen = self.seed.ranges.get(name)
+        if seen is None or (self.changes.fresh and is_float(dtype)):
+            return choose_range(dtype, replace(self.scope.style, full=False))
+        if is_float(dtype) and self.changes.integral and not seen.integral:
+            return choose_range(dtype, replace(self.scope.style, integral=True), (seen.lo, seen.hi))
+        return seen
+
+    def _constant(self, value: Tensor) -> Operand:
+        dtype = self._dtype(value.dtype)
+        if is_float(dtype) and self.changes.integral and value.array.size > 1:
+            span = choose_range(dtype, replace(self.scope.style, integral=True), _ends(value))
+            drawn = Tensor(dtype, draw(self.rng, dtype, value.shape, span))
+            return self.scope.given_constant(drawn, measure(drawn), free=True)
+        converted = _converted(value, dtype)
+        return self.scope.given_constant(converted, _facts(converted), free=is_float(dtype))
+
+    def _call(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
+        operands = [
+            instead.get(place) or (self.known[name] if name else None) for place, name in enumerate(node.inputs)
+        ]
+        if self._twice(node.op, operands):
+            operands[1] = operands[0]
+        attributes = {name: self._attribute(name, given) for name, given in node.attributes.items()}
+        call = Call(node.op, tuple(operands), attributes, len(node.outputs))
+        results = self.scope.apply(call, loose=not self.strict)
+        elements = elements_of(call, results, self.scope.opset)
+        return results if elements is None else (self.scope.learn(results[0], elements),)
+
+    def _twice(self, op: str, operands: list[Operand | None]) -> bool:
+        if not self.changes.twice or len(operands) != 2 or op not in specs() or not specs()[op].elementwise:
+            return False
+        first, second = operands
+        alike = first is not None and second is not None and (first.dtype, first.shape) == (second.dtype, second.shape)
+        return alike and self.rng.random() < self.changes.twice
+
+    def _attribute(self, name: str, given: Attribute) -> Attribute:
+        if given.kind == "int" and name in _DTYPE_ATTRIBUTES and given.value in BY_CODE:
+            return replace(given, value=DTYPES[self._dtype(BY_CODE[given.value].name)].code)
+        if given.kind == "tensor" and given.value.dtype in self.changes.dtypes:
+            return replace(given, value=_converted(given.value, self._dtype(given.value.dtype)))
+        return given
+
+    def _block(self, node: Node) -> tuple[Operand, ...]:
+        """Add a node with bodies as it is: nothing is known of its results but their types."""
+        if self.changes != AS_IT_IS:
+            raise RejectedDraft(f"{node.op} is not changed")
+        self._require_same_types(node)
+        self._require_sound(node)
+        names = {name: self.known[name].name for name in dict.fromkeys(reads(node))}
+        results = [self._type_of(name) for name in node.outputs]
+        names.update((name, name) for name in node.outputs)
+        (copy,) = refresh((node,), names, lambda _: f"body{next(self._bodies)}_{len(self.scope.operands)}")
+        inputs = [self.known[name] if name else None for name in node.inputs]
+        return self.scope.add_block(node.op, inputs, copy.attributes, [(kind, _UNBOUNDED) for kind in results])
+
+    def _type_of(self, name: str) -> TensorType:
+        kind = self._written.get(name)
+        if kind is None:
+            raise RejectedDraft("the type of a result is not known")
+        return kind
+
+    def _require_same_types(self, node: Node) -> None:
+        """Refuse a node with bodies when something else has come in the place of what they read."""
+        for name in reads(node):
+            known, kind = self.known[name], self._written.get(name)
+            if kind is not None and (known.dtype, known.shape) != (kind.dtype, kind.shape):
+                raise RejectedDraft(f"{node.op} is not changed")
+
+    def _require_sound(self, node: Node) -> None:
+        """Refuse bodies that the target may not take, that may be undefined, or that may not come to an end."""
+        taken = blocks(self.scope.support, self.scope.opset)
+        if not (taken.has(node.op, "own") and taken.has(node.op, "captured")):
+            raise RejectedDraft(f"{node.op} is not taken by the target")
+        turns = self._turns(node) if node.op == "Loop" else 1.0
+        if turns > _MOST_TURNS:
+            raise RejectedDraft("a loop may take long")
+        for body in node.subgraphs():
+            mark = self.scope.mark()
+            try:
+                self._try(body, turns)
+            finally:
+                self.scope.rollback(mark)
+
+    def _turns(self, node: Node) -> float:
+        return self.known[node.inputs[0]].facts.hi if node.inputs[0] else math.inf
+
+    def _try(self, body: Graph, turns: float) -> None:
+        """Add the nodes of a body as if they stood in the graph; a state may hold anything. No bodies in bodies."""
+        trial = Player(self.scope, self.seed, AS_IT_IS)
+        trial.known = dict(self.known)
+        for info in body.inputs:
+            kind = info.type
+            if not isinstance(kind, TensorType) or kind.shape is None or len(_sizes(kind)) < len(kind.shape):
+                raise RejectedDraft("the type of a body's input is not known")
+            span = _STATES.get(kind.dtype) or Range(0, turns, integral=True)
+            trial.known[info.name] = self.scope.new_input(kind.dtype, _sizes(kind), span)
+        trial.known.update((name, self.scope.new_constant(value)) for name, value in body.initializers.items())
+        for node in body.nodes:
+            if any(True for _ in node.subgraphs()):
+                raise RejectedDraft("a body in a body")
+            results = (self._literal(node),) if node.op == "Constant" else trial._call(node)
+            trial.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
+
+    def _literal(self, node: Node) -> Operand:
+        value = node.attributes.get("value")
+        if value is None or not isinstance(value.value, Tensor):
+            raise RejectedDraft("a constant of another kind")
+        return self.scope.new_constant(value.value)
+
+
+def _sizes(kind: TensorType) -> Shape:
+    return tuple(int(size) for size in kind.shape or () if isinstance(size, int))
+
+
+def _ends(value: Tensor) -> tuple[float, float] | None:
+    """Return room for integers where the weights lie, so that what must be positive stays so."""
+    facts = _facts(value)
+    return (1.0, 4.0) if facts.lo > 0 else (-4.0, -1.0) if facts.hi < 0 else None
+
+
+@lru_cache(1 << 12)
+def _facts(value: Tensor) -> Facts:
+    """Return the facts of a constant, which is measured once; tensors are the same when they are one object."""
+    return measure(value)
+
+
+@lru_cache(1 << 12)
+def _converted(value: Tensor, dtype: str) -> Tensor:
+    """Return a constant in another float type. Raises RejectedDraft when that type cannot hold its elements."""
+    if value.dtype == dtype:
+        return value
+    numbers = value.numbers()
+    if (np.abs(numbers[np.isfinite(numbers)].astype(np.float64)) > DTYPES[dtype].high).any():
+        raise RejectedDraft(f"{dtype} cannot hold the constants")
+    return tensor(numbers, dtype)

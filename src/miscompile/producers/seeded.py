@@ -1,0 +1,174 @@
+"""Cases made from seeds, such as slices of the user's models: as they are, extended, or in another setting.
+
+Real graphs combine operators, shapes and weights in ways that random ones do not reach, and bugs lie next to them as
+well: behind one operator more, in another dtype, with an inner result that is an output.
+"""
+
+import math
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.specs import print_spec
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
+from miscompile.graph.model import TensorType
+from miscompile.ops.registry import version_of
+from miscompile.ops.seed import Seed
+from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.replay import AS_IT_IS, Changes, has_batch, replay
+from miscompile.producers.scope import Scope
+from miscompile.producers.strict import Strict
+
+_MOST_DRAFTS = 2000
+
+_PLAIN, _EXTENDED = 0.2, 0.65
+"""Shares of cases that are a slice as it is, and of those or extended ones; the others are mutated."""
+
+_ALSO_EXTENDED = 0.4
+_MOST_ADDED = 8
+_OWN_OUTPUTS = 0.5
+_VARIANT_INNER = 0.25
+_VARIANT_FLIP = 0.25
+_ROOM = 8192
+
+_OTHERS: Mapping[str, tuple[str, ...]] = {
+    "float32": ("float16", "float64", "bfloat16"),
+    "float64": ("float32", "float16"),
+    "float16": ("float32", "float64", "bfloat16"),
+    "bfloat16": ("float32", "float16"),
+}
+
+
+class Seeded:
+    """Producer of cases that begin from seeds. Holds the coverage of what it adds, as strict generation does.
+
+    `options` say what is added; they do not restrict the seeds. Of the seeds, those are used that the target takes and
+    that are defined for all elements in their intervals; `usable` counts them. Raises UsageError when there is none.
+    """
+
+    def __init__(self, seeds: Sequence[Seed], options: GeneratorOptions, support: Support) -> None:
+        self.options, self.support = options, support
+        self.spec = print_spec("seeded", options)
+        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._waiting: deque[Case] = deque()
+        self._usable = [(seed, opset) for seed in seeds for opset in [self._opset(seed)] if opset is not None]
+        if not self._usable:
+            raise UsageError(f"none of the {len(seeds)} slices can be used: the target takes none of them as it is")
+        self._strict = Strict(options, support)
+
+    @property
+    def usable(self) -> int:
+        """Number of seeds in use."""
+        return len(self._usable)
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        for _ in range(_MOST_DRAFTS):
+            if self._waiting:
+                return self._waiting.popleft()
+            with suppress(RejectedDraft):
+                self._waiting.extend(self._draft(rng))
+        raise UsageError("no case comes about from the slices under these options")
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
+        """Take no notice: the coverages speak of graphs, not of outcomes."""
+
+    def _draft(self, rng: random.Random) -> Iterator[Case]:
+        seed, opset = self._usable[int(rng.random() * len(self._usable))]
+        chance = rng.random()
+        kind = "plain" if chance < _PLAIN else "extended" if chance < _EXTENDED else "mutated"
+        changes = _draw_changes(rng, seed) if kind == "mutated" else AS_IT_IS
+        scope = self._scope(rng, seed, opset)
+        known = replay(scope, seed, changes)
+        outputs = [known[info.name].name for info in seed.graph.outputs]
+        motifs: list[str] = []
+        if kind == "extended" or (kind == "mutated" and rng.random() < _ALSO_EXTENDED):
+            outputs, motifs = self._extended(scope, known, outputs)
+        recipe = {
+            "producer": self.spec, "slice": seed.source, "kind": kind, "changes": changes.names(), "motifs": motifs,
+            "opset": opset, "variant": 0,
+        }  # fmt: skip
+        finisher = Finisher(scope)
+        yield finisher.case(_all_leaves(scope, outputs), self.options.feeds, recipe)
+        ends, others = leaves(scope), inner_results(scope)
+        for number in range(1, 1 if kind == "plain" else self.options.variants):
+            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
+            setting = finisher.draw_setting(_VARIANT_FLIP)
+            yield finisher.case(chosen, self.options.feeds, {**recipe, "variant": number}, setting)
+
+    def _extended(
+        self, scope: Scope, known: Mapping[str, Operand], outputs: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Let strict generation go on from the seed; return the outputs, and the motifs that were planted."""
+        rng = scope.rng
+        dtypes = tuple(sorted({operand.dtype for operand in known.values() if operand.value is None}))
+        found, motifs = self._strict.extend(scope, 1 + int(rng.random() * _MOST_ADDED), dtypes)
+        kept = [name for name in outputs if rng.random() < _OWN_OUTPUTS]
+        return list(dict.fromkeys([*found, *kept])), motifs
+
+    def _scope(self, rng: random.Random, seed: Seed, opset: int) -> Scope:
+        options = self.options
+        style = Style(rng.random() < options.integral, rng.random() < options.full)
+        return Scope(rng, opset, self._limits, style, self.support, max(_ROOM, 2 * _largest(seed)))
+
+    def _opset(self, seed: Seed) -> int | None:
+        """Return the opset under which the target takes the seed as it is: its own, or one that means the same."""
+        opsets = self.options.opsets
+        own = [seed.opset] if seed.opset in opsets or min(opsets) <= seed.opset <= max(opsets) else []
+        alike = [
+            opset
+            for opset in sorted(opsets, reverse=True)
+            if all(version_of(op, opset) == version_of(op, seed.opset) for op in _all_operators(seed))
+        ]
+        for opset in dict.fromkeys([*own, *alike[:2]]):
+            with suppress(RejectedDraft):
+                replay(self._scope(random.Random(0), seed, opset), seed)
+                return opset
+        return None
+
+
+def _all_operators(seed: Seed) -> set[str]:
+    """Return the operators of a seed, those in bodies too."""
+    found: set[str] = set()
+    waiting = list(seed.graph.nodes)
+    while waiting:
+        node = waiting.pop()
+        found.add(node.op)
+        waiting += [inner for body in node.subgraphs() for inner in body.nodes]
+    return found
+
+
+def _largest(seed: Seed) -> int:
+    """Return the number of elements of the largest value that is no constant."""
+    kinds = [*seed.types.values(), *(info.type for info in seed.graph.inputs)]
+    shapes = [kind.shape or () for kind in kinds if isinstance(kind, TensorType)]
+    return max((math.prod(size for size in shape if isinstance(size, int)) for shape in shapes), default=0)
+
+
+def _draw_changes(rng: random.Random, seed: Seed) -> Changes:
+    """Draw one change, now and then two."""
+    floats = sorted({info.type.dtype for info in seed.graph.inputs if isinstance(info.type, TensorType)} & set(_OTHERS))
+    kinds = ["twice", "integral", "fresh", "setting"]
+    kinds += ["dtype", "dtype"] if floats else []
+    kinds += ["batch"] if has_batch(seed) else []
+    chosen = {rng.choice(kinds), *([rng.choice(kinds)] if rng.random() < 0.3 else [])}
+    return Changes(
+        dtypes={floats[0]: rng.choice(_OTHERS[floats[0]])} if "dtype" in chosen else {},
+        batch=rng.choice((1, 2, 3, 5)) if "batch" in chosen else None,
+        twice=0.5 if "twice" in chosen else 0.0,
+        integral="integral" in chosen,
+        fresh="fresh" in chosen,
+    )
+
+
+def _all_leaves(scope: Scope, outputs: Sequence[str]) -> list[str]:
+    """Return `outputs`, or every leaf where a change has left none of them."""
+    return list(dict.fromkeys(outputs)) or leaves(scope)

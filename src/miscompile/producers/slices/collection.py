@@ -1,0 +1,165 @@
+"""A collection of seeds: cut from all models in a folder, and kept in a folder that every lane reads.
+
+Cutting runs whole models, which takes a while and depends on the clock where a time limit strikes. So it is done once
+for a campaign; each slice is then an ONNX file that one can look at, and `slices.json` says how its inputs are fed.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from miscompile.base.digest import digest_bytes
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import MiscompileError, ModelError, StoreError, UsageError
+from miscompile.base.rng import stream
+from miscompile.core.tensor import Tensor
+from miscompile.graph.check import check
+from miscompile.graph.emit import emit
+from miscompile.graph.model import Model, TensorType
+from miscompile.graph.read import load
+from miscompile.ops.seed import Seed
+from miscompile.ops.values import Range
+from miscompile.producers.slices.binding import normalised
+from miscompile.producers.slices.observation import observed
+from miscompile.producers.slices.slices import Cut, Tally, kind_of, slices
+
+INDEX = "slices.json"
+_FORMAT = 1
+_IR_VERSION = 10
+_MOST = 2000
+_MOST_BYTES = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Seeds, the number of `models` they come from, a line for each file that was `skipped`, and other `notes`."""
+
+    seeds: tuple[Seed, ...]
+    models: int
+    skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def operators(self) -> Counter[str]:
+        """Operators with the number of slices that they stand in."""
+        return Counter(op for seed in self.seeds for op in set(seed.operators))
+
+    def summary(self) -> str:
+        """Return one line: models, slices, operators."""
+        return f"{len(self.seeds)} slices of {self.models} models, with {len(self.operators)} operators"
+
+
+def models_below(folder: Path) -> list[Path]:
+    """Return every `*.onnx` file below `folder`, in order. Raises UsageError when there is none."""
+    found = sorted(path for path in folder.rglob("*.onnx") if path.is_file())
+    if not found:
+        raise UsageError(f"there is no *.onnx file in {folder}")
+    return found
+
+
+def collect(
+    paths: Iterable[Path], cut: Cut, seed: int = 0, seconds: float = 60.0, say: Callable[[str], None] | None = None
+) -> Collection:
+    """Cut the models at `paths` into slices; `seconds` limits how long one model is observed, `say` hears of each.
+
+    Files that hold no correct ONNX model are skipped, each with a line. Raises UsageError when none is left.
+    """
+    kept: dict[str, Seed] = {}
+    skipped: list[str] = []
+    tally, models, size = Tally(), 0, 0
+    for path in paths:
+        if say is not None:
+            say(f"cutting {path.name} into slices")
+        try:
+            pieces = _pieces(path, cut, seed, seconds, tally)
+        except (MiscompileError, ValueError, MemoryError) as error:  # protobuf's own limits are bare ValueErrors
+            skipped.append(_line(path, error))
+            continue
+        models += 1
+        for piece in pieces:
+            if len(kept) < _MOST and size < _MOST_BYTES and kept.setdefault(kind_of(piece), piece) is piece:
+                size += sum(value.array.nbytes for value in piece.graph.initializers.values())
+    if not models:
+        raise UsageError(f"none of the models can be used: {'; '.join(skipped)}")
+    return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines())
+
+
+def _pieces(path: Path, cut: Cut, seed: int, seconds: float, tally: Tally) -> list[Seed]:
+    model = load(path)
+    check(model)
+    whole = observed(normalised(model), stream(seed, "observe", path.name), seconds)
+    if not whole.ran:
+        tally.reasons[f"{path.name}: not all runs on onnx's reference evaluator, some intervals are made up"] += 1
+    return list(slices(whole, path.name, cut, stream(seed, "slices", path.name), tally))
+
+
+def _line(path: Path, error: BaseException) -> str:
+    message = " ".join(str(error).split()) or type(error).__name__
+    told = message.removeprefix(f"model '{path}': ").removeprefix(f"cannot read model '{path}': ")
+    return f"{path.name} is skipped: {told}"
+
+
+def keep(collection: Collection, folder: Path) -> None:
+    """Write a collection to `folder`, the index last, so that an interrupted writing leaves none.
+
+    Raises StoreError when it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [_row(seed, folder) for seed in collection.seeds]
+        data = {
+            "format": _FORMAT,
+            "models": collection.models,
+            "skipped": list(collection.skipped),
+            "notes": list(collection.notes),
+            "slices": rows,
+        }
+        unready = folder / f"{INDEX}.part"
+        unready.write_text(json.dumps(data, indent=1), "utf-8")
+        os.replace(unready, folder / INDEX)
+    except OSError as error:
+        raise StoreError(f"cannot write slices to {folder}: {error.strerror or error}") from None
+
+
+def _row(seed: Seed, folder: Path) -> dict[str, Any]:
+    data = emit(Model(seed.graph, {"": seed.opset}, (), _IR_VERSION))
+    file = f"{digest_bytes(data)}.onnx"
+    (folder / file).write_bytes(data)
+    return {
+        "file": file,
+        "source": seed.source,
+        "ranges": {name: [span.lo, span.hi, span.integral] for name, span in seed.ranges.items()},
+        "pinned": {name: value.array.ravel().tolist() for name, value in seed.pinned.items()},
+    }
+
+
+def kept(folder: Path) -> Collection:
+    """Read back what `keep` wrote. Raises StoreError when it is damaged."""
+    try:
+        data = json.loads((folder / INDEX).read_text("utf-8"))
+        if data["format"] != _FORMAT:
+            raise StoreError(f"{folder} holds slices of another version of this tool; choose another --out")
+        seeds = tuple(_seed(row, folder) for row in data["slices"])
+        return Collection(seeds, data["models"], tuple(data["skipped"]), tuple(data["notes"]))
+    except (OSError, ValueError, KeyError, TypeError, ModelError) as error:
+        raise StoreError(f"the slices in {folder} are damaged ({type(error).__name__}: {error})") from None
+
+
+def _seed(row: dict[str, Any], folder: Path) -> Seed:
+    model = load(folder / row["file"])
+    types = {info.name: info.type for info in model.graph.inputs}
+    ranges = {name: Range(lo, hi, integral) for name, (lo, hi, integral) in row["ranges"].items()}
+    pinned = {name: _pinned(types[name], elements) for name, elements in row["pinned"].items()}
+    return Seed(row["source"], model.graph, model.opset, ranges, pinned)
+
+
+def _pinned(kind: object, elements: Sequence[int]) -> Tensor:
+    assert isinstance(kind, TensorType)
+    shape = tuple(int(size) for size in kind.shape or () if isinstance(size, int))
+    return Tensor(kind.dtype, np.asarray(elements, DTYPES[kind.dtype].storage).reshape(shape))

@@ -1,0 +1,166 @@
+"""Slices: connected pieces of a real model, with its real weights, as seeds for generation.
+
+Optimisers are tuned on real models, so their patterns stand there as people and exporters write them. A slice is
+*convex*: no path leaves it and comes back, so that it can run alone. What flows in becomes an input, fed with elements
+like those that were seen when the whole model ran.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import SpecError
+from miscompile.core.tensor import Tensor
+from miscompile.graph.edges import reads
+from miscompile.graph.fingerprint import fingerprint
+from miscompile.graph.model import Graph, Model, Node, ValueInfo
+from miscompile.graph.randomness import plain
+from miscompile.graph.regions import Regions, elements, standard
+from miscompile.ops.seed import Seed
+from miscompile.producers.slices.observation import Observed, Seen
+
+_TELLING_SIZE = 16
+"""Constants up to this many elements tell slices apart by their contents; layers differ in larger ones all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How models are cut.
+
+    Slices have `least` to `most` nodes, and those that work on their weights alone; constants of at most `weights`
+    bytes together; values of at most `elements` elements. `per_model` limits the slices of one model.
+    """
+
+    least: int = 3
+    most: int = 12
+    weights: int = 4 << 20
+    elements: int = 1 << 20
+    per_model: int = 200
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for limits that no slice meets."""
+        if not 1 <= self.least <= self.most:
+            raise SpecError(f"slices of {self.least} to {self.most} nodes: write the smaller number first, at least 1")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was left out, by reason, in numbers of slices (or of nodes, for operators)."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return a line for each reason, the most frequent first."""
+        return tuple(f"{reason}: {count}" for reason, count in self.reasons.most_common())
+
+
+def slices(whole: Observed, source: str, cut: Cut, rng: random.Random, tally: Tally | None = None) -> Iterator[Seed]:
+    """Yield slices of a model, no two of them alike but for the contents of large weights.
+
+    The same model, options and random stream give the same slices. Left out are nodes of foreign domains, random
+    operators, values that are no tensors of a plain type and fixed sizes, and what exceeds the limits of `cut`;
+    `tally` counts them.
+    """
+    cutter = _Cutter(whole, cut, tally if tally is not None else Tally())
+    seen: set[str] = set()
+    for members in cutter.pieces(rng):
+        seed = cutter.seed(members, f"{source}/{len(seen) + 1}")
+        if seed is None:
+            continue
+        mark = kind_of(seed)
+        if mark not in seen:
+            seen.add(mark)
+            yield seed
+        if len(seen) == cut.per_model:
+            return
+
+
+def kind_of(seed: Seed) -> str:
+    """Return a digest that slices share which differ in nothing but names and the contents of large weights."""
+    kept = {name: _told(value) for name, value in seed.graph.initializers.items()}
+    return fingerprint(Model(replace(seed.graph, initializers=kept), {"": seed.opset}))
+
+
+def _told(value: Tensor) -> Tensor:
+    if value.array.size <= _TELLING_SIZE:
+        return value
+    return Tensor(value.dtype, np.zeros(value.shape, value.array.dtype))
+
+
+class _Cutter(Regions):
+    """The graph of one model, with what can stand in a slice."""
+
+    def __init__(self, whole: Observed, cut: Cut, tally: Tally) -> None:
+        self.opset, self.values, self.cut, self.tally = whole.model.opset, whole.values, cut, tally
+        super().__init__(whole.model.graph, self._fits)
+
+    def pieces(self, rng: random.Random) -> Iterator[frozenset[int]]:
+        """Yield sets of nodes, by their places: connected and convex, grown from every node that fits, in turn."""
+        starts = self.starts()
+        rounds = max(1, min(6, 2 * self.cut.per_model // max(1, len(starts))))
+        seen: set[frozenset[int]] = set()
+        for _ in range(rounds):
+            for start in starts:
+                members = self.grown(start, rng.randint(self.cut.least, self.cut.most), rng)
+                if members not in seen and (len(members) >= self.cut.least or len(starts) < self.cut.least):
+                    seen.add(members)
+                    yield self.with_constants(members)
+
+    def seed(self, members: frozenset[int], source: str) -> Seed | None:
+        """Return the slice that consists of these nodes; None when it has no input, or is too large."""
+        nodes = tuple(self.graph.nodes[place] for place in sorted(members))
+        made = {name for node in nodes for name in node.outputs if name}
+        outer = dict.fromkeys(name for node in nodes for name in reads(node) if name not in made)
+        weights = {name: self.graph.initializers[name] for name in outer if name in self.graph.initializers}
+        inputs = [name for name in outer if name not in weights]
+        pinned = {name: value for name in inputs if (value := self.values[name].value) is not None}
+        outputs = [name for node in nodes for name in node.outputs if name and self.leaves(name, members)]
+        reason = self._unfit(inputs, outputs, weights, made) if len(pinned) < len(inputs) else "slices without inputs"
+        if reason:
+            self.tally.reasons[reason] += 1
+            return None
+        graph = Graph(
+            "slice",
+            tuple(ValueInfo(name, self.values[name].type) for name in inputs),
+            tuple(ValueInfo(name, self.values[name].type) for name in outputs),
+            tuple(map(standard, nodes)),
+            weights,
+            types={name: self.values[name].type for name in made if name in self.values and name not in outputs},
+        )
+        known = {name: span for name in inputs if name not in pinned and (span := self.values[name].range) is not None}
+        return Seed(source, graph, self.opset, known, pinned)
+
+    def _unfit(
+        self, inputs: Sequence[str], outputs: Sequence[str], weights: Mapping[str, Tensor], made: set[str]
+    ) -> str:
+        """Return why a slice is left out, nothing when it is fine."""
+        if not outputs:
+            return "slices without outputs"
+        if sum(value.array.nbytes for value in weights.values()) > self.cut.weights:
+            return f"slices with weights of more than {self.cut.weights >> 10} KiB"
+        if any(
+            elements(self.values[name].type) > self.cut.elements for name in (*inputs, *made) if name in self.values
+        ):
+            return f"slices with values of more than {self.cut.elements} elements"
+        return ""
+
+    def _fits(self, node: Node) -> bool:
+        """Tell whether `node` can stand in a slice."""
+        if not plain(node):
+            self.tally.reasons[f"nodes of {node.domain or 'random'} operator {node.op}"] += 1
+            return False
+        for name in dict.fromkeys((*reads(node), *node.outputs)):
+            if name and not self._usable(name):
+                self.tally.reasons["nodes with values of unknown size or other kinds"] += 1
+                return False
+        return True
+
+    def _usable(self, name: str) -> bool:
+        if name in self.graph.initializers:
+            return self.graph.initializers[name].dtype in PLAIN
+        seen: Seen | None = self.values.get(name)
+        return seen is not None and seen.type.dtype in PLAIN

@@ -1,0 +1,254 @@
+"""Strict generation: valid graphs, operator by operator, motif by motif.
+
+GENERATION of HIRFUZZ (Algorithm 1) with the three coverages as a gate or a steer, and three things it lacks: fusion
+motifs in unusual settings, semantic no-ops next to each other and next to outputs, and intervals that keep every
+element defined.
+"""
+
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import RejectedDraft, UsageError
+from miscompile.base.specs import print_spec
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Verdict
+from miscompile.ops.registry import dtypes_of, specs, version_of
+from miscompile.ops.spec import Limits
+from miscompile.ops.support import Support
+from miscompile.ops.values import Style
+from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
+from miscompile.patterns.language import Motif
+from miscompile.producers.control.forms import FEATURES, Blocks, blocks
+from miscompile.producers.control.planting import MOST_DEPTH, depth_of, plant_block
+from miscompile.producers.coverage import Coverage
+from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.motifs.containers import plant_container, taken_blocks
+from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
+from miscompile.producers.motifs.quantised import NAME as QUANTISED
+from miscompile.producers.motifs.quantised import NEEDED, plant_chain
+from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.scope import Mark, Scope
+from miscompile.producers.sites import ScopeSite, insert
+
+_MOST_DRAFTS = 2000
+"""Drafts in a row that come to nothing, after which the options are taken to be the reason."""
+
+_VARIANT_INNER = 0.2
+_VARIANT_FLIP = 0.3
+
+_GATE_PATIENCE = 8
+"""Refusals in a row after which the gate lets a node in, so that a saturated campaign still makes graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Menu:
+    """What can be drawn under one opset."""
+
+    pairs: tuple[tuple[str, str], ...]
+    motifs: tuple[Motif, ...]
+    noops: tuple[Motif, ...]
+    dtypes: tuple[str, ...]
+    blocks: Blocks
+    quantised: bool
+    """Whether quantised chains can be planted; they bring operators and types of their own."""
+    containers: tuple[tuple[str, str], ...]
+    """Blocks of sequences and optionals, with their element types."""
+
+
+class Strict:
+    """Producer of random graphs. Holds the coverage of what it made, so its cases depend on those before."""
+
+    def __init__(self, options: GeneratorOptions, support: Support) -> None:
+        self.options = options
+        self.support = support
+        self.coverage = Coverage()
+        self.mutations = Mutations()
+        self.spec = print_spec("strict", options)
+        self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
+        self._menu = lru_cache(maxsize=None)(self._make_menu)
+        self._waiting: deque[Case] = deque()
+        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        if not any(self._menu(opset).pairs for opset in options.opsets):
+            raise UsageError(
+                "no operator is left to generate: the target takes none of those asked for (--ops, --dtypes)"
+            )
+
+    def propose(self, rng: random.Random) -> Case:
+        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        for _ in range(_MOST_DRAFTS):
+            if self._waiting:
+                return self._waiting.popleft()
+            with suppress(RejectedDraft):
+                self._waiting.extend(self._draft(rng))
+        raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
+
+    def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
+        """Take no notice: the coverages speak of graphs, not of outcomes."""
+
+    def _draft(self, rng: random.Random) -> Iterator[Case]:
+        """Yield the programs of a grown graph: as built, then with other outputs, constants and inputs."""
+        options = self.options
+        scope, outputs, recipe = self.grow(rng)
+        finisher = Finisher(scope)
+        yield finisher.case(outputs, options.feeds, recipe)
+        ends, others = leaves(scope), inner_results(scope)
+        for number in range(1, options.variants):
+            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
+            setting = finisher.draw_setting(_VARIANT_FLIP)
+            yield finisher.case(chosen, options.feeds, {**recipe, "variant": number}, setting)
+
+    def grow(
+        self, rng: random.Random, opsets: tuple[int, ...] | None = None
+    ) -> tuple[Scope, list[str], dict[str, Any]]:
+        """Grow a graph of one of `opsets` (None: any); return it with its outputs and the recipe of its cases.
+
+        Producers that turn finished graphs into other cases begin here. Raises RejectedDraft.
+        """
+        options = self.options
+        opset = options.draw_opset(rng, opsets)
+        menu = self._menu(opset)
+        style = Style(rng.random() < options.integral, rng.random() < options.full)
+        scope = Scope(rng, opset, self._limits, style, self.support)
+        planted: list[str] = []
+        inner: list[str] = []
+        self._grow(scope, menu, planted, inner, options.draw_nodes(rng))
+        outputs = self._outputs(scope, menu, inner)
+        recipe = {"producer": self.spec, "opset": opset, "motifs": planted, "variant": 0}
+        return scope, outputs, recipe
+
+    def extend(self, scope: Scope, nodes: int, dtypes: tuple[str, ...]) -> tuple[list[str], list[str]]:
+        """Add up to `nodes` operators to what `scope` holds already; return the outputs and the motifs planted.
+
+        The operators are of `dtypes`, as far as the target takes any; what exists is used rather than new inputs.
+        """
+        menu = self._menu(scope.opset, dtypes)
+        if not menu.pairs:
+            menu = self._menu(scope.opset)
+        planted: list[str] = []
+        inner: list[str] = []
+        if menu.pairs:
+            self._grow(scope, menu, planted, inner, len(scope.nodes) + nodes)
+        return self._outputs(scope, menu, inner), planted
+
+    def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str], nodes: int) -> None:
+        """Grow `nodes` operators, or fewer where too little comes about; a block counts as one."""
+        options, rng = self.options, scope.rng
+        control = options.control if depth_of(scope) < MOST_DEPTH and self._bodies else 0.0
+        tries = 0
+        while len(scope.nodes) < nodes and tries < 8 * nodes:
+            tries += 1
+            chance = rng.random()
+            if chance < control:
+                self._block(scope, menu, planted)
+            elif chance < control + options.motifs and menu.motifs:
+                self._plant(scope, menu, planted, inner)
+            elif chance < control + options.motifs + options.noops and menu.noops:
+                self._noop(scope, menu)
+            else:
+                self._insert(scope, menu)
+
+    def _block(self, scope: Scope, menu: _Menu, planted: list[str]) -> None:
+        """Plant an If, Loop or Scan whose bodies grow as the graph does."""
+        motifs: list[str] = []
+
+        def fill(body: Scope, nodes: int) -> None:
+            self._grow(body, menu, motifs, [], nodes)
+
+        op = plant_block(scope, menu.blocks, fill)
+        if op is not None:
+            planted += [op, *motifs]
+
+    def _plant(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str]) -> None:
+        rng, options = scope.rng, self.options
+        chance = rng.random()
+        if chance < options.quantised and menu.quantised:
+            name, result = QUANTISED, plant_chain(scope)
+        elif chance < options.quantised + options.containers and menu.containers:
+            name, dtype = rng.choice(menu.containers)
+            result = plant_container(scope, name, dtype)
+        else:
+            motif = rng.choice(menu.motifs)
+            name, result = motif.name, plant(scope, motif, self.mutations, menu.noops, dtypes=menu.dtypes)
+        if result is not None:
+            planted.append(name)
+            inner += result.outputs
+
+    def _noop(self, scope: Scope, menu: _Menu, onto: str | None = None) -> str | None:
+        """Plant a no-op on a value (a late one if none is given); return its result."""
+        names = [onto] if onto else [name for name, op in scope.producer.items() if op and op != "Constant"]
+        if not names:
+            return None
+        place = max(int(scope.rng.random() * len(names)), int(scope.rng.random() * len(names)))
+        result = plant_noop(scope, menu.noops, scope.operands[names[place]], self.mutations)
+        return result.results[-1].name if result is not None and result.results else None
+
+    def _insert(self, scope: Scope, menu: _Menu) -> None:
+        """Insert one operator, if its sampler finds operands and the gate admits it."""
+        rng = scope.rng
+        for refused in range(_GATE_PATIENCE + 1):
+            op, dtype = self.coverage.choose(rng, menu.pairs, looks=2 if self.options.guidance == "steer" else 1)
+            mark = scope.mark()
+            try:
+                call, results = insert(scope, op, ScopeSite(scope, dtype))
+            except RejectedDraft:
+                self.coverage.refuse(op, dtype)
+                scope.rollback(mark)
+                return
+            parents = [scope.producer[operand.name] for operand in call.inputs if operand is not None]
+            if self._refuses(op, dtype, results[0].shape, parents, refused):
+                scope.rollback(mark)
+                continue
+            self.coverage.add(op, dtype, results[0].shape, parents)
+            return
+
+    def _refuses(self, op: str, dtype: str, shape: tuple[int, ...], parents: list[str], refused: int) -> bool:
+        if self.options.guidance != "gate" or refused >= _GATE_PATIENCE:
+            return False
+        return self.coverage.fresh(op, dtype, shape, parents) == 0
+
+    def _outputs(self, scope: Scope, menu: _Menu, inner: list[str]) -> list[str]:
+        """Every leaf is an output, some behind a last no-op; some inner values are outputs as well."""
+        rng = scope.rng
+        outputs = []
+        for name in leaves(scope):
+            if menu.noops and rng.random() < self.options.noops:
+                mark: Mark = scope.mark()
+                end = self._noop(scope, menu, name)
+                if end is None:
+                    scope.rollback(mark)
+                elif rng.random() < 0.5:
+                    outputs.append(name)
+                outputs.append(end or name)
+            else:
+                outputs.append(name)
+        outputs += [name for name in inner_results(scope) if rng.random() < self.options.inner_outputs]
+        known = set(scope.producer)
+        return list(dict.fromkeys(name for name in [*outputs, *inner] if name in known))
+
+    def _make_menu(self, opset: int, among: tuple[str, ...] = PLAIN) -> _Menu:
+        options = self.options
+        dtypes = tuple(dtype for dtype in options.dtypes or PLAIN if dtype in among)
+        pairs = tuple(
+            (op, dtype)
+            for op, spec in specs().items()
+            for dtype in dtypes_of(op, opset)
+            if dtype in dtypes
+            and (not options.ops or op in options.ops)
+            and self.support.offers(op, dtype, version_of(op, opset), spec.main)
+        )
+        ops = {op for op, _ in pairs}
+
+        def serves(motif: Motif) -> bool:
+            return set(motif.operators) <= ops and bool(set(motif.dtypes) & set(dtypes))
+
+        motifs, noops = tuple(filter(serves, fusion_motifs())), tuple(filter(serves, noop_motifs()))
+        chains = not options.ops and {*PLAIN} <= {*dtypes} and ops >= NEEDED
+        containers = () if options.ops else taken_blocks(self.support, opset, dtypes)
+        return _Menu(pairs, motifs, noops, dtypes, blocks(self.support, opset, dtypes), chains, containers)

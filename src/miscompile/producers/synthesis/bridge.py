@@ -1,0 +1,110 @@
+"""Bridges: a value of any type made into one of the type that is asked for (OATest, section 3.2.2).
+
+The number of elements is adapted by Pad or Slice, the shape by Reshape, the element type by Cast. What is known of the
+elements stays true: padding repeats what is there, and what a Cast could not hold is clipped before.
+"""
+
+import math
+
+import numpy as np
+
+from miscompile.base.dtypes import DTYPES, is_float
+from miscompile.base.errors import RejectedDraft
+from miscompile.core.tensor import Tensor, tensor
+from miscompile.graph.attributes import attribute
+from miscompile.ops.spec import Operand, Shape
+from miscompile.producers.guards import guard
+from miscompile.producers.scope import Scope
+
+_INT_ENDS = (-100.0, 100.0)
+"""Where floats are kept that become integers, as far as the integer type allows."""
+
+
+_CARRIERS = ("float32", "int32", "int64")
+"""Types in which targets move elements that cannot move them in others."""
+
+
+def bridge(scope: Scope, operand: Operand, dtype: str, shape: Shape) -> Operand:
+    """Return a value of `dtype` and `shape` made from `operand`, which is returned itself where it is one.
+
+    The shape is adapted in the operand's own type, else in the one that is asked for, else in one that every target
+    moves. Raises RejectedDraft when the target takes none of the ways, or there is nothing to make elements from; the
+    scope is then as it was.
+    """
+    mark = scope.mark()
+    own = () if operand.dtype == "bool" and dtype != "bool" else (operand.dtype,)  # few compilers pad truth values
+    for carrier in dict.fromkeys((*own, dtype, *_CARRIERS)):
+        try:
+            return _cast(scope, _shaped(scope, _cast(scope, operand, carrier), shape), dtype)
+        except RejectedDraft:
+            scope.rollback(mark)
+    raise RejectedDraft(f"no bridge from {operand.dtype} to {dtype} is taken by the target")
+
+
+def _shaped(scope: Scope, operand: Operand, shape: Shape) -> Operand:
+    if operand.shape == shape:
+        return operand
+    have, wanted = math.prod(operand.shape), math.prod(shape)
+    if have != wanted:
+        if not have:
+            raise RejectedDraft("there are no elements to make others from")
+        flat = operand if len(operand.shape) == 1 else _reshape(scope, operand, (have,))
+        operand = _resized(scope, flat, wanted)
+    return operand if operand.shape == shape else _reshape(scope, operand, shape)
+
+
+def _resized(scope: Scope, flat: Operand, wanted: int) -> Operand:
+    """Take fewer elements, or repeat some: by Slice or Pad, and by Gather where the target refuses these."""
+    mark = scope.mark()
+    try:
+        return _sliced(scope, flat, wanted) if flat.shape[0] > wanted else _padded(scope, flat, wanted)
+    except RejectedDraft:
+        scope.rollback(mark)
+    places = tuple(place % flat.shape[0] for place in range(wanted))
+    return scope.call("Gather", flat, _numbers(scope, places), attributes={"axis": attribute(0)})
+
+
+def _reshape(scope: Scope, operand: Operand, shape: Shape) -> Operand:
+    if 0 in shape:
+        raise RejectedDraft("a size of zero means another thing to Reshape")
+    return scope.call("Reshape", operand, _numbers(scope, shape))
+
+
+def _sliced(scope: Scope, flat: Operand, wanted: int) -> Operand:
+    """Take `wanted` elements, from the front, from the end, or from within."""
+    first = int(scope.rng.random() * (flat.shape[0] - wanted + 1))
+    given = (_numbers(scope, (value,)) for value in (first, first + wanted, 0))
+    return scope.call("Slice", flat, *given)
+
+
+def _padded(scope: Scope, flat: Operand, wanted: int) -> Operand:
+    """Add elements at the end: the last one again, or a constant from where the others lie."""
+    pads = _numbers(scope, (0, wanted - flat.shape[0]))
+    if scope.rng.random() < 0.5:
+        mark = scope.mark()
+        try:
+            return scope.call("Pad", flat, pads, attributes={"mode": attribute("edge")})
+        except RejectedDraft:
+            scope.rollback(mark)
+    value = min(max(0.0, flat.facts.lo), flat.facts.hi)
+    number = value if is_float(flat.dtype) else int(value)
+    return scope.call("Pad", flat, pads, scope.new_constant(tensor(np.asarray(number), flat.dtype)))
+
+
+def _cast(scope: Scope, operand: Operand, dtype: str) -> Operand:
+    if operand.dtype == dtype:
+        return operand
+    info = DTYPES[dtype]
+    if dtype != "bool":
+        lo, hi = (
+            (info.low / 2, info.high / 2)
+            if is_float(dtype)
+            else (max(info.low, _INT_ENDS[0]), min(info.high, _INT_ENDS[1]))
+        )
+        if not operand.facts.inside(lo, hi):
+            operand = guard(scope, operand, (lo, hi))
+    return scope.call("Cast", operand, attributes={"to": attribute(info.code)})
+
+
+def _numbers(scope: Scope, values: Shape) -> Operand:
+    return scope.new_constant(Tensor("int64", np.asarray(values, np.int64)))

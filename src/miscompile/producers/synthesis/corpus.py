@@ -1,0 +1,83 @@
+"""What a pool of seeds is on disk, so that a campaign goes on from where it was, and lanes from what others found.
+
+A corpus is a folder with one file for each pool that writes. A file is a library of patterns (`patterns/library.py`):
+a person can read it, and `fuzz --producer 'oatest{patterns=FILE}'` takes it. An entry is a seed with the passes that
+changed it. Entries are only added; a torn one at the end, as a killed process leaves it, is passed over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from miscompile.base.errors import StoreError
+from miscompile.ops.seed import Seed
+from miscompile.patterns.library import HEAD, print_pattern, read_entries
+from miscompile.patterns.pattern import Pattern, Trigger
+
+_ENDING = ".patterns"
+_END = "\nend\n"
+
+
+class Kept(NamedTuple):
+    """A seed of a corpus, with the passes that changed it and the names of the patterns in it."""
+
+    seed: Seed
+    passes: frozenset[str]
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The seeds in `folder`; this pool's own go into the file called `name`. `target` is what they were seen on."""
+
+    folder: Path
+    name: str
+    target: str
+
+    def load(self, most: int) -> Iterator[Kept]:
+        """Yield the seeds of all files, at most `most` of the newest of each; what cannot be read is passed over."""
+        for path in sorted(self.folder.glob(f"*{_ENDING}")):
+            for pattern in _whole(path)[-most:]:
+                if pattern.seed is not None:
+                    passes = frozenset(wake.name for wake in pattern.triggers)
+                    yield Kept(pattern.seed, passes, tuple(pattern.origin.split(" + ")) if pattern.origin else ())
+
+    def add(self, kept: Kept, number: int) -> None:
+        """Write a seed at the end of this pool's file. Raises StoreError when it cannot be written."""
+        triggers = tuple(Trigger(self.target, "", name) for name in sorted(kept.passes))
+        entry = Pattern(f"{self.name}/{number}", kept.seed, None, "subgraph", triggers, " + ".join(kept.patterns))
+        path = self.folder / f"{self.name}{_ENDING}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _mend(path)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(print_pattern(entry))
+        except OSError as error:
+            raise StoreError(f"cannot write seeds to {path}: {error.strerror or error}") from None
+
+
+def _whole(path: Path) -> list[Pattern]:
+    """Return the entries of a file that are whole; none of a file that is damaged otherwise."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+        return list(
+            read_entries(text[: text.rfind(_END) + len(_END)] if _END in text else HEAD + "\n", path, vetted=False)
+        )
+    except (OSError, StoreError):
+        return []  # a corpus saves work; without it the work is done again
+
+
+def _mend(path: Path) -> None:
+    """Give a file its head, and take off what a killed process has left at its end."""
+    if not path.exists() or not path.stat().st_size:
+        path.write_text(HEAD + "\n", "utf-8")
+        return
+    with path.open("rb+") as file:
+        file.seek(max(0, path.stat().st_size - len(_END)))
+        if file.read() in (_END.encode(), HEAD.encode()[-len(_END) + 1 :] + b"\n"):
+            return
+        file.seek(0)
+        text = file.read()
+        end = text.rfind(_END.encode())
+        file.truncate(end + len(_END) if end >= 0 else len(HEAD) + 1)

@@ -1,0 +1,168 @@
+"""Splicing: a pattern inside a seed, read from what comes before and read by what comes after.
+
+The seed is played up to a random point, the pattern is placed on the values there, and while the rest of the seed is
+played, some of its operands give way to the pattern's outputs (OATest, section 3.2.1). Since the pattern reads only
+what stands before the point, and only what stands after it reads the pattern, there is never a cycle; since every call
+is typed, held against intervals and refused where it may be undefined, there is never an invalid program.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from miscompile.base.errors import RejectedDraft
+from miscompile.graph.edges import reads
+from miscompile.ops.spec import Operand
+from miscompile.patterns.language import Motif
+from miscompile.patterns.pattern import Pattern
+from miscompile.producers.guards import guard
+from miscompile.producers.motifs.plant import NONE, Mutations
+from miscompile.producers.replay import Player
+from miscompile.producers.scope import Scope
+from miscompile.producers.synthesis.bridge import bridge
+from miscompile.producers.synthesis.host import Host, open_places
+from miscompile.producers.synthesis.places import Placed, context_of, place
+
+_JOINS = 8
+"""Choices of consumers before a pattern's outputs are left to be outputs of the graph."""
+_OUTPUTS = 3
+"""Outputs of a pattern that are joined to the seed; others are outputs of the graph."""
+_ABSTRACT = 0.3
+"""How often a consumer of another size is tried where none of the very type exists."""
+
+
+class Socket(NamedTuple):
+    """A place where a node after the synthesis point reads a value."""
+
+    node: int
+    place: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What came of a synthesis.
+
+    `point` is the number of the seed's nodes before the pattern, `first` and `last` enclose the pattern's own nodes
+    (with its bridges) in the scope. `inner_in`: the pattern reads a result of one of the seed's nodes. `inner_out`: one
+    of the seed's nodes reads an output of the pattern. `outputs` are the names that the graph should give out.
+    """
+
+    placed: Placed
+    point: int
+    first: int
+    last: int
+    inner_in: bool
+    inner_out: bool
+    bridges: int
+    outputs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Joints:
+    """What stands in for operands of the nodes to come."""
+
+    instead: dict[int, dict[int, Operand]] = field(default_factory=dict)
+    bridges: int = 0
+
+
+def splice(
+    scope: Scope, host: Host, pattern: Pattern, mutations: Mutations = NONE, noops: Sequence[Motif] = ()
+) -> Spliced:
+    """Play `host` into an empty scope with `pattern` inside. Raises RejectedDraft when the pattern fits nowhere."""
+    nodes = host.seed.graph.nodes
+    points = host.points or (len(nodes),)
+    point = points[int(scope.rng.random() * len(points))]
+    player = Player(scope, host.seed, strict=host.strict)
+    player.begin()
+    for node in nodes[:point]:
+        player.play(node)
+    first = len(scope.nodes)
+    context = context_of(scope)
+    placed = place(scope, pattern, context, mutations, noops)
+    last = len(scope.nodes)
+    joints = _joined(scope, host, player, placed, point)
+    outputs = [player.known[info.name].name for info in host.seed.graph.outputs]
+    outputs += [name for name, op in scope.producer.items() if op and op != "Constant" and not scope.uses[name]]
+    inner = not context.inner.isdisjoint(_read_by(scope, placed.outputs, first, last))
+    joined = bool(joints.instead)
+    bridges = placed.bridges + joints.bridges
+    return Spliced(placed, point, first, last, inner, joined, bridges, tuple(dict.fromkeys(outputs)))
+
+
+def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) -> set[str]:
+    """Return what `outputs` are made from by the nodes from `first` to `last`, and of what those read."""
+    needed = {operand.name for operand in outputs}
+    for node in reversed(scope.nodes[first:last]):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(reads(node))
+    return needed
+
+
+def _joined(scope: Scope, host: Host, player: Player, placed: Placed, point: int) -> _Joints:
+    """Play the rest of the seed with the pattern's outputs in it; without them, where no consumer takes one."""
+    rest = host.seed.graph.nodes[point:]
+    sockets = _sockets(host, point)
+    mark, known = scope.mark(), dict(player.known)
+    for attempt in range(_JOINS if sockets else 0):
+        try:
+            joints = _joints(scope, host, placed.outputs, sockets, gentle=attempt > 1)
+            for number, node in enumerate(rest, point):
+                player.play(node, joints.instead.get(number, {}))
+        except RejectedDraft:
+            scope.rollback(mark)
+            player.known = dict(known)
+        else:
+            return joints
+    for node in rest:
+        player.play(node)
+    return _Joints()
+
+
+def _sockets(host: Host, point: int) -> list[Socket]:
+    """Return every place after the point that can take another operand."""
+    return [
+        Socket(number, place, node.inputs[place])
+        for number, node in enumerate(host.seed.graph.nodes[point:], point)
+        for place in open_places(node, host.values)
+    ]
+
+
+def _joints(
+    scope: Scope, host: Host, outputs: Sequence[Operand], sockets: Sequence[Socket], *, gentle: bool
+) -> _Joints:
+    """Choose a socket for each output. `gentle`: what comes in has the type and the interval of what gives way."""
+    joints = _Joints()
+    rng = scope.rng
+    chosen = list(outputs) if len(outputs) <= _OUTPUTS else rng.sample(list(outputs), _OUTPUTS)
+    if gentle:
+        chosen = [rng.choice(chosen)]
+    free = list(sockets)
+    for output in chosen:
+        socket = _socket(scope, output, free, host.values)
+        if socket is None:
+            continue
+        free = [one for one in free if (one.node, one.place) != (socket.node, socket.place)]
+        operand, bridged = _fitted(scope, output, host.values[socket.name], gentle=gentle)
+        joints.instead.setdefault(socket.node, {})[socket.place] = operand
+        joints.bridges += bridged
+    return joints
+
+
+def _socket(scope: Scope, output: Operand, sockets: Sequence[Socket], values: Mapping[str, Operand]) -> Socket | None:
+    """Choose a compatible socket, else any."""
+    if not sockets:
+        return None
+    alike = [one for one in sockets if (values[one.name].dtype, values[one.name].shape) == (output.dtype, output.shape)]
+    return scope.rng.choice(alike or list(sockets))
+
+
+def _fitted(scope: Scope, output: Operand, old: Operand, *, gentle: bool) -> tuple[Operand, bool]:
+    """Return `output` as it stands where it serves in place of `old`, else by way of a bridge."""
+    alike = (output.dtype, output.shape) == (old.dtype, old.shape)
+    if not alike and not gentle and output.dtype == old.dtype and scope.rng.random() < _ABSTRACT:
+        return output, False
+    found = output if alike else bridge(scope, output, old.dtype, old.shape)
+    if gentle and old.dtype != "bool" and not found.facts.inside(old.facts.lo, old.facts.hi):
+        found = guard(scope, found, (old.facts.lo, old.facts.hi))
+    return found, not alike

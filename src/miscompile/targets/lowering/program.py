@@ -1,0 +1,260 @@
+"""The lowering of a whole graph: one function `program` that calls the lowerings of its operators in order.
+
+Bodies (of If, Loop and Scan) become functions within it, which see the values around them and are handed to the
+operator's lowering by keyword.
+"""
+
+import builtins
+import keyword
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from miscompile.base.dtypes import BY_CODE
+from miscompile.core.tensor import Tensor
+from miscompile.graph.bodies import Typing, typing_of
+from miscompile.graph.edges import captured
+from miscompile.graph.inline import inline
+from miscompile.graph.model import Attribute, Graph, Model, Node
+from miscompile.targets.lowering.control import refusal, turns_of
+from miscompile.targets.lowering.table import Lowering, Table
+
+TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type"})
+"""Attributes whose integer is a code of an element type."""
+
+TOLD = frozenset({"opset", "outputs", "op", "types", "turns"})
+"""Keywords that tell a lowering more than its attributes."""
+
+CAPTURED = "captured"
+"""The name of the function, if a table has one, that outer values are passed through which bodies capture."""
+
+
+class UnloweredError(NotImplementedError):
+    """The graph has something that has no lowering; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A graph as source text.
+
+    `source` defines the lowerings that are used and the function `program`, whose parameters stand for the graph's
+    inputs in their order and which returns a tuple of its outputs. Free names in it are the framework's modules
+    and the keys of `constants`.
+    """
+
+    source: str
+    constants: Mapping[str, Tensor]
+
+
+def lower(model: Model, table: Table) -> Lowered:
+    """Return `model` as source text by the lowerings of `table`.
+
+    Raises UnloweredError when an operator, attribute, operand or construct has no lowering, ModelError when the model's
+    functions cannot be inlined, or a model with bodies breaks an operator's rules.
+    """
+    return _Writer(inline(model) if model.functions else model, table).write()
+
+
+class _Writer:
+    """What the program and the functions for bodies within it share: names that are taken, constants, lowerings."""
+
+    def __init__(self, model: Model, table: Table) -> None:
+        self.model, self.table = model, table
+        self.constants: dict[str, Tensor] = {}
+        self.lowerings: set[str] = set()
+        self._known: dict[tuple[str, int], str] = {}
+        self._taken = {
+            *table.definitions,
+            *dir(builtins),
+            *keyword.kwlist,
+            "program",
+            "tensor",
+            "np",
+            "torch",
+            "jax",
+            "jnp",
+            "lax",
+        }
+
+    def write(self) -> Lowered:
+        graph = self.model.graph
+        place = typing_of(self.model) if any(True for node in graph.nodes for _ in node.subgraphs()) else None
+        scope = _Scope(self, graph, {}, {}, place)
+        inputs = [info.name for info in graph.inputs if info.name not in graph.initializers]
+        body = "\n".join(scope.function("program", inputs))
+        functions = [lowering.source for lowering in self.table.needed(self.lowerings)]
+        return Lowered("\n\n\n".join([*functions, body]) + "\n", self.constants)
+
+    def constant(self, name: str, value: Tensor) -> str:
+        """Return the Python name of a constant, which is taken in when it is first used."""
+        key = name, id(value)
+        if key not in self._known:
+            self._known[key] = self.unused(name)
+            self.constants[self._known[key]] = value
+        return self._known[key]
+
+    def unused(self, name: str) -> str:
+        """Return a Python name like `name` that stands for nothing yet."""
+        stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "value"
+        stem = f"v{stem}" if stem[0].isdigit() or stem.startswith("_") else stem
+        found, number = stem, 2
+        while found in self._taken:
+            found, number = f"{stem}_{number}", number + 1
+        self._taken.add(found)
+        return found
+
+
+class _Scope:
+    """A graph, or a body within one, which sees the names and the constants around it.
+
+    `place` is what is known of types there, None where no node has bodies.
+    """
+
+    def __init__(
+        self,
+        writer: _Writer,
+        graph: Graph,
+        names: Mapping[str, str],
+        values: Mapping[str, Tensor],
+        place: Typing | None,
+    ) -> None:
+        if graph.sparse_initializers:
+            raise UnloweredError("sparse initialisers have no lowering")
+        self.writer, self.graph, self.place = writer, graph, place
+        self.names = dict(names)
+        self.values = {**values, **graph.initializers}
+
+    def function(self, name: str, inputs: Iterable[str]) -> Iterator[str]:
+        """Yield the lines of a function of the graph's `inputs` that returns a tuple of its outputs."""
+        yield f"def {name}({', '.join([self._define(x) for x in inputs])}):"
+        for node in self.graph.nodes:
+            yield from [f"    {line}" if line else "" for line in self._call(node)]
+        results = "".join(f"{self._value(info.name)}, " for info in self.graph.outputs)
+        yield f"    return ({results.rstrip()})"
+
+    def _call(self, node: Node) -> Iterator[str]:
+        if node.op == "Constant" and node.domain == "":
+            self.values[node.outputs[0]] = _constant(node)
+            return
+        lowering = self.writer.table.operators.get(node.op) if node.domain in ("", "ai.onnx") else None
+        if lowering is None:
+            raise UnloweredError(f"operator {node.op} has no lowering")
+        self.writer.lowerings.add(lowering.name)
+        bodies: dict[str, str] = {}
+        if any(True for _ in node.subgraphs()):
+            yield from self._write_bodies(node, bodies)
+        words = [*self._operands(node, lowering), *self._keywords(node, lowering, bodies)]
+        targets = [self._define(name) if name else "_" for name in node.outputs]
+        yield f"{', '.join(targets)} = {lowering.name}({', '.join(words)})"
+
+    def _write_bodies(self, node: Node, functions: dict[str, str]) -> Iterator[str]:
+        """Yield the lines of functions for the bodies of `node`; enter their names into `functions` by attribute."""
+        assert self.place is not None, "types are known where nodes have bodies"
+        reason = refusal(node, self.place)
+        if reason:
+            raise UnloweredError(reason)
+        seen = dict(self.names)
+        outer = {name for body in node.subgraphs() for name in captured(body)}
+        shared = sorted(name for name in outer if name in seen and name not in self.values)
+        if CAPTURED in self.writer.table.definitions and len(shared) > 1:
+            self.writer.lowerings.add(CAPTURED)
+            seen |= {name: self.writer.unused(name) for name in shared}
+            given = ", ".join([self.names[name] for name in shared])
+            yield f"{', '.join([seen[name] for name in shared])} = {CAPTURED}({given})"
+        names = [name for name, attribute in node.attributes.items() if attribute.kind == "graph"]
+        for name, inner in zip(names, self.place.bodies(node), strict=True):
+            body = _Scope(self.writer, node.attributes[name].value, seen, self.values, inner)
+            functions[name] = self.writer.unused(name)
+            yield ""
+            yield from body.function(functions[name], [info.name for info in body.graph.inputs])
+        yield ""
+
+    def _operands(self, node: Node, lowering: Lowering) -> Iterator[str]:
+        free = any(name and name not in self.values for name in node.inputs)
+        for place, name in enumerate(node.inputs):
+            if not name:
+                yield "None"
+            elif place in lowering.static:
+                if name not in self.values:
+                    raise UnloweredError(f"operand {place} of {node.op} has a lowering as a constant only")
+                yield _literal(self.values[name].numbers().tolist())
+            elif free and place in lowering.plain and name in self.values and _scalar(self.values[name]):
+                yield _literal(self.values[name].numbers().tolist())
+            else:
+                yield self._value(name)
+
+    def _keywords(self, node: Node, lowering: Lowering, bodies: Mapping[str, str]) -> Iterator[str]:
+        for name, attribute in node.attributes.items():
+            if name not in lowering.keywords or name in TOLD:
+                raise UnloweredError(f"attribute {name} of {node.op} has no lowering")
+            if name in bodies:
+                yield f"{name}={bodies[name]}"
+            elif name in lowering.plain and attribute.kind == "tensor" and attribute.value.array.size == 1:
+                number = attribute.value.numbers().reshape(-1).tolist()[0]
+                yield f"{name}={_literal((number, attribute.value.dtype))}"
+            else:
+                yield f"{name}={self._attribute(name, attribute)}"
+        told: dict[str, Any] = {"opset": self.writer.model.opset, "outputs": len(node.outputs), "op": node.op}
+        told["types"] = tuple(self.values[name].dtype if name in self.values else None for name in node.inputs)
+        told["turns"] = turns_of(node, self.place) if self.place is not None else None
+        for name in sorted(TOLD & lowering.keywords):
+            yield f"{name}={told[name]!r}"
+
+    def _attribute(self, name: str, attribute: Attribute) -> str:
+        match attribute.kind:
+            case "int" if name in TYPE_ATTRIBUTES and attribute.value in BY_CODE:
+                return repr(BY_CODE[attribute.value].name)
+            case "int" | "float" | "string" | "ints" | "floats" | "strings":
+                return _literal(attribute.value)
+            case "tensor":
+                return self.writer.constant(name, attribute.value)
+            case _:
+                raise UnloweredError(f"attribute {name} of kind {attribute.kind} has no lowering")
+
+    def _value(self, name: str) -> str:
+        """Return the Python name of a value."""
+        if name in self.values:
+            return self.writer.constant(name, self.values[name])
+        if name not in self.names:
+            raise UnloweredError(f"value {name} is not defined in the graph")
+        return self.names[name]
+
+    def _define(self, name: str) -> str:
+        self.values.pop(name, None)  # of a body's parameter, which hides what stands outside
+        self.names[name] = self.writer.unused(name)
+        return self.names[name]
+
+
+_PLAIN_CONSTANTS = {
+    "value_int": "int64", "value_ints": "int64", "value_float": "float32", "value_floats": "float32",
+}  # fmt: skip
+
+
+def _constant(node: Node) -> Tensor:
+    """Return the value of a Constant node (https://onnx.ai/onnx/operators/onnx__Constant.html)."""
+    for name, attribute in node.attributes.items():
+        if name == "value":
+            assert isinstance(attribute.value, Tensor)
+            return attribute.value
+        if name in _PLAIN_CONSTANTS:
+            return Tensor(_PLAIN_CONSTANTS[name], np.array(attribute.value, _PLAIN_CONSTANTS[name]))
+    raise UnloweredError(f"a Constant of {', '.join(node.attributes) or 'nothing'} has no lowering")
+
+
+def _scalar(value: Tensor) -> bool:
+    """Tell whether `value` is one number that frameworks take in place of a tensor."""
+    return value.shape == () and value.dtype not in ("bool", "string", "uint64")
+
+
+def _literal(value: Any) -> str:  # noqa: ANN401 - numbers, text, and sequences of them
+    """Return `value` as source; sequences become tuples, and numbers that have no literal calls of float."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        items = [_literal(item) for item in value]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    return repr(value)

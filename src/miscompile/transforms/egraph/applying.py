@@ -1,0 +1,156 @@
+"""Right sides made ready for use: where a rule holds, and the plan of what it adds there.
+
+Both become straight functions, written as Python like the left sides, because a rule is applied to other types than the
+last time nearly always, so that remembering plans does not pay. What is written consists of numbers and of names made
+here: expressions of a rule's author are called, and never stand in it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from miscompile.transforms.rules.rule import Apply, Expression, Pattern, Rule, Variable
+from miscompile.transforms.rules.terms import Symbol, Type, newest, opset_of, typed
+
+Match = tuple[Any, ...]
+"""The class of the root, the classes of the tensor variables, the values of the parameters, and values to check."""
+
+Values = tuple[Any, ...]
+"""The types of the tensor variables, then the values of the parameters, then what was drawn."""
+
+Admit = Callable[[Match, tuple[Type | None, ...]], Values | None]
+
+_OLDEST = 13
+
+
+class Step(NamedTuple):
+    """A term to add: operands are variables by their place, or earlier steps by the complement of theirs."""
+
+    symbol: Symbol
+    operands: tuple[int, ...]
+    kind: Type
+
+
+class Plan(NamedTuple):
+    """What a right side adds, and what then equals the left side: a variable, or the complement of a step."""
+
+    steps: tuple[Step, ...]
+    result: int
+
+
+class Refused(NamedTuple):
+    """A right side that is ill-formed or of another type than the left one: the rule is not sound."""
+
+    found: Type | None
+
+
+Build = Callable[[Values, Type, int], Plan | Refused | None]
+
+
+def admit_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[Expression]) -> Admit:
+    """Return what tells whether `rule` holds for a match and types, and gives the values of its variables if so.
+
+    A match ends with what the expressions in `checks` must be equal to.
+    """
+    writer = _Writer([*tensors, *parameters])
+    writer.line(f"({''.join(f'{writer.local[name]}, ' for name in tensors)}) = types")
+    for name, dtypes in rule.limits:
+        writer.line(f"if {writer.local[name]}[0] not in {writer.known(dtypes)}: return None")
+    for place, name in enumerate(parameters, 1 + len(tensors)):
+        writer.line(f"{writer.local[name]} = match[{place}]")
+    for place, expression in enumerate(checks, 1 + len(tensors) + len(parameters)):
+        writer.line(f"if {writer.value(expression)} != match[{place}]: return None")
+    if rule.where is not None:
+        writer.line(f"if not {writer.value(rule.where)}: return None")
+    writer.line(f"return ({''.join(f'{name}, ' for name in writer.local.values())})")
+    function: Admit = writer.function("match, types")
+    return function
+
+
+def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> Build:
+    """Return what makes the plan of the right side from values, the type of the left side, and the opset.
+
+    It gives None where an operator does not exist at the opset.
+    """
+    given = [*tensors, *parameters, *(draw.name for draw in rule.draws)]
+    writer = _Writer(given)
+    writer.line(f"({''.join(f'{writer.local[name]}, ' for name in given)}) = values")
+    for name, expression in rule.lets:
+        value = writer.value(expression)
+        writer.local[name] = f"l{len(writer.local)}"
+        writer.line(f"{writer.local[name]} = {value}")
+    return _built(rule.right, writer, tensors)
+
+
+def _built(right: Pattern, writer: "_Writer", tensors: Sequence[str]) -> Build:
+    steps: list[str] = []
+
+    def write(pattern: Pattern) -> tuple[int, str]:
+        """Write what makes a part, and return the reference to it and the name of its type."""
+        if isinstance(pattern, Variable):
+            return tensors.index(pattern.name), writer.local[pattern.name]
+        operands = [write(argument) for argument in pattern.arguments]
+        number = len(steps)
+        symbol, kind, kinds = f"s{number}", f"k{number}", f"({''.join(f'{name}, ' for _, name in operands)})"
+        writer.line(f"{symbol} = {_symbol(pattern, writer)}")
+        writer.line(f"{kind} = typed({symbol}, {kinds})")
+        writer.line(f"if {kind} is None: return refused(None)")
+        if newest(pattern.op) > _OLDEST:
+            writer.line(f"if opset < {newest(pattern.op)} and opset_of({symbol}, {kinds}) > opset: return None")
+        steps.append(f"new(step, ({symbol}, {writer.known(tuple([ref for ref, _ in operands]))}, {kind}))")
+        return ~number, kind
+
+    result, found = write(right)
+    writer.line(f"if {found} != kind: return refused({found})")
+    writer.line(f"return new(plan, (({''.join(f'{step}, ' for step in steps)}), {result}))")
+    function: Build = writer.function("values, kind, opset")
+    return function
+
+
+def _symbol(pattern: Apply, writer: "_Writer") -> str:
+    """Write the symbol of a part: a constant where nothing has to be bound for it."""
+    if not any(parameter.names for parameter in pattern.parameters):
+        values = tuple([parameter.value({}) for parameter in pattern.parameters])
+        return writer.known(Symbol(pattern.op, values, pattern.output))
+    values_written = "".join(f"{writer.value(parameter)}, " for parameter in pattern.parameters)
+    return f"new(symbol, ({writer.known(pattern.op)}, ({values_written}), {pattern.output}))"
+
+
+_NAMES = {
+    "typed": typed, "opset_of": opset_of, "new": tuple.__new__, "symbol": Symbol, "step": Step, "plan": Plan,
+    "refused": Refused,
+}  # fmt: skip
+
+
+class _Writer:
+    """Writes a function over variables, which it calls by names of its own."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.local = {name: f"x{place}" for place, name in enumerate(names)}
+        self._lines: list[str] = []
+        self._known: dict[str, object] = {}
+
+    def line(self, text: str) -> None:
+        """Write a line."""
+        self._lines.append(f"    {text}")
+
+    def known(self, value: object) -> str:
+        """Return the name of a value that is known beforehand."""
+        name = f"v{len(self._known)}"
+        self._known[name] = value
+        return name
+
+    def value(self, expression: Expression) -> str:
+        """Return what computes an expression."""
+        if expression.variable is not None:
+            return self.local[expression.variable]
+        names, function = expression.compiled
+        if not names:
+            return self.known(function())
+        return f"{self.known(function)}({', '.join(self.local[name] for name in names)})"
+
+    def function(self, arguments: str) -> Any:  # noqa: ANN401 - the caller knows what it has written
+        """Return the function of `arguments` that the lines make."""
+        source = "\n".join([f"def made({arguments}):", *self._lines])
+        names: dict[str, Any] = {**_NAMES, **self._known}
+        exec(compile(source, "<right side>", "exec"), names)
+        return names["made"]

@@ -1,0 +1,206 @@
+"""What extraction must know of an e-graph before it chooses: order, levels, and the least costs.
+
+An e-graph has cycles: x is also split(concat(x, x)). A choice of one term for each class may therefore run in a circle.
+Two things keep every extraction here free of circles, by construction and without retries:
+
+- *Layers.* A choice is made for a class on a layer. From a class to an operand that comes before it in the order of a
+  depth-first search the layer stays; along every other edge it falls by one; on layer 0 each class has its cheapest
+  term, and those never run in a circle. A class has at most one term on each layer, so layers say how often the same
+  value may be computed differently: the knob of complexity.
+- *Levels.* A node outside the language must stand once in the graph that is extracted, whatever reads it, so that its
+  operands are always read on the top layer. The level of a value of the program is the number of such nodes on the way
+  to it; a term is admitted to a class only when it needs no higher level than the class has. So what such a node reads
+  can never come back to the node itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from miscompile.transforms.egraph.engine import EGraph
+from miscompile.transforms.egraph.program import LEAVES, OPAQUE, VALUE, Program
+from miscompile.transforms.rules.terms import Symbol
+
+_FREE = LEAVES | {"Constant"}
+"""What is no operator of the graph that is extracted."""
+
+
+class Option(NamedTuple):
+    """A term that may be chosen for a class; `weight` is 1 for an operator and 0 for a leaf.
+
+    `place` is that of the node of the program that it stands for, -1 for inputs, initialisers and what rules made.
+    """
+
+    symbol: Symbol
+    children: tuple[int, ...]
+    weight: int
+    place: int
+    birth: int
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the term stands for a node outside the language."""
+        return self.symbol.op == OPAQUE
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The classes below the outputs of a program, in the order of a depth-first search, with what may be chosen.
+
+    `ranks` are places in that order, `names` the names of the values of the program in each class, `costs` the least
+    number of operators of a tree for each class, and `least` the option that has it.
+    """
+
+    program: Program
+    ranks: dict[int, int]
+    options: dict[int, tuple[Option, ...]]
+    names: dict[int, list[str]]
+    costs: dict[int, float]
+    least: dict[int, Option]
+
+
+def space_of(program: Program) -> Space:
+    """Return the space of what can be extracted for the outputs of `program` after saturation."""
+    graph = program.graph
+    find = graph.find
+    roots = tuple(dict.fromkeys(find(program.values[info.name]) for info in program.model.graph.outputs))
+    found, order = _search(graph, roots)
+    names = program.names()
+    if any(option.opaque for options in found.values() for option in options):
+        firsts = {number: kept_option(program, names[number][0]) for number in order if number in names}
+        found = _admitted(found, order, firsts)
+    costs, least = _cheapest(found, order)
+    ranks = {number: place for place, number in enumerate(order)}
+    return Space(program, ranks, found, names, costs, least)
+
+
+def kept_option(program: Program, name: str) -> Option:
+    """Return how the program computes the value called `name`."""
+    own = program.own[name]
+    operands = program.origins[own.place].operands if own.place >= 0 else ()
+    children = tuple(map(program.graph.find, operands))
+    return Option(own.symbol, children, 0 if own.symbol.op in _FREE else 1, own.place, 0)
+
+
+def _search(graph: EGraph, roots: Sequence[int]) -> tuple[dict[int, tuple[Option, ...]], list[int]]:
+    """Return the options of every class below `roots`, and these classes, operands first but for circles."""
+    found: dict[int, tuple[Option, ...]] = {}
+    order: list[int] = []
+    stack: list[tuple[int, list[int]]] = []
+    for root in roots:
+        if root in found:
+            continue
+        stack.append((root, _enter(graph, root, found)))
+        while stack:
+            number, waiting = stack[-1]
+            while waiting:
+                child = waiting.pop()
+                if child not in found:
+                    stack.append((child, _enter(graph, child, found)))
+                    break
+            else:
+                order.append(number)
+                stack.pop()
+    return found, order
+
+
+def _enter(graph: EGraph, number: int, found: dict[int, tuple[Option, ...]]) -> list[int]:
+    """Note the options of a class and return the classes of their operands, the first one last."""
+    find, symbols, terms, origins = graph.find, graph.symbols, graph.terms, graph.origins
+    options = []
+    below: dict[int, None] = {}
+    named = False
+    for node in graph.members[number]:
+        key = terms[node]
+        if key is None:
+            continue
+        children = tuple([find(child) for child in key[1:]])
+        symbol = symbols[key[0]]
+        op = symbol.op
+        if op == "Constant" and named:
+            continue  # the initialiser itself is there
+        named = named or op == VALUE
+        weight = 0 if op in _FREE else 1
+        options.append(Option(symbol, children, weight, origins.get(node, -1), graph.births[node]))
+        for child in children:
+            below[child] = None
+    found[number] = tuple(options)
+    return list(below)[::-1]
+
+
+def _admitted(
+    options: dict[int, tuple[Option, ...]], order: Sequence[int], firsts: dict[int, Option]
+) -> dict[int, tuple[Option, ...]]:
+    """Return the options that need no higher level than their class has."""
+    levels: dict[int, float] = {}
+    _settle_program(levels, firsts)
+    waiting = [number for number in order if number not in levels]
+    changed = True
+    while changed:
+        changed = False
+        for number in waiting:
+            level = min([_level(option, levels) for option in options[number]])
+            if level < levels.get(number, inf):
+                levels[number] = level
+                changed = True
+    admitted = {}
+    for number in order:
+        among, most = options[number], levels.get(number, inf)
+        if len(among) > 1:
+            among = tuple([option for option in among if _level(option, levels) <= most])
+        admitted[number] = among
+    return admitted
+
+
+def _settle_program(levels: dict[int, float], firsts: dict[int, Option]) -> None:
+    """Note the levels of the classes of the program, each as the program computes it."""
+    for start in firsts:
+        stack = [start]
+        while stack:
+            number = stack[-1]
+            if number not in firsts:  # a constant that only a node outside the language reads
+                levels[number] = 0.0
+                stack.pop()
+                continue
+            waiting = [child for child in firsts[number].children if child not in levels]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            levels[number] = _level(firsts[number], levels)
+            stack.pop()
+
+
+def _level(option: Option, levels: dict[int, float]) -> float:
+    below = 0.0
+    for child in option.children:
+        level = levels.get(child, inf)
+        if level > below:
+            below = level
+    return below + 1 if option.symbol.op == OPAQUE else below
+
+
+def _cheapest(
+    options: dict[int, tuple[Option, ...]], order: Sequence[int]
+) -> tuple[dict[int, float], dict[int, Option]]:
+    """Return the least number of operators of a tree for each class, and the option that has it.
+
+    An operand costs strictly less than an operator on it, and a leaf has no operands: least options form no circle.
+    """
+    costs: dict[int, float] = dict.fromkeys(order, inf)
+    least: dict[int, Option] = {}
+    changed = True
+    while changed:
+        changed = False
+        for number in order:
+            best = costs[number]
+            for option in options[number]:
+                cost = float(option.weight)
+                for child in option.children:
+                    cost += costs[child]
+                if cost < best:
+                    best = cost
+                    least[number] = option
+                    changed = True
+            costs[number] = best
+    return costs, least

@@ -1,0 +1,222 @@
+"""Rules made ready for use: a function that finds the left side, and those that apply the right one.
+
+The left side becomes nested loops over the index of an e-graph, written as Python and compiled when it is first needed,
+because finding and applying is most of what saturation does. What is written consists of numbers and of names made
+here: nothing that a rule's author wrote stands in it.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from miscompile.transforms.egraph.applying import Admit, Build, Match, Values, admit_of, build_of
+from miscompile.transforms.egraph.engine import WORD, Index, Key, Signature, lottery, mix, signature
+from miscompile.transforms.rules.rule import Apply, Expression, Rule, Variable
+from miscompile.transforms.rules.terms import Symbol
+
+Finder = Callable[[Mapping[int, Sequence[Key]], Index, Sequence[Symbol]], list[Match]]
+
+_GROUPS: dict[str, tuple[int, int]] = {}
+"""A bit and a stable key for each group of rules that was ever made ready."""
+
+
+@dataclass(slots=True)
+class Ready:
+    """A rule with its compiled left side."""
+
+    rule: Rule
+    """The rule, to be applied wherever it is asked to be: its chance stands in `chance`."""
+    name: str
+    chance: float
+    key: int
+    """Stable over processes and whatever other rules there are."""
+    root: Signature | None
+    """What the root of a match must be; None where the left side is a variable."""
+    tensors: tuple[str, ...]
+    count: int
+    """The number of tensor variables."""
+    parameters: tuple[str, ...]
+    needs: int
+    """The signatures that the left side asks for, as bits."""
+    flag: int
+    """The bit of the rule's group."""
+    draws: bool
+    """Whether the right side depends on chance."""
+    _left: "_Writer"
+    _find: Finder | None = None
+    _admit: Admit | None = None
+    _build: Build | None = None
+
+    @property
+    def find(self) -> Finder:
+        """What finds the left side; like the other functions it is made when it is first needed."""
+        if self._find is None:
+            self._find = self._left.function()
+        return self._find
+
+    @property
+    def admit(self) -> Admit:
+        """What tells whether the rule holds for a match and the types of its tensors, and gives the values if so."""
+        if self._admit is None:
+            self._admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
+        return self._admit
+
+    @property
+    def build(self) -> Build:
+        """What makes the plan of the right side of values, the type of the left side, and the opset."""
+        if self._build is None:
+            self._build = build_of(self.rule, self.tensors, self.parameters)
+        return self._build
+
+    def drawn(self, values: Values, rng: random.Random) -> Values | None:
+        """Return `values` with what the rule draws besides; None when there is nothing to draw."""
+        found: dict[str, Any] = dict(zip((*self.tensors, *self.parameters), values, strict=True))
+        more = []
+        for draw in self.rule.draws:
+            value = draw.value(found, rng)
+            if value is None:
+                return None
+            found[draw.name] = value
+            more.append(value)
+        return (*values, *more)
+
+
+def ready(rule: Rule) -> Ready:
+    """Return `rule` ready for use; at which share of the places it is used is the caller's affair."""
+    left, writer = rule.left, _Writer()
+    root: Signature | None = None
+    if isinstance(left, Variable):
+        writer.tensors[left.name] = ""
+    else:
+        root = signature(left.op, left.output, len(left.arguments))
+        writer.write(left)
+    return Ready(
+        rule=replace(rule, chance=1.0),
+        name=rule.name,
+        chance=rule.chance,
+        key=_key(rule),
+        root=root,
+        tensors=tuple(writer.tensors),
+        count=len(writer.tensors),
+        parameters=tuple(writer.parameters),
+        needs=bits(writer.signatures),
+        flag=flag_of(rule.group),
+        draws=bool(rule.draws),
+        _left=writer,
+    )
+
+
+def _key(rule: Rule) -> int:
+    return crc32(rule.name.encode())
+
+
+def bits(signatures: Iterable[Signature]) -> int:
+    """Return signatures as bits, so that whether some are among others is one operation on integers."""
+    found = 0
+    for each in signatures:
+        found |= 1 << each
+    return found
+
+
+def flag_of(group: str) -> int:
+    """Return the bit of a group of rules; the same within one process, and never shown outside."""
+    if group not in _GROUPS:
+        _GROUPS[group] = (1 << len(_GROUPS), crc32(group.encode()))
+    return _GROUPS[group][0]
+
+
+def flags_of(share: float, seed: int) -> int:
+    """Return the bits of the groups that take part under `seed`: each does with the chance `share`.
+
+    That depends on the seed and the group's name, and not on what other groups there are.
+    """
+    lot, most, found = mix(seed), int(share * WORD), 0
+    for flag, key in _GROUPS.values():
+        if lottery(lot, key) < most:
+            found |= flag
+    return found
+
+
+class _Writer:
+    """Writes the loops of one left side; see `Finder` for what they are called with."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, str] = {}
+        self.parameters: dict[str, str] = {}
+        self.checks: list[Expression] = []
+        self.signatures: dict[Signature, str] = {}
+        self._checked: list[str] = []
+        self._lines: list[str] = []
+        self._values: dict[str, object] = {}
+        self._count = 0
+        self._depth = 1
+
+    def write(self, left: Apply) -> None:
+        """Write the loops that find `left`."""
+        self._term(left, "top.items()", depth=1)
+
+    def function(self) -> Finder:
+        """Return the function that what was written makes; for nothing written, one that finds nothing."""
+        found = ["r", *self.tensors.values(), *self.parameters.values(), *self._checked]
+        tables = [f"    {table} = index.get({number}, nothing)" for number, table in self.signatures.items()]
+        last = [f"{'    ' * self._depth}found.append(({', '.join(found)}))"] if self._lines else []
+        source = "\n".join(
+            ["def find(top, index, symbols):", "    found = []", *tables, *self._lines, *last, "    return found"]
+        )
+        names: dict[str, Any] = {"nothing": {}, **self._values}
+        exec(compile(source, "<left side>", "exec"), names)
+        finder: Finder = names["find"]
+        return finder
+
+    def _term(self, pattern: Apply, place: str, depth: int) -> None:
+        """Write the loop over the terms of a class, and what they must be; `place` is the class."""
+        number = self._count
+        self._count += 1
+        table = self.signatures.setdefault(
+            signature(pattern.op, pattern.output, len(pattern.arguments)), f"t{len(self.signatures)}"
+        )
+        if depth == 1:
+            self._line(1, f"for r, n{number} in {place}:")
+            depth = 2
+        else:
+            self._line(depth, f"n{number} = {table}.get({place})")
+            self._line(depth, f"if n{number} is None: continue")
+        self._line(depth, f"for k{number} in n{number}:")
+        self._depth = depth + 1
+        self._parameters(pattern, number)
+        later: list[tuple[Apply, str]] = []
+        for slot, argument in enumerate(pattern.arguments, 1):
+            if isinstance(argument, Apply):
+                later.append((argument, f"k{number}[{slot}]"))
+            else:
+                self._bind(self.tensors, argument.name, f"k{number}[{slot}]", "c")
+        for inner, where in later:
+            self._term(inner, where, self._depth)
+
+    def _parameters(self, pattern: Apply, number: int) -> None:
+        if not pattern.parameters:
+            return
+        self._line(self._depth, f"p{number} = symbols[k{number}[0]][1]")
+        for slot, expression in enumerate(pattern.parameters):
+            value = f"p{number}[{slot}]"
+            if expression.variable is not None:
+                self._bind(self.parameters, expression.variable, value, "q")
+            elif not expression.names:
+                known = f"v{len(self._values)}"
+                self._values[known] = expression.value({})
+                self._line(self._depth, f"if {value} != {known}: continue")
+            else:
+                self.checks.append(expression)
+                self._checked.append(value)
+
+    def _bind(self, bound: dict[str, str], name: str, value: str, letter: str) -> None:
+        if name in bound:
+            self._line(self._depth, f"if {value} != {bound[name]}: continue")
+        else:
+            bound[name] = f"{letter}{len(bound)}"
+            self._line(self._depth, f"{bound[name]} = {value}")
+
+    def _line(self, depth: int, text: str) -> None:
+        self._lines.append("    " * depth + text)

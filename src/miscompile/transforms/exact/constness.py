@@ -1,0 +1,131 @@
+"""Constants said in another way: initialiser, Constant node, or the default of a graph input.
+
+A constant keeps its name and its bytes, so nothing that computes with it can notice, but passes that look for
+initialisers, for Constant nodes or for values that nothing can override (shape inference, folding, fusion of weights)
+take other paths. Source: https://onnx.ai/onnx/repo-docs/IR.html#graphs (initialisers as default values from IR 4 on).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from miscompile.core.tensor import Tensor
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Attribute, Model, Node, TensorType, ValueInfo
+from miscompile.transforms.exact.placed import Placed
+from miscompile.transforms.exact.schemas import gives
+from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.structural import structural_values
+
+_IR_DEFAULTS = 4
+"""IR version in which initialisers need not be inputs, and are defaults where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constness(Placed):
+    """Presents constants in another way. Places are the names of constants, in bodies too.
+
+    With `structural`, constants that state sizes, axes and the like may become inputs with a default as well; without,
+    they change only between initialiser and Constant node. Functions keep their Constant nodes, having no initialisers.
+    Without `overridable` no constant becomes an input: that is the only change after which kernels may pack weights
+    otherwise, and add in another order.
+    """
+
+    structural: bool = False
+    overridable: bool = True
+
+    def places(self, model: Model) -> tuple[str, ...]:
+        """Return the constants that can be said otherwise."""
+        fixed = self._fixed(model)
+        return tuple(
+            place
+            for scope in scopes(model)
+            for name, _ in constants(scope)
+            for place in (scope.place(name),)
+            if self._ways(model, scope, name, fixed)
+        )
+
+    def apply(self, model: Model) -> Model:
+        """Return `model` with constants said otherwise. Raises RejectedDraft when it has none."""
+        picked, fixed = self.picked(self.places(model)), self._fixed(model)
+
+        def change(scope: Scope) -> Scope:
+            for name, value in constants(scope):
+                place = scope.place(name)
+                if place in picked:
+                    way = self.stream(place).choice(self._ways(model, scope, name, fixed))
+                    scope = _SAID[way](scope, name, value)
+            return scope
+
+        return rewrite(model, change)
+
+    def _fixed(self, model: Model) -> frozenset[str]:
+        return frozenset() if self.structural else structural_values(model)
+
+    def _ways(self, model: Model, scope: Scope, name: str, fixed: frozenset[str]) -> list[str]:
+        """Return the other ways in which constant `name` of `scope` can be said."""
+        if scope.kind == "function" or model.ir_version < _IR_DEFAULTS:
+            return []
+        if name not in scope.initializers:
+            return ["initializer"]
+        kind = TensorType(scope.initializers[name].dtype, None)
+        ways = ["node"] if gives("Constant", scope.opset, kind) else []
+        if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.handed_out:
+            ways.append("input")
+        return ways
+
+
+def constants(scope: Scope) -> Iterator[tuple[str, Tensor]]:
+    """Yield the constants of a scope with their values: initialisers that nothing overrides, and Constant nodes."""
+    given = scope.given
+    yield from ((name, value) for name, value in scope.initializers.items() if name not in given)
+    for node in scope.nodes:
+        value = constant_of(node)
+        if value is not None:
+            yield node.outputs[0], value
+
+
+def constant_of(node: Node) -> Tensor | None:
+    """Return what a Constant node holds; None for other nodes, sparse values and references to attributes."""
+    if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
+        return None
+    ((name, attribute),) = node.attributes.items()
+    if attribute.kind == "ref":
+        return None
+    match name:
+        case "value":
+            return attribute.value  # type: ignore[no-any-return]
+        case "value_float" | "value_floats":
+            return Tensor("float32", np.array(attribute.value, np.float32))
+        case "value_int" | "value_ints":
+            return Tensor("int64", np.array(attribute.value, np.int64))
+        case "value_string" | "value_strings":
+            return Tensor("string", np.array(attribute.value, object))
+    return None
+
+
+def constant(name: str, value: Tensor) -> Node:
+    """Return the Constant node that makes `value` under `name`."""
+    return Node("Constant", (), (name,), {"value": Attribute("tensor", value)})
+
+
+def _as_node(scope: Scope, name: str, value: Tensor) -> Scope:
+    """Put a Constant node before the first node that reads it."""
+    first = next((place for place, node in enumerate(scope.nodes) if name in reads(node)), len(scope.nodes))
+    kept = {other: known for other, known in scope.initializers.items() if other != name}
+    return replace(scope, initializers=kept, nodes=(*scope.nodes[:first], constant(name, value), *scope.nodes[first:]))
+
+
+def _as_initializer(scope: Scope, name: str, value: Tensor) -> Scope:
+    nodes = tuple(node for node in scope.nodes if node.outputs != (name,))
+    return replace(scope, initializers={**scope.initializers, name: value}, nodes=nodes)
+
+
+def _as_input(scope: Scope, name: str, value: Tensor) -> Scope:
+    types = {other: kind for other, kind in scope.types.items() if other != name}
+    inputs = (*scope.inputs, ValueInfo(name, TensorType(value.dtype, value.shape)))
+    return replace(scope, inputs=inputs, types=types)
+
+
+_SAID = {"node": _as_node, "initializer": _as_initializer, "input": _as_input}

@@ -1,0 +1,109 @@
+"""What nothing uses: nodes, constants, and optional results that are named without need or left out.
+
+Removal of dead code must neither miss it nor take too much, and kernels with optional results take other paths when one
+of them is asked for.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from miscompile.core.tensor import Tensor
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Model, Node
+from miscompile.graph.rename import Names, refresh
+from miscompile.ops.registry import schema
+from miscompile.transforms.exact.placed import Placed
+from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.function_calls import pure
+from miscompile.transforms.function_regions import names_of
+
+_EXTRA: Mapping[str, int] = {"Dropout": 2, "MaxPool": 2, "LayerNormalization": 3, "LSTM": 3, "GRU": 2, "RNN": 2}
+"""Operators whose further results may be named without changing what the first is: all results that they may have.
+
+Those of BatchNormalization mean training, and those of Attention need operands of their own.
+"""
+
+_COMMON = frozenset({"Add", "Sub", "Mul", "Div", "Relu", "Conv", "MatMul", "Gemm", "Sqrt", "Exp"})
+"""Operators behind whose unused twin an Identity may stand: the types that they give are copied everywhere."""
+
+_AGAIN, _COPY, _NAMED, _DROPPED = "again", "copy", "named", "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Dead(Placed):
+    """Presents a model with more, or less, that nothing uses. Places are nodes and initialisers by their names.
+
+    A node is made once more for nobody, sometimes with an Identity behind it; an initialiser is held twice; optional
+    results that nobody reads are named or left out. What is made once more has not failed, so that it cannot now.
+    """
+
+    def places(self, model: Model) -> tuple[str, ...]:
+        """Return the nodes and initialisers to which something unused can be added, or from which it can be taken."""
+        return tuple(place for scope in scopes(model) for place, _ in _ways(scope, model))
+
+    def apply(self, model: Model) -> Model:
+        """Return `model` with other dead parts. Raises RejectedDraft when it is empty."""
+        picked, names = self.picked(self.places(model)), Names(names_of(model))
+
+        def change(scope: Scope) -> Scope:
+            for place, ways in tuple(_ways(scope, model)):
+                if place in picked:
+                    rng = self.stream(place)
+                    scope = _changed(scope, place, rng.choice(ways), names, behind=rng.random() < 0.5)
+            return scope
+
+        return rewrite(model, change)
+
+
+def _ways(scope: Scope, model: Model) -> Iterator[tuple[str, list[str]]]:
+    """Yield the places of `scope` with what can be done there."""
+    for name in scope.initializers:
+        yield scope.place(name), [_COPY]
+    read = {name for node in scope.nodes for name in reads(node)} | scope.handed_out
+    for node in scope.nodes:
+        ways = [_AGAIN] if any(node.outputs) and pure((node,), model) else []
+        count = _results(node, scope)
+        if len([name for name in node.outputs if name]) < count:
+            ways.append(_NAMED)
+        if any(name and name not in read for name in node.outputs[1:]) and count and node.outputs[0]:
+            ways.append(_DROPPED)
+        if ways:
+            yield scope.place_of(node), ways
+
+
+def _results(node: Node, scope: Scope) -> int:
+    """Return how many results `node` may have where all of them but the first may be left out; 0 elsewhere."""
+    known = schema(node.op, scope.opset)
+    if node.domain not in ("", "ai.onnx") or node.op not in _EXTRA or known is None:
+        return 0
+    return _EXTRA[node.op] if len(known.outputs) == _EXTRA[node.op] else 0
+
+
+def _changed(scope: Scope, place: str, way: str, names: Names, *, behind: bool) -> Scope:
+    if way == _COPY:
+        name = next(name for name in scope.initializers if scope.place(name) == place)
+        copied: dict[str, Tensor] = {names.fresh(f"{name}_unused"): scope.initializers[name]}
+        return replace(scope, initializers={**scope.initializers, **copied})
+    at = next(at for at, node in enumerate(scope.nodes) if scope.place_of(node) == place)
+    node = scope.nodes[at]
+    if way == _AGAIN:
+        made: tuple[Node, ...] = (node, *_unused(node, names, behind=behind and node.op in _COMMON))
+    elif way == _NAMED:
+        missing = [*node.outputs, *[""] * (_EXTRA[node.op] - len(node.outputs))]
+        made = (replace(node, outputs=tuple(name or names.fresh(f"{node.op.lower()}_extra") for name in missing)),)
+    else:
+        read = {name for other in scope.nodes for name in reads(other)} | scope.handed_out
+        outputs = [name if name in read or not at else "" for at, name in enumerate(node.outputs)]
+        while len(outputs) > 1 and not outputs[-1]:
+            outputs.pop()
+        made = (replace(node, outputs=tuple(outputs)),)
+    return scope.with_nodes((*scope.nodes[:at], *made, *scope.nodes[at + 1 :]))
+
+
+def _unused(node: Node, names: Names, *, behind: bool) -> Iterator[Node]:
+    """Yield `node` once more under other names, and with `behind` an Identity of its first result."""
+    (twin,) = refresh((node,), {}, lambda name: names.fresh(f"{name}_unused"))
+    yield twin
+    if behind:
+        first = next(filter(None, twin.outputs))
+        yield Node("Identity", (first,), (names.fresh(f"{first}_same"),))

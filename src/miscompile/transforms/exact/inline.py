@@ -1,0 +1,87 @@
+"""Calls of model-local functions replaced by the bodies of these functions.
+
+Compilers inline before, between or after their other passes, and each has its own inliner; a graph that was inlined
+beforehand must do the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from miscompile.graph.inline import inline
+from miscompile.graph.model import Function, Model, Node
+from miscompile.graph.prune import callee_key, function_key
+from miscompile.transforms.exact.placed import Placed
+from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+
+_KEPT = "miscompile kept: "
+"""What the overload of a call begins with while it is to stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline(Placed):
+    """Presents calls of functions as the bodies of these, at any depth below. Places are calls outside functions."""
+
+    def places(self, model: Model) -> tuple[str, ...]:
+        """Return the calls in the main graph and in its bodies."""
+        keys = {function_key(function) for function in model.functions}
+        return tuple(
+            scope.place_of(node)
+            for scope in scopes(model)
+            if scope.kind != "function"
+            for node in scope.nodes
+            if callee_key(node) in keys
+        )
+
+    def apply(self, model: Model) -> Model:
+        """Return `model` with calls inlined, and without functions that nothing calls any more.
+
+        Raises RejectedDraft when nothing is called, ModelError when a body means something else under the model's
+        operator sets.
+        """
+        return inlined(model, self.picked(self.places(model)))
+
+
+def inlined(model: Model, picked: frozenset[str]) -> Model:
+    """Return `model` with the calls at the places `picked` inlined, and all others left alone. Raises ModelError."""
+    keys = {function_key(function) for function in model.functions}
+
+    def marked(scope: Scope) -> Scope:
+        return _mapped(scope, lambda node: _marked(node) if _stays(scope, node) else node)
+
+    def _stays(scope: Scope, node: Node) -> bool:
+        return callee_key(node) in keys and scope.place_of(node) not in picked
+
+    done = inline(rewrite(model, marked))
+    bare = rewrite(done, lambda scope: _mapped(scope, _unmarked))
+    return replace(bare, functions=tuple(_called(bare, model.functions)))
+
+
+def _mapped(scope: Scope, change: Callable[[Node], Node]) -> Scope:
+    if scope.kind == "function":
+        return scope
+    nodes = tuple(map(change, scope.nodes))
+    same = all(new is old for new, old in zip(nodes, scope.nodes, strict=True))
+    return scope if same else scope.with_nodes(nodes)
+
+
+def _marked(node: Node) -> Node:
+    return replace(node, overload=f"{_KEPT}{node.overload}")
+
+
+def _unmarked(node: Node) -> Node:
+    return replace(node, overload=node.overload[len(_KEPT) :]) if node.overload.startswith(_KEPT) else node
+
+
+def _called(model: Model, functions: Iterable[Function]) -> Iterator[Function]:
+    """Yield those of `functions`, in order, that `model` or another of them needs."""
+    known = {function_key(function): function for function in functions}
+    waiting = [node for scope in scopes(model) for node in scope.nodes]
+    reached = set()
+    while waiting:
+        node = waiting.pop()
+        key = callee_key(node)
+        waiting.extend(inner for body in node.subgraphs() for inner in body.nodes)
+        if key in known and key not in reached:
+            reached.add(key)
+            waiting.extend(known[key].nodes)
+    yield from (function for key, function in known.items() if key in reached)

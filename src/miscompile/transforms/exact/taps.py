@@ -1,0 +1,40 @@
+"""Inner values as further outputs of the graph.
+
+A value that is handed out cannot be fused away, and keeps its type, layout and precision: the strongest barrier that
+changes no node. The outputs stand at the end, so that whoever reads the first ones reads what he did before.
+"""
+
+from dataclasses import dataclass, replace
+
+from miscompile.graph.model import Model, TensorType, ValueInfo
+from miscompile.transforms.exact.placed import Placed
+from miscompile.transforms.exact.scopes import scopes, types_by_scope
+
+
+@dataclass(frozen=True, slots=True)
+class Taps(Placed):
+    """Presents inner values of the main graph as outputs as well. Places are values."""
+
+    def places(self, model: Model) -> tuple[str, ...]:
+        """Return the values that can be handed out: dense tensors of known rank that nodes make."""
+        return tuple(self._tapped(model))
+
+    def apply(self, model: Model) -> Model:
+        """Return `model` with further outputs at the end. Raises RejectedDraft when there is nothing to hand out."""
+        found = self._tapped(model)
+        picked = self.picked(found)
+        outputs = tuple(info for place, info in found.items() if place in picked)
+        graph = model.graph
+        types = {name: known for name, known in graph.types.items() if name not in {info.name for info in outputs}}
+        return replace(model, graph=replace(graph, outputs=(*graph.outputs, *outputs), types=types))
+
+    def _tapped(self, model: Model) -> dict[str, ValueInfo]:
+        main = next(scope for scope in scopes(model) if scope.kind == "main")
+        types, outputs = types_by_scope(model)[""], main.handed_out
+        found: dict[str, ValueInfo] = {}
+        for node in main.nodes:
+            for name in node.outputs:
+                known = types.get(name)
+                if name and name not in outputs and isinstance(known, TensorType) and known.shape is not None:
+                    found[main.place(name)] = ValueInfo(name, known)
+        return found

@@ -1,0 +1,130 @@
+"""Reading the optimisation classes: the file that comes along, and one of the user's own on top."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from miscompile.base.errors import SpecError
+from miscompile.ops.registry import schema
+from miscompile.transforms.resist.rules import CATEGORIES, Config, Rule, integers, rule_of, strings
+
+_NEWEST = 2**31 - 1
+"""An opset beyond all: what schemas there are then is what schemas there are."""
+
+_TABLES = ("categories", "structural", "rule", "alone")
+
+
+def config_of(path: str) -> Config:
+    """Return the configuration of the option `config`: the rules that come along for "", else with those of a file.
+
+    A file is read again when it has changed. Raises SpecError when it cannot be read or says what cannot be.
+    """
+    if not path:
+        return embedded()
+    try:
+        state = Path(path).stat()
+        return _of_file(path, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise SpecError(f"cannot read the resistance rules {path}: {error.strerror}") from None
+
+
+@cache
+def embedded() -> Config:
+    """Return the rules that come along."""
+    text = files("miscompile.transforms.resist").joinpath("classes.toml").read_text("utf-8")
+    return parse_config(text, "classes.toml")
+
+
+@lru_cache(16)
+def _of_file(path: str, changed: int, size: int) -> Config:
+    del changed, size  # they only tell one state of the file from another
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise SpecError(f"{path} is not text in UTF-8") from None
+    return parse_config(text, path, embedded())
+
+
+def parse_config(text: str, source: str, base: Config | None = None) -> Config:
+    """Return the configuration that `text` (TOML) says; `source` names it in errors.
+
+    On top of `base`: rules of the text come first, and replace those of the same name; the category and the structural
+    operands of an operator replace those of `base`. With `alone = true` the rules of `base` do not count, its other
+    tables do.
+    Raises SpecError with one line that names the rule and what is allowed there.
+    """
+    try:
+        data = tomllib.loads(text)
+        return _config(data, base)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{source} is no TOML: {error}") from None
+    except SpecError as error:
+        raise SpecError(f"{source}: {error}") from None
+
+
+def _config(data: Mapping[str, Any], base: Config | None) -> Config:
+    for key in data:
+        if key not in _TABLES:
+            raise SpecError(f"there is no table or key '{key}'; allowed are: {', '.join(_TABLES)}")
+    alone = data.get("alone", False)
+    if not isinstance(alone, bool):
+        raise SpecError("'alone' must be true or false")
+    categories = {**(base.categories if base else {}), **_categories(data.get("categories", {}))}
+    structural = {**(base.structural if base else {}), **_structural(data.get("structural", {}))}
+    rows = data.get("rule", [])
+    if not isinstance(rows, list):
+        raise SpecError("rules are written as [[rule]], with two brackets")
+    own = _distinct([rule_of(row, place, categories, _is_operator) for place, row in enumerate(rows, 1)])
+    names = {rule.name for rule in own}
+    inherited = () if base is None or alone else tuple(rule for rule in base.rules if rule.name not in names)
+    if not own and not inherited:
+        raise SpecError("there are no rules; write at least one [[rule]]")
+    return Config((*own, *inherited), categories, structural)
+
+
+def _distinct(rules: list[Rule]) -> tuple[Rule, ...]:
+    seen: set[str] = set()
+    for rule in rules:
+        if rule.name in seen:
+            raise SpecError(f"two rules are named '{rule.name}'")
+        seen.add(rule.name)
+    return tuple(rules)
+
+
+def _categories(table: object) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, ops in _table(table, "categories").items():
+        if name not in CATEGORIES:
+            raise SpecError(f"there is no category '{name}'; allowed are: {', '.join(CATEGORIES)}")
+        for op in strings(ops, f"category '{name}'"):
+            _check_operator(op, f"category '{name}'")
+            if op in found:
+                raise SpecError(f"operator '{op}' stands in two categories")
+            found[op] = CATEGORIES.index(name) + 1
+    return found
+
+
+def _structural(table: object) -> dict[str, frozenset[int]]:
+    found = {}
+    for op, slots in _table(table, "structural").items():
+        _check_operator(op, "table 'structural'")
+        found[op] = integers(slots, f"structural operands of '{op}'")
+    return found
+
+
+def _table(table: object, name: str) -> Mapping[str, object]:
+    if not isinstance(table, dict):
+        raise SpecError(f"'{name}' must be a table: write [{name}]")
+    return table
+
+
+def _check_operator(op: str, where: str) -> None:
+    if "::" not in op and not _is_operator(op):
+        raise SpecError(f"{where}: there is no operator '{op}' in the standard; others are written domain::operator")
+
+
+def _is_operator(op: str) -> bool:
+    return schema(op, _NEWEST) is not None

@@ -1,0 +1,40 @@
+"""Patterns with their variables filled in: the type and the value of the term that a side of a rule stands for."""
+
+from collections.abc import Mapping
+
+from miscompile.transforms.rules.expressions import Environment
+from miscompile.transforms.rules.kinds import Array, Symbol, Type
+from miscompile.transforms.rules.rule import Apply, Pattern, Variable
+from miscompile.transforms.rules.terms import evaluate, infer
+
+
+def symbol_of(pattern: Apply, environment: Environment) -> Symbol:
+    """Return the symbol at the root of an instance. Raises KeyError where a variable is not bound."""
+    return Symbol(pattern.op, tuple([p.value(environment) for p in pattern.parameters]), pattern.output)
+
+
+def type_of(pattern: Pattern, environment: Environment) -> Type | None:
+    """Return the type of an instance, or None when some part of it is ill-formed."""
+    if isinstance(pattern, Variable):
+        found: Type = environment[pattern.name]
+        return found
+    children = []
+    for argument in pattern.arguments:
+        child = type_of(argument, environment)
+        if child is None:
+            return None
+        children.append(child)
+    return infer(symbol_of(pattern, environment), tuple(children))
+
+
+def values_of(pattern: Pattern, environment: Environment, arrays: Mapping[str, Array]) -> list[Array]:
+    """Return the values of all parts of a well-formed instance, that of the whole last."""
+    if isinstance(pattern, Variable):
+        return [arrays[pattern.name]]
+    found: list[Array] = []
+    children = []
+    for argument in pattern.arguments:
+        found.extend(values_of(argument, environment, arrays))
+        children.append(found[-1])
+    found.append(evaluate(symbol_of(pattern, environment), tuple(children)))
+    return found

@@ -1,0 +1,165 @@
+"""Examples of a rule's left side: types of its variables and parameters with which it is well-formed and admitted.
+
+Shapes come from the rule's hints or from a common base, parameters from `proposals`. What does not fit is thrown away
+and drawn again, so that nothing here needs to know the rules.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from miscompile.transforms.rules.instances import type_of
+from miscompile.transforms.rules.kinds import KNOWN, Symbol, Type
+from miscompile.transforms.rules.proposals import Given, propose
+from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.terms import LANGUAGE, infer
+
+BROKEN = (ArithmeticError, IndexError, KeyError, TypeError, ValueError)
+"""What an expression of a rule may raise where its author has not thought of a shape."""
+
+_HINTED = 0.75
+_OF_ITS_OWN = 0.4
+_OTHER_RESULT = frozenset({"Cast", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "ArgMax", "ArgMin"})
+"""Operators whose result is of another element type than their operands."""
+
+
+def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environment | None:
+    """Return an environment for the left side of `rule`, its tensors of `dtype` where the rule leaves that open.
+
+    None when nothing fitted in `tries` tries. Raises what a condition raises that does not bear some shape.
+    """
+    truth = _truth_values(rule.left)
+    casts = any(isinstance(part, Apply) and part.op == "Cast" for part in parts(rule.left))
+    square = any(isinstance(part, Apply) and part.op in ("MatMul", "Gemm") for part in parts(rule.left))
+    for _ in range(tries):
+        shapes = _hinted(rule, rng) if rule.shapes and rng.random() < _HINTED else {}
+        base = _base(rng, square)
+        environment: dict[str, Any] = {}
+        own = _under_casts(rule, dtype, rng) if casts else {}
+        for name in variables(rule.left):
+            shape = shapes[name] if name in shapes else _shape(rng, base, square)
+            environment[name] = Type("bool" if name in truth else own.get(name, dtype), shape)
+        if _filled(rule.left, environment, rng) is not None and _agrees(rule, environment):
+            return environment
+    return None
+
+
+def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
+    """Return an element type for each variable: `dtype`, or under a Cast now and then one that this Cast has drawn.
+
+    What stands under one Cast is of one type, and what stands under different ones need not be: a rule that takes for
+    granted that it is holds nowhere else.
+    """
+    limits = dict(rule.limits)
+    found: dict[str, str] = {}
+
+    def walk(pattern: Pattern, current: str) -> None:
+        if isinstance(pattern, Variable):
+            found.setdefault(pattern.name, current)
+            return
+        if pattern.op == "Cast" and rng.random() < _OF_ITS_OWN:
+            among = [limits[name] for name in variables(pattern) if name in limits]
+            current = rng.choice(sorted(frozenset(KNOWN).intersection(*among)) or [current])
+        for argument in pattern.arguments:
+            walk(argument, current)
+
+    walk(rule.left, dtype)
+    return found
+
+
+def dtypes_of(rule: Rule) -> tuple[str, ...]:
+    """Return the element types, in order, that the rule and the operators above its variables take."""
+    taken = _taken(rule.left, rule.dtypes, _truth_values(rule.left))
+    return tuple(sorted(rule.dtypes.intersection(*taken)))
+
+
+def _taken(pattern: Pattern, above: frozenset[str], truth: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Yield the element types that each variable may have for the operators above it; conditions are left out."""
+    if isinstance(pattern, Variable):
+        if pattern.name not in truth:
+            yield above
+        return
+    own = frozenset(LANGUAGE[pattern.op].dtypes)
+    below = own if pattern.op in _OTHER_RESULT else own & above
+    for argument in pattern.arguments:
+        yield from _taken(argument, below, truth)
+
+
+def _truth_values(pattern: Pattern) -> frozenset[str]:
+    """Return the variables that have to be truth values whatever the others are: conditions of Where."""
+    found: set[str] = set()
+    for part in parts(pattern):
+        if isinstance(part, Apply) and part.op == "Where":
+            condition = part.arguments[0]
+            inside = [condition] if isinstance(condition, Variable) else list(parts(condition))
+            found.update(item.name for item in inside if isinstance(item, Variable))
+    return frozenset(found)
+
+
+def _hinted(rule: Rule, rng: random.Random) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that the hints say, with a size for each letter."""
+    sizes: dict[str, int] = {}
+    found = {}
+    for name, text in rule.shapes:
+        shape = []
+        for factor, letter in re.findall(r"(\d*)([a-z]?)", text):
+            if letter and letter not in sizes:
+                sizes[letter] = rng.choice((1, 2, 2, 3, 4)) if letter not in "hwl" else rng.choice((2, 3, 4, 5))
+            if factor or letter:
+                shape.append(int(factor or 1) * sizes.get(letter, 1))
+        found[name] = tuple(shape)
+    return found
+
+
+def _base(rng: random.Random, square: bool) -> tuple[int, ...]:
+    rank = rng.choice((2, 2, 2, 3, 4)) if square else rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5))
+    palette = (0, 2) if rng.random() < 0.04 else rng.choice(((2,), (2, 3), (2, 3), (1, 2), (1, 2, 3), (2, 3, 4, 5)))
+    return tuple(rng.choice(palette) for _ in range(rank))
+
+
+def _shape(rng: random.Random, base: tuple[int, ...], square: bool) -> tuple[int, ...]:
+    """Return a shape akin to `base`: the same, broadcast to it, with one axis changed, or of its own."""
+    what = rng.random()
+    if what < 0.5 or not base:
+        return base
+    if what < 0.65:
+        return tuple(1 if rng.random() < 0.4 else size for size in base)
+    if what < 0.78:
+        short = base[rng.randint(1, len(base)) :]
+        return tuple(1 if rng.random() < 0.2 else size for size in short)
+    if what < 0.93:
+        place = rng.randrange(len(base))
+        return (*base[:place], rng.choice((1, 2, 3, 4)), *base[place + 1 :])
+    return _base(rng, square)
+
+
+def _filled(pattern: Pattern, environment: dict[str, Any], rng: random.Random) -> Type | None:
+    """Return the type of `pattern`, with the parameters that it binds drawn and bound on the way."""
+    if isinstance(pattern, Variable):
+        known: Type = environment[pattern.name]
+        return known
+    children = []
+    for argument in pattern.arguments:
+        child = _filled(argument, environment, rng)
+        if child is None:
+            return None
+        children.append(child)
+    types = tuple(children)
+    names = LANGUAGE[pattern.op].parameters
+    given: Given = {}
+    for name, expression in zip(names, pattern.parameters, strict=True):
+        if all(part in environment for part in expression.names):
+            given[name] = expression.value(environment)
+    parameters = given if len(given) == len(names) else propose(pattern.op, types, given, environment, rng)
+    if parameters is None:
+        return None
+    for name, expression in zip(names, pattern.parameters, strict=True):
+        if expression.variable:
+            environment[expression.variable] = parameters[name]
+    return infer(Symbol(pattern.op, tuple([parameters[name] for name in names]), pattern.output), types)
+
+
+def _agrees(rule: Rule, environment: Environment) -> bool:
+    """Tell whether the rule admits what was drawn, and the left side's expressions give what stands there."""
+    return type_of(rule.left, environment) is not None and rule.admits(environment)

@@ -1,0 +1,86 @@
+"""What a campaign checks, by name."""
+
+import pytest
+
+from miscompile.base.errors import UsageError
+from miscompile.engine.checks import (
+    CHECKS,
+    EQUIVALENCE,
+    EXACT,
+    RESIST,
+    chosen,
+    functions_of,
+    producers_for,
+    relations_of,
+)
+from miscompile.engine.plan import Plan
+from miscompile.engine.wiring import make_oracle
+from miscompile.oracles.optimisation import Optimisation
+from miscompile.oracles.per_case import Chosen
+from miscompile.targets.registry import parse_target
+from miscompile.transforms.forms import parse_form
+
+ORT, TOY, TVM = (parse_target(name).about for name in ("onnxruntime", "toy", "tvm"))
+
+
+def test_a_plain_campaign_compares_levels() -> None:
+    assert chosen((), [ORT]) == ("levels",)
+    oracle = make_oracle(Plan("onnxruntime"), {})
+    assert isinstance(oracle, Optimisation)
+    assert oracle.passes == ORT.passes
+    assert not oracle.families
+    assert not oracle.sequences
+
+
+def test_all_is_what_the_target_is_able_to() -> None:
+    assert chosen(("all",), [ORT]) == tuple(name for name in CHECKS if name not in ("sequences", "device"))
+    assert "sequences" in chosen(("all",), [TVM])
+    assert chosen(("all",), [ORT, TOY]) == ("levels",)
+    assert "device" not in CHECKS.keys() & chosen(("all",), [ORT])
+
+
+@pytest.mark.parametrize(
+    ("names", "device", "word"),
+    [
+        (("nothing",), "cpu", "there is no check 'nothing'"),
+        (("sequences",), "cpu", "does not let us order"),
+        (("device",), "cpu", "say which device"),
+        ((), "abacus", "has no build for the device 'abacus'"),
+    ],
+)
+def test_what_cannot_be_checked_is_said(names: tuple[str, ...], device: str, word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        chosen(names, [ORT], device)
+
+
+def test_several_targets_are_compared_by_results_alone() -> None:
+    with pytest.raises(UsageError, match="name one target"):
+        chosen(("functions",), [ORT, TOY])
+
+
+def test_checks_bring_their_producers() -> None:
+    assert producers_for(("levels",)) == ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
+    assert producers_for(("disruptive",)) == ("disruptive{share=0.15}",)
+    assert len(producers_for(("levels", "dynamic", "disruptive"))) == 5
+    names = [name for name, _ in Plan("onnxruntime", checks=("all",)).producer_specs()]
+    assert names == ["strict", "sweep", "oatest", "dynamic", "disruptive"]
+
+
+def test_special_cases_get_their_oracles() -> None:
+    oracle = make_oracle(Plan("onnxruntime", checks=("all",)), {"onnxruntime": frozenset({"GeluFusionL1"})})
+    assert isinstance(oracle, Chosen)
+    assert isinstance(oracle.usual, Optimisation)
+    assert set(oracle.special) == {"dynamic", "disruptive"}
+    assert oracle.usual.families == (EQUIVALENCE, RESIST, relations_of(ORT), functions_of(ORT))
+    assert oracle.usual.disabled == {"GeluFusionL1"}
+
+
+def test_forms_parse() -> None:
+    for form in functions_of(ORT):
+        assert parse_form(form)
+    assert all(form.startswith("relax{") for form in functions_of(TVM))
+
+
+def test_what_an_adapter_makes_itself_is_a_relation_unless_it_makes_functions() -> None:
+    assert relations_of(TOY) == relations_of(TVM) == EXACT
+    assert relations_of(ORT) == (*EXACT, "reload", "reload{format=ort}", "external")

@@ -1,0 +1,45 @@
+"""Observing in this process, for tests of what is made of it."""
+
+from typing import Any
+
+import numpy as np
+
+from miscompile.base.rng import array_stream
+from miscompile.graph.model import Model, TensorType
+from miscompile.producers.slices.binding import bindings, fed, normalised
+from miscompile.producers.slices.observation import Observed, known
+from miscompile.producers.slices.observer import observe
+
+
+def drawn(model: Model, seed: int) -> dict[str, Any]:
+    """Inputs of a bound model: floats around zero."""
+    random = array_stream(seed, "inputs")
+    found = {}
+    for info in fed(model.graph):
+        assert isinstance(info.type, TensorType)
+        assert info.type.shape is not None
+        found[info.name] = random.uniform(-3, 3, info.type.shape).astype(info.type.dtype)
+    return found
+
+
+def seen(model: Model, feeds: int = 3) -> Observed:
+    """What the first binding of `model` shows on drawn inputs."""
+    bound = next(bindings(normalised(model)))
+    lines = [{"feed": row, **line} for row in range(feeds) for line in observe(bound, drawn(bound, row))]
+    return known(bound, lines)
+
+
+def without_run(model: Model) -> Observed:
+    """What inference alone says."""
+    return known(next(bindings(normalised(model))), [])
+
+
+def values_of(model: Model, feed: dict[str, Any]) -> dict[str, Any]:
+    """Every value of a model, by onnx's reference evaluator."""
+    from onnx.reference import ReferenceEvaluator
+
+    from miscompile.graph.emit import emit
+
+    found = ReferenceEvaluator(emit(model)).run(None, feed, intermediate=True)
+    assert isinstance(found, dict)
+    return {name: np.asarray(value) for name, value in found.items() if value is not None}

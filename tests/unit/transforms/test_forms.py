@@ -1,0 +1,117 @@
+"""Forms by name: what is presented, what stays the case's own, and what a form says about itself."""
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from miscompile.base.errors import SpecError
+from miscompile.core.case import Case, Feed, Program
+from miscompile.core.tensor import tensor
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.program import to_program
+from miscompile.transforms.forms import (
+    AGAIN,
+    FORMS,
+    STATIC,
+    exact_beside,
+    is_own,
+    keeps_bits,
+    may_be_refused,
+    parse_form,
+    places_of,
+    present,
+    restricted,
+)
+
+KIND = TensorType("float32", (2, 3))
+
+
+def case(feeds: int = 1) -> Case:
+    """(x + w) * w - x: enough for every form to find something."""
+    nodes = (
+        Node("Add", ("x", "w"), ("a",)),
+        Node("Mul", ("a", "w"), ("m",)),
+        Node("Neg", ("x",), ("n",)),
+        Node("Add", ("m", "n"), ("s",)),
+        Node("Identity", ("s",), ("y",)),
+    )
+    weight = {"w": tensor(np.arange(6, dtype=np.float32).reshape(2, 3))}
+    graph = Graph("g", (ValueInfo("x", KIND),), (ValueInfo("y", KIND),), nodes, weight)
+    program = to_program(Model(graph, {"": 18}), exact=("y",))
+    fed: tuple[Feed, ...] = tuple((tensor(np.full((2, 3), 2 + turn, np.float32)),) for turn in range(feeds))
+    return Case(program, fed, {"origin": "test"})
+
+
+def run(program: Program, feed: Feed) -> list[np.ndarray]:
+    fed = {port.name: value.array for port, value in zip(program.inputs, feed, strict=True)}
+    return ReferenceEvaluator(program.payload).run([port.name for port in program.outputs], fed)
+
+
+ELSEWHERE = frozenset({"inline", "merge", "expand", "functions", "wrap"})
+"""Forms that find nothing in the case below, or whose programs onnx's reference does not run: tested elsewhere."""
+
+
+@pytest.mark.parametrize("name", sorted(FORMS.keys() - ELSEWHERE))
+def test_every_form_presents_a_program_that_gives_the_same(name: str) -> None:
+    """Seeds differ in what they draw; most must present something else."""
+    own, others = case(2), 0
+    for seed in range(8):
+        for share in present(own, f"{name}{{seed={seed}}}"):
+            others += share.case.program != own.program
+            assert share.case.recipe == own.recipe
+            assert share.case.program.outputs[:1] == own.program.outputs
+            for place, feed in zip(share.feeds, share.case.feeds, strict=True):
+                want, got = run(own.program, own.feeds[place]), run(share.case.program, feed)
+                np.testing.assert_array_equal(want[0], got[0])
+    assert others >= 4
+
+
+def test_again_comes_back_to_every_feed_with_the_same_tensors() -> None:
+    own = case(3)
+    (share,) = present(own, AGAIN)
+    assert share.feeds == (0, 1, 2, 2, 1, 0)
+    assert share.case.program is own.program
+    assert all(fed is own.feeds[place] for place, fed in zip(share.feeds, share.case.feeds, strict=True))
+
+
+def test_a_form_with_nothing_to_say_presents_the_case_itself() -> None:
+    own = case()
+    (share,) = present(own, "inline")
+    assert share.case is own
+
+
+def test_what_forms_say_about_themselves() -> None:
+    assert all(keeps_bits(form) for form in ("", STATIC, AGAIN, "order{seed=1}", "resist", "relax{count=1}"))
+    assert not any(keeps_bits(form) for form in ("egraph{seed=1}", "expand", "resist{exactness=rounding}"))
+    assert keeps_bits("egraph{exactness=bits}")
+    assert is_own("relax{count=1}")
+    assert not is_own("order")
+    assert may_be_refused("wrap{seed=3}")
+    assert not any(may_be_refused(form) for form in ("", STATIC, AGAIN, "functions{seed=1}", "relax{count=1}"))
+
+
+def test_rounding_forms_are_exact_where_both_programs_are() -> None:
+    own = case()
+    assert exact_beside(own, "order{seed=1}") == {"y"}
+    assert exact_beside(own, "egraph{seed=1}") == {"y"}  # small integers in both
+    large = Case(own.program, ((tensor(np.full((2, 3), 2.0**22, np.float32)),),))
+    assert exact_beside(large, "egraph{seed=1}") == frozenset()
+
+
+@pytest.mark.parametrize("name", ["egraph", "resist", "constness", "duplicate", "identity", "stored", "wrap"])
+def test_a_form_restricted_to_all_its_places_presents_the_same(name: str) -> None:
+    own, form = case(), f"{name}{{seed=3}}"
+    places = places_of(own, form)
+    assert places
+    assert [s.case for s in present(own, restricted(form, places))] == [s.case for s in present(own, form)]
+
+
+def test_no_places_where_a_form_is_all_or_nothing() -> None:
+    assert places_of(case(), AGAIN) == places_of(case(), "") == places_of(case(), "relax{count=1}") == ()
+
+
+def test_unknown_forms_and_options_are_said_plainly() -> None:
+    with pytest.raises(SpecError, match="there is no form 'nope'"):
+        parse_form("nope")
+    with pytest.raises(SpecError, match="has no option 'far'"):
+        parse_form("egraph{far=1}")
