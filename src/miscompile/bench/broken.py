@@ -11,6 +11,7 @@ from typing import Any
 from miscompile.base.rng import stream
 from miscompile.bench.measures import Failure, Unique, Watch, failure_of, unique, unwatched
 from miscompile.bench.series import Judged, Laboratory, run_series
+from miscompile.core.examination import examine
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Values
 from miscompile.core.verdict import Violated
 from miscompile.graph.read import read
@@ -21,7 +22,6 @@ from miscompile.producers.disruptive import DisruptiveOptions
 from miscompile.producers.disruptive_checker import ChildChecker
 from miscompile.producers.disruptive_proof import Check
 from miscompile.targets.registry import load_attribute, parse_target
-from miscompile.triage.examine import examine_fully
 from miscompile.triage.signature import signature_of
 
 PAPERS_GRAPHS, PAPERS_BUGS = 170, 3
@@ -116,7 +116,7 @@ def _confirmed(lab: Laboratory, oracle: Disruptive, judged: Judged) -> Failure |
     """Return the failure, None when it does not show again in a fresh worker."""
     assert isinstance(judged.verdict, Violated)
     lab.second.fresh()
-    again = examine_fully(judged.case, oracle, lab.second, stream(lab.plan.seed, "bench", "again"))
+    again = examine(judged.case, oracle, lab.second, stream(lab.plan.seed, "bench", "again"))
     if not isinstance(again.verdict, Violated) or again.verdict.evidence.kind != judged.verdict.evidence.kind:
         return None
     evidence = again.verdict.evidence

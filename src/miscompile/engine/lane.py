@@ -23,6 +23,7 @@ from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
+from miscompile.core.examination import conclude
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
@@ -35,9 +36,6 @@ from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid
 from miscompile.targets.registry import frames_of, parse_target
 from miscompile.triage.attribution import ConfirmedViolation, Confirmer, to_quarantine, to_stored
-
-MOST_ROUNDS = 4
-"""How often an oracle may ask for further runs of a case."""
 
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
@@ -102,8 +100,8 @@ class _Ahead:
 class Lane:
     """The loop. `out` gets the messages."""
 
-    def __init__(self, orders: Orders, pool: Pool, detective: Confirmer, out: TextIO) -> None:
-        self.orders, self.pool, self.detective, self.out = orders, pool, detective, out
+    def __init__(self, orders: Orders, pool: Pool, confirmer: Confirmer, out: TextIO) -> None:
+        self.orders, self.pool, self.confirmer, self.out = orders, pool, confirmer, out
         self.plan = orders.plan
         self.versions = {target: versions_of(target) for target in self.plan.targets}
         self.producer = make_producer(
@@ -174,33 +172,18 @@ class Lane:
         outcomes = self._done.pop(ahead.ticket)
         start = time.thread_time_ns()
         self.counters["transfer_us"] += (start - begin) // 1000
-        verdict = self.oracle.judge(ahead.runs, outcomes)
+        seen = conclude(ahead.runs, outcomes, self.oracle, self.confirmer.pool)
         self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
+        self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
         for outcome in outcomes:
-            seen = outcome.observations
-            self.counters["compiler_us"] += int(1e6 * (seen.compile_seconds + seen.run_seconds))
+            spent = outcome.observations
+            self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
         if ahead.case.recipe.get("observe"):
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
                 self.firings.note(ahead.case.recipe, run, outcome)
-        if isinstance(verdict, Needs):
-            verdict = self._further_rounds(ahead, outcomes, verdict)
-        self.producer.learn(ahead.case, outcomes, verdict)
-        self._take(ahead, verdict)
-
-    def _further_rounds(self, ahead: _Ahead, outcomes: list[Outcome], verdict: Verdict) -> Verdict:
-        """Run what the oracle asks for and ask it again: about one build after the other, each of which may need it."""
-        runs = ahead.runs
-        for _ in range(MOST_ROUNDS):
-            if not isinstance(verdict, Needs):
-                return verdict
-            self.counters["second_rounds"] += 1
-            start = time.thread_time_ns()
-            outcomes = [*outcomes, *self.detective.pool.run(verdict.runs)]
-            runs = (*runs, *verdict.runs)
-            verdict = self.oracle.judge(runs, outcomes)
-            self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
-        return Inconclusive("too many rounds") if isinstance(verdict, Needs) else verdict
+        self.producer.learn(ahead.case, outcomes, seen.verdict)
+        self._take(ahead, seen.verdict)
 
     def _take(self, ahead: _Ahead, verdict: Verdict) -> None:
         match verdict:
@@ -211,14 +194,16 @@ class Lane:
                 self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
             case Violated():
                 self._pursue(ahead, verdict)
+            case Needs():
+                raise AssertionError("an examination never ends with Needs")
 
     def _pursue(self, ahead: _Ahead, violated: Violated) -> None:
         self.counters["violations"] += 1
-        charge = self.detective.investigate(ahead.case, violated.evidence)
+        charge = self.confirmer.investigate(ahead.case, violated.evidence)
         if charge is None:
             self.counters["unstable"] += 1
             return
-        if not self.detective.is_new(charge.signature):
+        if not self.confirmer.is_new(charge.signature):
             self.counters["duplicates"] += 1
             self._say({"duplicate": asdict(charge.signature)})
             return
@@ -250,7 +235,7 @@ class Lane:
         self.counters["deaths"] += deaths - self._deaths[0]
         self.counters["timeouts"] += timeouts - self._deaths[1]
         self._deaths = (deaths, timeouts)
-        cpu = self.pool.compiler_cpu_seconds + self.detective.pool.compiler_cpu_seconds
+        cpu = self.pool.compiler_cpu_seconds + self.confirmer.pool.compiler_cpu_seconds
         self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
         self._compiler_cpu = cpu
         settled = self._next - len(self._ahead)
@@ -280,8 +265,8 @@ def main() -> int:
     try:
         orders = orders_from(sys.stdin.readline())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
-            detective = Confirmer(second, orders.plan.compare, orders.plan.seed)
-            lane = Lane(orders, pool, detective, out)
+            confirmer = Confirmer(second, orders.plan.compare, orders.plan.seed)
+            lane = Lane(orders, pool, confirmer, out)
             gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
             gc.set_threshold(*RARELY)
             lane.run()

@@ -8,6 +8,7 @@ from pathlib import Path
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import StoreError, UsageError
 from miscompile.base.rng import stream
+from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
@@ -21,7 +22,6 @@ from miscompile.ops.registry import specs
 from miscompile.targets.registry import compiler_of, parse_target, settled_form
 from miscompile.triage.attribution import stored_pair
 from miscompile.triage.bisect import culprits
-from miscompile.triage.examine import examine_fully
 from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.signature import blamed
 from miscompile.triage.worker import triage
@@ -84,7 +84,7 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
         stored = store.load(identifier)
         plan = plan_of(store, stored)
     with make_pool(plan) as pool:
-        seen = examine_fully(stored.finding.case, stored_pair(stored, plan.compare), pool, stream(plan.seed, "replay"))
+        seen = examine(stored.finding.case, stored_pair(stored, plan.compare), pool, stream(plan.seed, "replay"))
     match seen.verdict:
         case Violated(evidence):
             return True, evidence.message

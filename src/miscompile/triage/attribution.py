@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.outcome import is_death
 from miscompile.core.run import Build, Run
@@ -28,7 +29,6 @@ from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand, shortest
-from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.signature import Symptom, signature_of, symptom_of
 
 MOST_SIGHTINGS = 3
@@ -106,7 +106,7 @@ class Confirmer:
 
     def _again(self, case: Case, pair: BuildPair) -> Examination:
         self.pool.fresh()
-        return examine_fully(case, pair, self.pool, stream(self.seed, "confirm"))
+        return examine(case, pair, self.pool, stream(self.seed, "confirm"))
 
 
 @contextmanager

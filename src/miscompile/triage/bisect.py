@@ -8,14 +8,15 @@ from typing import TypeVar
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.examination import examine
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
+from miscompile.execution.caching import CachingRunner
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.forms import places_of, restricted
-from miscompile.triage.examine import Remembering, examine_fully
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
@@ -154,7 +155,7 @@ class _Search:
         self, case: Case, pair: BuildPair, runner: Runner, passes: tuple[str, ...], twins: Twins, rng: random.Random
     ) -> None:
         self.case, self.pair, self.passes, self.twins = case, pair, passes, twins
-        self.runner = Remembering(runner)
+        self.runner = CachingRunner(runner)
         self.seed = rng.getrandbits(64)
         self.groups = _groups((name for name in passes if name not in pair.faulty.disabled), twins)
         self.wanted: Symptom | None = None
@@ -195,7 +196,7 @@ class _Search:
         return self.known[pair.faulty]
 
     def _symptom(self, pair: BuildPair, runner: Runner | None = None) -> Symptom | None:
-        seen = examine_fully(self.case, pair, runner or self.runner, stream(self.seed, "bisect"))
+        seen = examine(self.case, pair, runner or self.runner, stream(self.seed, "bisect"))
         outcome: Outcome | None = seen.faulty
         return symptom_of(seen.verdict.evidence, outcome) if isinstance(seen.verdict, Violated) else None
 

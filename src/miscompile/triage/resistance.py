@@ -12,13 +12,14 @@ from typing import Any
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
+from miscompile.core.examination import examine
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Holds
+from miscompile.execution.caching import CachingRunner
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 from miscompile.transforms.resist.attribution import attribute
 from miscompile.transforms.resist.form import Resistant
-from miscompile.triage.examine import Remembering, examine_fully
 
 PLAIN = "gather+where+transpose+split+cast+max"
 """Barriers without control flow, for compilers that refuse it."""
@@ -38,7 +39,7 @@ class _Healing:
     def __call__(self, form: Resistant) -> bool:
         """Tell it for one twin; a twin that is refused heals nothing."""
         twin = replace(self.pair, faulty=replace(self.pair.faulty, form=print_spec("resist", form)))
-        return isinstance(examine_fully(self.case, twin, self.runner, self.rng).verdict, Holds)
+        return isinstance(examine(self.case, twin, self.runner, self.rng).verdict, Holds)
 
 
 def resisted(case: Case, pair: BuildPair, kind: str, runner: Runner, rng: random.Random) -> Mapping[str, Any]:
@@ -49,7 +50,7 @@ def resisted(case: Case, pair: BuildPair, kind: str, runner: Runner, rng: random
     """
     if kind not in _KINDS or pair.against or pair.faulty.form or pair.faulty.level == "off":
         return {}
-    heals = _Healing(case, pair, Remembering(runner), rng)
+    heals = _Healing(case, pair, CachingRunner(runner), rng)
     for strategies in ("", PLAIN):
         try:
             found = attribute(read(case.program.payload), Resistant(strategies=strategies), heals)

@@ -21,6 +21,7 @@ from typing import Any
 from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property
 from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
@@ -44,7 +45,6 @@ from miscompile.targets.registry import parse_target
 from miscompile.triage.attribution import model_of, node_count, short_timeout, stored_pair, to_stored
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest
 from miscompile.triage.confirm import confirm, confirmed
-from miscompile.triage.examine import Examination, examine, examine_fully
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.queue import Answer, desk_folder
@@ -90,7 +90,7 @@ class _Triage:
     def conclude(self, budget: Budget) -> Stored:
         case, found = self._plainest(self.stored.original or self.stored.finding.case)
         rng = stream(self.seed, "patience")
-        with short_timeout(self.pool, self._kind, lambda: examine_fully(case, found, self.pool, rng)):
+        with short_timeout(self.pool, self._kind, lambda: examine(case, found, self.pool, rng)):
             pair, reduced = self._reduce(case, found, budget)
             pair = replace(pair, healed=None)
             guilty: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class _Triage:
             return case, found
         plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, form=""))
         for candidate in materialised(case, found.faulty.form, reprogram):
-            seen = examine_fully(candidate, plain, self.pool, stream(self.seed, "plain"))
+            seen = examine(candidate, plain, self.pool, stream(self.seed, "plain"))
             if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self._kind:
                 return candidate, plain
         return case, fewest(case, found, self.pool, stream(self.seed, "places"))
@@ -167,7 +167,7 @@ class _Triage:
 
     def _report(self, original: Case, pair: BuildPair, reduced: Reduced, guilty: Sequence[str]) -> Stored:
         self.pool.fresh()
-        final = examine_fully(reduced.case, pair, self.pool, stream(self.seed, "final"))
+        final = examine(reduced.case, pair, self.pool, stream(self.seed, "final"))
         if not isinstance(final.verdict, Violated):
             return replace(self.stored, status="unconfirmed")
         evidence = final.verdict.evidence
@@ -215,7 +215,7 @@ class _Triage:
         """Ask every compiler once more: a reduced case must still have a majority against the faulty one."""
         oracle = differential(self.plan, {})
         seen = examine(case, replace(oracle, targets=self._electorate(pair)), self.pool, stream(self.seed, "vote"))
-        return isinstance(seen, Violated) and seen.evidence.faulty.target == pair.target
+        return isinstance(seen.verdict, Violated) and seen.verdict.evidence.faulty.target == pair.target
 
     def _electorate(self, pair: BuildPair) -> tuple[str, ...]:
         return tuple(dict.fromkeys((pair.target, pair.against, *self.plan.targets)))

@@ -13,6 +13,7 @@ from toy_bench import InProcessRunner
 from toy_faults import CASES
 
 from miscompile.core.case import Case, Program
+from miscompile.core.examination import examine
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
@@ -28,7 +29,6 @@ from miscompile.triage.attribution import (
     to_quarantine,
     to_stored,
 )
-from miscompile.triage.examine import examine_fully
 
 OFF, FULL = Build("off"), Build("full")
 
@@ -205,7 +205,5 @@ def test_a_finding_examined_again_shows() -> None:
     target = "toy{bugs=sub_commutes}"
     case, evidence = _typed(*violation("sub_commutes", target))
     stored = to_stored(evidence, signature(), case, {}, test=0)
-    seen = examine_fully(
-        stored.finding.case, stored_pair(stored, "strict"), FakePool(target), __import__("random").Random(0)
-    )
+    seen = examine(stored.finding.case, stored_pair(stored, "strict"), FakePool(target), __import__("random").Random(0))
     assert isinstance(seen.verdict, Violated)

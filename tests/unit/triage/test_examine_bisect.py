@@ -18,14 +18,15 @@ from virtual_compiler import (
 )
 
 from miscompile.core.case import Case
+from miscompile.core.examination import MOST_ROUNDS, examine
 from miscompile.core.outcome import Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.execution.caching import CachingRunner
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.bisect import culprits, expand, minimise, only, shortest
-from miscompile.triage.examine import Remembering, examine, examine_fully
 from miscompile.triage.signature import blamed
 
 NODES = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
@@ -143,15 +144,15 @@ class Asking:
 
 def test_rounds_are_honoured_and_bounded() -> None:
     compiler = VirtualCompiler([])
-    assert examine(fusion(), Asking(2), compiler, random.Random(0)) == Holds()
-    assert len(compiler.runs) == 3
-    verdict = examine(fusion(), Asking(3), compiler, random.Random(0))
-    assert isinstance(verdict, Inconclusive)
+    seen = examine(fusion(), Asking(MOST_ROUNDS), compiler, random.Random(0))
+    assert (seen.verdict, seen.rounds) == (Holds(), MOST_ROUNDS)
+    assert len(compiler.runs) == 1 + MOST_ROUNDS
+    assert isinstance(examine(fusion(), Asking(MOST_ROUNDS + 1), compiler, random.Random(0)).verdict, Inconclusive)
 
 
 def test_an_examination_finds_the_outcomes_of_its_evidence() -> None:
     compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add")])
-    seen = examine_fully(fusion(), pair(), compiler, random.Random(0))
+    seen = examine(fusion(), pair(), compiler, random.Random(0))
     assert isinstance(seen.verdict, Violated)
     assert isinstance(seen.faulty, Values)
     assert isinstance(seen.reference, Values)
@@ -159,9 +160,9 @@ def test_an_examination_finds_the_outcomes_of_its_evidence() -> None:
     assert seen.outcome_of(None) is None
 
 
-def test_a_remembering_runner_runs_nothing_twice() -> None:
+def test_a_caching_runner_runs_nothing_twice() -> None:
     compiler = VirtualCompiler([])
-    runner = Remembering(compiler)
+    runner = CachingRunner(compiler)
     first, second = pair().plan(fusion(), random.Random(0))
     outcomes = runner.run([first, second, first])
     assert outcomes[0] is outcomes[2]

@@ -14,6 +14,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import MiscompileError
 from miscompile.core.case import Case
+from miscompile.core.examination import examine
 from miscompile.core.ports import Runner
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Violated
@@ -25,7 +26,6 @@ from miscompile.graph.rename import redirect
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.patterns.pattern import Granularity
-from miscompile.triage.examine import examine
 from miscompile.triage.reduce.draft import Draft, take_apart
 
 _TAG = "setting_"
@@ -102,4 +102,4 @@ def _case(model: Model, feed: dict[str, Tensor]) -> Case | None:
 
 
 def _is_seen(case: Case, fires: Fires, runner: Runner) -> bool:
-    return isinstance(examine(case, fires, runner, random.Random(0)), Violated)
+    return isinstance(examine(case, fires, runner, random.Random(0)).verdict, Violated)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from miscompile.base.errors import MiscompileError, ModelError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.examination import Examination, examine
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Oracle, Runner
 from miscompile.core.verdict import Evidence, Violated
 from miscompile.graph.check import check
 from miscompile.oracles.disruptive import is_invalid
-from miscompile.triage.examine import Examination, examine_fully
 from miscompile.triage.reduce.capture import ReferenceCapture
 from miscompile.triage.reduce.catalogue import standard
 from miscompile.triage.reduce.cost import Cost, cost_of
@@ -218,7 +218,7 @@ class Search:
 
     def _examine(self, case: Case) -> Examination:
         self._tries += 1
-        return examine_fully(case, self._oracle, self._runner, stream(self._seed, "reduce"))
+        return examine(case, self._oracle, self._runner, stream(self._seed, "reduce"))
 
     def _known(self, draft: Draft) -> bool:
         digest = draft.digest
