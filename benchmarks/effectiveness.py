@@ -16,11 +16,11 @@ import numpy as np
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
+from miscompile.core.pool import Pool
 from miscompile.core.run import Build, Run
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool, make_producer
-from miscompile.execution.multi_target import Pool
 from miscompile.transforms.egraph.distance import edit_distance, lcs_difference
 
 PAPER = {"lcs": 112.98, "edit": 150.06}

@@ -14,10 +14,13 @@ from tempfile import TemporaryDirectory
 from miscompile.bench.measures import Failure, Watch, failure_of
 from miscompile.bench.series import Judged, Laboratory
 from miscompile.core.verdict import Inconclusive, Violated
+from miscompile.engine.wiring import oracle_context, triage_settings
 from miscompile.environments.resolve import versions_of
+from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.oracles.registry import OracleContext
 from miscompile.triage.attribution import MOST_SIGHTINGS, ConfirmedViolation, Confirmer, to_stored
-from miscompile.triage.queue import Desk
+from miscompile.triage.queue import TriageQueue
 
 _TURN = 0.1
 
@@ -54,7 +57,7 @@ class FailureLog:
     def __init__(self, lab: Laboratory) -> None:
         plan = lab.plan
         self._lab, self._versions = lab, versions_of(plan.target)
-        self._detective = Confirmer(lab.second, plan.compare, plan.seed)
+        self._detective = Confirmer(lab.second, oracle_context(plan), plan.seed)
         self._dockets: dict[str, _Docket] = {}
         self._unstable, self._undecided = 0, Counter[str]()
 
@@ -67,7 +70,7 @@ class FailureLog:
                 charge = self._detective.investigate(judged.case, evidence)
                 self._unstable += charge is None
                 if charge is not None:
-                    _enter(self._dockets, judged, charge, self._versions)
+                    _enter(self._dockets, judged, charge, self._versions, oracle_context(self._lab.plan))
 
     def settle(self, patience: float, watch: Watch) -> Settled:
         """Triage the bugs, for at most `patience` seconds; what is not done by then is counted as untriaged."""
@@ -83,7 +86,11 @@ class FailureLog:
 
 
 def _enter(
-    dockets: dict[str, _Docket], judged: Judged, charge: ConfirmedViolation, versions: Mapping[str, str]
+    dockets: dict[str, _Docket],
+    judged: Judged,
+    charge: ConfirmedViolation,
+    versions: Mapping[str, str],
+    context: OracleContext,
 ) -> None:
     """Put a failure to those of the same signature; without culprits and message, every failure is for itself."""
     assert isinstance(judged.verdict, Violated)
@@ -95,7 +102,7 @@ def _enter(
     bucket = dockets.setdefault(key, _Docket())
     bucket.failures.append(failure)
     if len(bucket.sightings) < MOST_SIGHTINGS:
-        bucket.sightings.append(to_stored(charge.evidence, signature, judged.case, versions, test=judged.test))
+        bucket.sightings.append(to_stored(charge.evidence, signature, judged.case, versions, context, test=judged.test))
 
 
 def _triaged(
@@ -112,22 +119,25 @@ def _triaged(
     end = time.monotonic() + patience
     waiting: dict[str, _Docket] = {}
     with TemporaryDirectory(prefix="miscompile-") as place:
-        desk = Desk(replace(lab.plan, out=Path(place)))
+        out = Path(place)
+        triage = TriageQueue(triage_settings(replace(lab.plan, out=out)))
 
         def submit(bucket: _Docket) -> None:
             stored = bucket.sightings.pop(0)
             waiting[stored.finding.identifier] = bucket
-            desk.submit(stored)
+            folder.save(out, stored)
+            triage.submit(stored.finding.identifier)
 
         try:
             for bucket in dockets:
                 submit(bucket)
-            while waiting and desk.alive and time.monotonic() < end:
-                for answer in desk.collect():
-                    bucket = waiting.pop(answer.stored.finding.identifier)
+            while waiting and triage.alive and time.monotonic() < end:
+                for answer in triage.collect():
+                    bucket = waiting.pop(answer.identifier)
                     problems += [answer.problem] if answer.problem else []
-                    if answer.stored.status in ("confirmed", "known"):
-                        signature = str(answer.stored.finding.property.signature)
+                    stored = folder.load(out, answer.identifier)
+                    if stored.status in ("confirmed", "known"):
+                        signature = str(stored.finding.property.signature)
                         found += [replace(failure, signature=signature) for failure in bucket.failures]
                     elif bucket.sightings:
                         submit(bucket)  # another one may come off better
@@ -136,6 +146,6 @@ def _triaged(
                     watch(f"{lab.plan.target}, triage", len(dockets) - len(waiting), len(dockets))
                 time.sleep(_TURN)
         finally:
-            desk.close()
+            triage.close()
     left = sum(len(bucket.failures) for bucket in dockets) - len(found) - len(unconfirmed)
     return found, unconfirmed, left, problems

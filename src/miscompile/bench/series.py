@@ -7,11 +7,11 @@ from random import Random
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
 from miscompile.core.run import Run
 from miscompile.core.verdict import Inconclusive, Needs, Verdict
 from miscompile.engine.plan import Plan
-from miscompile.execution.multi_target import Pool
 
 AHEAD = 3
 """Tests that are with the workers while one is judged."""

@@ -14,13 +14,13 @@ from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
+from miscompile.core.pool import Pool
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool, make_producer
-from miscompile.execution.multi_target import Pool
 from miscompile.findings.store import Store
 from miscompile.patterns.shipped import every_pattern
 from miscompile.patterns.triggers import reasons

@@ -1,14 +1,13 @@
 """The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from onnx.defs import onnx_opset_version
 
-from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import parse_options, split_spec
 from miscompile.engine.checks import chosen, producers_for
@@ -17,6 +16,7 @@ from miscompile.producers.disruptive import DisruptiveOptions
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.presets import HirfuzzOptions
 from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.targets.narrowing import narrowing
 from miscompile.targets.registry import parse_target, settled_form
 from miscompile.transforms.forms import SEEDLESS, parse_form
 
@@ -227,16 +227,6 @@ class Plan:
     def as_json(self) -> str:
         """Print the plan for a lane."""
         return json.dumps({**asdict(self), "out": str(self.out)})
-
-
-def narrowing(targets: Iterable[str]) -> dict[str, str]:
-    """Return which types some of `targets` compute in a narrower one by design; the narrowest counts."""
-    found: dict[str, str] = {}
-    for target in targets:
-        for wide, narrow in parse_target(target).about.narrowed.items():
-            if wide not in found or DTYPES[narrow].storage.itemsize < DTYPES[found[wide]].storage.itemsize:
-                found[wide] = narrow
-    return found
 
 
 def plan_from(text: str) -> Plan:

@@ -7,13 +7,16 @@ values, shapes or an error at one of the sizes. That it cannot do with symbols a
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
 
 STATIC = "static"
 """The form in which a program is built anew for every set of sizes."""
@@ -61,3 +64,14 @@ class Dynamic:
             if last == Holds() or isinstance(verdict, Inconclusive):
                 last = verdict
         return last
+
+
+def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the pair of builds that a violation is about, judged as this oracle judges."""
+    del facts
+    rule, narrowed = options.rule or context.rule, narrowed_between(evidence, context)
+    judged_by = Dynamic(evidence.faulty.target, rule=rule, narrowed=narrowed)
+    return pair_of(evidence, rule, narrowed, judged_by)
+
+
+KIND = OracleKind("dynamic", "one build with symbolic sizes against a build for every size", _hold, options=RuleOption)

@@ -7,14 +7,17 @@ equivalent form.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from miscompile.base.specs import split_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Holds, Needs, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.transforms.forms import SEEDLESS, alters
 
 LEVEL_SHARE = 0.3
@@ -142,18 +145,10 @@ def _same(reference: Outcome, other: Outcome) -> bool:
     return isinstance(reference, Values) and isinstance(other, Values) and other.results is reference.results
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """The crash oracle: one build, and only deaths, hangs, errors and unbounded memory count."""
+def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the pair of builds that a violation is about."""
+    del facts
+    return pair_of(evidence, options.rule or context.rule, narrowed_between(evidence, context))
 
-    target: str
-    build: Build = field(default_factory=Build)
 
-    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the one run."""
-        del rng
-        return (Run(case, self.target, self.build),)
-
-    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge by status alone."""
-        return judge_pair([runs[0], runs[0]], [outcomes[0], outcomes[0]], "strict")
+KIND = OracleKind("optimisation", "optimised builds against the unoptimised one", _hold, options=RuleOption)

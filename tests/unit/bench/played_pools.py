@@ -11,10 +11,10 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.bench.series import Laboratory
 from miscompile.core.case import Port
 from miscompile.core.outcome import Observations, Outcome, Values
+from miscompile.core.pool import Counters
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
 from miscompile.engine.plan import Plan
-from miscompile.execution.supervisor import Counters
 from miscompile.graph.read import read
 
 

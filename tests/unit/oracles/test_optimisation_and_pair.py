@@ -7,12 +7,12 @@ import pytest
 from oracle_cases import FULL, OFF, case, values
 
 from miscompile.base.specs import split_spec
-from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
+from miscompile.core.outcome import Crashed, Outcome, Raised, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.judge import is_noise
 from miscompile.oracles.montecarlo import ROUNDS
-from miscompile.oracles.optimisation import LEVEL_SHARE, LONGEST, Crash, Optimisation
+from miscompile.oracles.optimisation import LEVEL_SHARE, LONGEST, Optimisation
 from miscompile.oracles.pair import BuildPair
 
 PASSES = ("A", "B", "C", "D")
@@ -113,24 +113,6 @@ def test_what_the_reference_refuses_says_nothing() -> None:
     assert Optimisation("toy").judge(three_runs(), (refused, GOOD, GOOD)) == Inconclusive("unsupported")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "what"),
-    [
-        (GOOD, "Holds"),
-        (Unsupported("compile", "no"), "Inconclusive"),
-        (OutOfMemory("run"), "Inconclusive"),
-        (Raised("run", "E", "m"), "exception"),
-        (Crashed("run", 11), "death"),
-        (TimedOut("run", 1.0), "hang"),
-    ],
-)
-def test_the_crash_oracle_looks_at_one_build(outcome: Outcome, what: str) -> None:
-    oracle = Crash("toy")
-    runs = oracle.plan(case(), random.Random(0))
-    assert [run.build for run in runs] == [Build()]
-    assert word(oracle.judge(runs, (outcome,))) == what
-
-
 def word(verdict: Verdict) -> str:
     return verdict.evidence.kind if isinstance(verdict, Violated) else type(verdict).__name__
 
@@ -139,7 +121,9 @@ def test_a_pair_plans_both_builds_and_keeps_its_purpose() -> None:
     pair = BuildPair("toy", OFF, FULL, purpose="reduce")
     runs = pair.plan(case(), random.Random(0))
     assert [(run.build, run.purpose) for run in runs] == [(OFF, "reduce"), (FULL, "reduce")]
-    assert pair.with_disabled(frozenset("A")).faulty.disabled == {"A"}
+    assert pair.with_faulty(Build("full", frozenset("A"))).faulty.disabled == {"A"}
+    healed = pair.healed_without(frozenset("B")).with_faulty(Build("full", frozenset("A"))).healed
+    assert healed == Build("full", frozenset("AB"))
 
 
 def test_a_pair_with_a_healed_build_blames_only_the_passes_that_are_off_there() -> None:

@@ -11,9 +11,9 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.engine.wiring import reprogram
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.read import read
+from miscompile.ops.reprogram import reprogram
 from miscompile.oracles.pair import BuildPair
 from miscompile.transforms.forms import places_of, present
 from miscompile.triage.bisect import culprits, fewest

@@ -1,7 +1,8 @@
-"""The triage desk: a pending finding comes back reduced, attributed and confirmed by its own script."""
+"""The triage queue: a pending finding comes back reduced, attributed and confirmed by its own script."""
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,13 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
-from miscompile.engine.plan import Plan
+from miscompile.execution.limits import Limits
+from miscompile.findings import folder
 from miscompile.findings.folder import Stored
+from miscompile.oracles.registry import OracleContext
 from miscompile.triage.attribution import to_stored
-from miscompile.triage.queue import Answer, Desk
+from miscompile.triage.queue import TriageAnswer, TriageQueue
+from miscompile.triage.settings import TriageSettings
 
 pytestmark = pytest.mark.process
 
@@ -43,36 +47,52 @@ def pending(test: int) -> Stored:
     evidence = Evidence(
         "wrong", "monte-carlo", "m", Run(known, TARGET, Build("full")), Run(known, TARGET, Build("off")), "y"
     )
-    return to_stored(evidence, Signature("toy", "wrong", "", (), "t"), known, {"numpy": np.__version__}, test=test)
+    return to_stored(
+        evidence,
+        Signature("toy", "wrong", "", (), "t"),
+        known,
+        {"numpy": np.__version__},
+        OracleContext((TARGET,)),
+        test=test,
+    )
 
 
-def wait(desk: Desk, count: int, seconds: float = 60) -> list[Answer]:
-    answers: list[Answer] = []
+def settings(out: Path, target: str = TARGET) -> TriageSettings:
+    return TriageSettings(out, (target,), limits=Limits(seconds=5.0), script_seconds=60.0)
+
+
+def put(out: Path, queue: TriageQueue, stored: Stored) -> str:
+    """Write a pending finding and submit it."""
+    folder.save(out, stored)
+    queue.submit(stored.finding.identifier)
+    return stored.finding.identifier
+
+
+def wait(queue: TriageQueue, count: int, seconds: float = 60) -> list[TriageAnswer]:
+    answers: list[TriageAnswer] = []
     end = time.monotonic() + seconds
     while len(answers) < count:
-        assert time.monotonic() < end, "the desk does not answer"
-        answers += desk.collect()
+        assert time.monotonic() < end, "the queue does not answer"
+        answers += queue.collect()
         time.sleep(0.02)
     return answers
 
 
 def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
-    desk = Desk(Plan(TARGET, out=tmp_path, limit_seconds=5.0))
+    queue = TriageQueue(settings(tmp_path))
     try:
         found, broken = pending(0), pending(1)
         program = Program("onnx", b"\xff\xff", broken.finding.case.program.inputs, broken.finding.case.program.outputs)
         unreadable = Case(program, broken.finding.case.feeds)
-        desk.submit(found)
-        desk.submit(
-            Stored(type(broken.finding)("wrong-0", broken.finding.property, unreadable, "m", broken.finding.facts))
-        )
-        assert desk.open == 2
-        first, second = wait(desk, 2)
-        assert desk.open == 0
+        put(tmp_path, queue, found)
+        put(tmp_path, queue, Stored(replace(broken.finding, identifier="wrong-0", case=unreadable)))
+        assert queue.open == 2
+        first, second = wait(queue, 2)
+        assert queue.open == 0
     finally:
-        desk.close()
+        queue.close()
     assert first.problem == ""
-    stored = first.stored
+    stored = folder.load(tmp_path, first.identifier)
     assert stored.status == "confirmed"
     assert stored.finding.identifier == found.finding.identifier
     assert stored.finding.property.signature.culprits == ("OperandOrdering",)
@@ -81,28 +101,28 @@ def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
     assert stored.original is not None
     assert stored.original.program == found.finding.case.program
     compile(stored.script, "repro.py", "exec")
-    assert second.stored.status != "confirmed"
+    assert folder.load(tmp_path, second.identifier).status != "confirmed"
 
 
 def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
-    desk = Desk(Plan("toy", out=tmp_path, limit_seconds=5.0))
+    queue = TriageQueue(settings(tmp_path, "toy"))
     try:
         stored = pending(0)
         held = type(stored.finding.property)("optimisation", "toy", stored.finding.property.signature)
         finding = type(stored.finding)("wrong-1", held, stored.finding.case, "m", stored.finding.facts)
-        desk.submit(Stored(finding))
-        (answer,) = wait(desk, 1)
+        put(tmp_path, queue, Stored(finding))
+        (answer,) = wait(queue, 1)
     finally:
-        desk.close()
-    assert answer.stored.status == "unconfirmed"
+        queue.close()
+    assert folder.load(tmp_path, answer.identifier).status == "unconfirmed"
     assert answer.slippages == ()
 
 
 def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:
-    desk = Desk(Plan(TARGET, out=tmp_path, limit_seconds=5.0))
+    queue = TriageQueue(settings(tmp_path))
     for test in range(4):
-        desk.submit(pending(test))
-    desk.close()
-    answers = desk.collect()
+        put(tmp_path, queue, pending(test))
+    queue.close()
+    answers = queue.collect()
     assert len(answers) < 4
-    assert desk.open == 4 - len(answers)
+    assert queue.open == 4 - len(answers)

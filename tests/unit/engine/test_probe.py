@@ -1,4 +1,4 @@
-"""The capability probe with runners that refuse, and the triage desk with a compiler in this process."""
+"""The capability probe with runners that refuse."""
 
 import sys
 from collections import Counter

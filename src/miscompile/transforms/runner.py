@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from miscompile.core.outcome import Observations, Outcome, Values
+from miscompile.core.pool import Counters, Pool
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.multi_target import Pool
-from miscompile.execution.supervisor import Counters
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.forms import Share, present
 

@@ -8,9 +8,9 @@ import pytest
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Outcome, Raised
+from miscompile.core.pool import Counters
 from miscompile.core.run import Build, Run
 from miscompile.execution.multi_target import MultiTargetPool
-from miscompile.execution.supervisor import Counters
 
 CASE = Case(Program("onnx", b"", (), ()), ((),))
 

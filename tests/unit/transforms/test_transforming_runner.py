@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import miscompile.engine.transforming as module
+import miscompile.transforms.runner as module
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.engine.transforming import TransformingRunner
 from miscompile.transforms.forms import Share
+from miscompile.transforms.runner import TransformingRunner
 
 PORT = (Port("x", "float32", (None,)),)
 PROGRAM = Program("onnx", b"plain", PORT, PORT)
