@@ -47,7 +47,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
-    plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
+    # A resumed campaign must mean the same programs wherever it is started.
+    plan = replace(plan, transforms=plan.chosen_transforms)
     if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)

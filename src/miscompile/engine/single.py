@@ -19,7 +19,7 @@ from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
 from miscompile.ops.registry import specs
-from miscompile.targets.registry import compiler_of, parse_target, settled_form
+from miscompile.targets.registry import compiler_of, parse_target, settled_transform
 from miscompile.triage.attribution import stored_pair
 from miscompile.triage.bisect import culprits
 from miscompile.triage.reduce.engine import Budget
@@ -109,8 +109,9 @@ def plan_of(store: Store, stored: Stored) -> Plan:
     """
     campaign = store.campaign()
     target = stored.finding.property.target
-    if campaign is None or not campaign.options.get("migration"):
-        settled_form(target, builds_of(stored.finding.facts)[0].form)
+    transform = builds_of(stored.finding.facts)[0].transform
+    if transform is not None and (campaign is None or not campaign.options.get("migration")):
+        settled_transform(target, transform)
     if campaign is None:
         other = against_of(stored.finding.facts)
         return Plan(target, (other,) if other else (), out=store.path)

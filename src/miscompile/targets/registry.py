@@ -12,7 +12,7 @@ from importlib import import_module, metadata
 from typing import Any
 
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.base.specs import split_spec
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.base.versions import is_version
 from miscompile.targets.about import About, Front
 from miscompile.targets.pins import ALWAYS, pins
@@ -67,7 +67,8 @@ def about(name: str) -> About:
 def parse_target(text: str) -> TargetSpec:
     """Parse a target spec. Raises SpecError for an unknown target or option, or a version that cannot be."""
     rest, version = split_version(text)
-    name, options = split_spec(rest)
+    spec = parse_spec(rest)
+    name, options = spec.name, dict(spec.options)
     face = about(name)
     via = options.pop(VIA, "") if face.fronts else ""
     for key in options:
@@ -79,7 +80,7 @@ def parse_target(text: str) -> TargetSpec:
 
 
 def _through(face: About, via: str) -> About:
-    """Return a compiler's face as its front end `via` shows it: programs of a library, no form of its own."""
+    """Return a compiler's face as its front end `via` shows it: programs of a library, no transforms of its own."""
     if not via:
         return face
     if via not in face.fronts:
@@ -93,7 +94,7 @@ def _through(face: About, via: str) -> About:
         distributions=tuple(dict.fromkeys((*face.distributions, *front.distributions))),
         script="",
         passes=(),
-        forms=(),
+        transforms=(),
         sequences=(),
         dynamic=False,
         functions=False,
@@ -102,16 +103,17 @@ def _through(face: About, via: str) -> About:
     )
 
 
-def settled_form(target: str, form: str) -> str:
-    """Return `form`, if the target's adapter presents it, with whatever decides which program it is (`About.settle`).
+def settled_transform(target: str, transform: Spec) -> Spec:
+    """Return `transform`, if the target's adapter applies it, with whatever decides which program it makes.
 
-    Raises SpecError for one that cannot be meant. Other forms come back as they are, unchecked.
+    That is for `About.settle` to say. Raises SpecError for one that cannot be meant. Other transforms come back as they
+    are, unchecked.
     """
     face = parse_target(target).about
-    if not form or split_spec(form)[0] not in face.forms:
-        return form
-    settled = load_attribute(face.settle)(form)
-    assert isinstance(settled, str)
+    if transform.name not in face.transforms:
+        return transform
+    settled = load_attribute(face.settle)(transform)
+    assert isinstance(settled, Spec)
     return settled
 
 

@@ -16,7 +16,7 @@ from miscompile.core.verdict import Violated
 from miscompile.execution.caching import CachingRunner
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.registry import parse_target
-from miscompile.transforms.forms import places_of, restricted
+from miscompile.transforms.catalogue import places_of, restricted
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
@@ -77,18 +77,19 @@ def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) ->
 
 
 def fewest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
-    """Return `pair` with the fewest places of the program changed by the faulty build's form that still violates.
+    """Return `pair` with the fewest places of the program changed by the faulty build's transform that still violates.
 
-    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the form is what
-    the bug needs, and a smaller program keeps it. A form that is all or nothing comes back as it is.
+    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the transform is
+    what the bug needs, and a smaller program keeps it. A transform that is all or nothing comes back as it is.
     """
-    places = places_of(case, pair.faulty.form)
+    transform = pair.faulty.transform
+    places = places_of(case, transform)
     search = _Search(case, pair, runner, (), (), rng)
-    if not places or not search.start():
+    if transform is None or not places or not search.start():
         return pair
 
     def part(chosen: Sequence[str]) -> BuildPair:
-        return replace(pair, faulty=replace(pair.faulty, form=restricted(pair.faulty.form, tuple(chosen))))
+        return replace(pair, faulty=replace(pair.faulty, transform=restricted(transform, tuple(chosen))))
 
     def shows(chosen: Sequence[str]) -> bool:
         return search.same(part(chosen))

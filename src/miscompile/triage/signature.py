@@ -166,11 +166,13 @@ def blamed(culprits: Sequence[str], build: Build) -> tuple[str, ...]:
 
 
 def _setting(evidence: Evidence) -> str:
-    """Return what sets the builds apart besides their passes: the form of the program, the device."""
+    """Return what sets the builds apart besides their passes: the transform of the program, the device."""
     builds = [run.build for run in (evidence.reference, evidence.faulty) if run is not None]
-    forms = {build.form.partition("{")[0] for build in builds if build.form}
+    transforms = {build.transform.name for build in builds if build.transform}
     devices = {build.device for build in builds}
-    return " ".join([*(f"as {form}" for form in sorted(forms)), *(f"on {name}" for name in sorted(devices - {"cpu"}))])
+    return " ".join(
+        [*(f"as {name}" for name in sorted(transforms)), *(f"on {name}" for name in sorted(devices - {"cpu"}))]
+    )
 
 
 def same_bug(a: Signature, b: Signature) -> bool:

@@ -106,14 +106,14 @@ class _Triage:
     def _plainest(self, case: Case) -> tuple[Case, BuildPair]:
         """Return the finding's case and pair, as plain as they get before anything is reduced.
 
-        Where the program as another form presents it goes wrong by itself, it becomes the case; else the form is
+        Where the transformed program goes wrong by itself, it becomes the case; else the transform is
         restricted to the places that matter.
         """
         found = stored_pair(self.stored, self.plan.compare)
-        if not found.faulty.form:
+        if found.faulty.transform is None:
             return case, found
-        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, form=""))
-        for candidate in materialised(case, found.faulty.form, reprogram):
+        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, transform=None))
+        for candidate in materialised(case, found.faulty.transform, reprogram):
             seen = examine(candidate, plain, self.pool, stream(self.seed, "plain"))
             if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self._kind:
                 return candidate, plain
