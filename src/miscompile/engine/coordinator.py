@@ -163,10 +163,11 @@ class _Lead:
 
     def _guilty(self, target: str) -> frozenset[str]:
         """Passes of a target that earlier sessions of this campaign found guilty."""
-        about = parse_target(target).about
+        spec = parse_target(target)
+        about = spec.about
         order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
-        found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
+        found = [record for record in found if record.signature.startswith(spec.release + ":")]
         guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
         return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
 
