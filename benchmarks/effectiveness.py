@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from miscompile.base.rng import stream
+from miscompile.base.specs import stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.pool import Pool
@@ -54,7 +55,7 @@ def sequences(
     options = f"layers={layers}, share=1.0, seed"
     forms = [f"egraph{{pick=least, {options}={seed}}}", f"egraph{{pick=most, {options}={seed}}}"]
     forms += [f"egraph{{pick=random, {options}={seed + turn}}}" for turn in (1, 2)]
-    outcomes = pool.run([Run(case, target, replace(build, form=form)) for form in forms])
+    outcomes = pool.run([Run(case, target, replace(build, transform=stored_spec(form))) for form in forms])
     if not all(isinstance(outcome, Values) for outcome in outcomes):
         return None
     return [outcome.observations.passes for outcome in outcomes]

@@ -24,12 +24,12 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.transforms.egraph.choice import layered
-from miscompile.transforms.egraph.form import Saturated, least_of
 from miscompile.transforms.egraph.layers import space_of
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.restore import layout, restore
 from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.transform import Saturated, least_of
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 

@@ -38,9 +38,9 @@ from miscompile.targets.toy.adapter import ToyAdapter
 from miscompile.targets.toy.bugs import BUGS
 from miscompile.targets.toy.ir import ToyError
 from miscompile.targets.toy.kernels.table import OPERATORS
-from miscompile.transforms.forms import Form
+from miscompile.transforms.kinds import Transform
 from miscompile.transforms.resist.attribution import attribute
-from miscompile.transforms.resist.form import Resistant
+from miscompile.transforms.resist.transform import Resistant
 
 PAPER = {"recall": 0.9, "precision": 1.0, "missed": [4]}
 """ORTHRUS, section IV-B: nine of ten, and no false alarm. The tenth happens inside one operator; so does ours."""
@@ -162,11 +162,11 @@ def typed(model: Model) -> Model:
     return replace(model, graph=Graph(graph.name, graph.inputs, outputs, graph.nodes, graph.initializers))
 
 
-def execute(case: Case, bugs: str, form: Form | None = None, level: str = "full") -> Outcome:
-    """Build and run `case` on the toy in this process; `form` presents it otherwise."""
+def execute(case: Case, bugs: str, transform: Transform | None = None, level: str = "full") -> Outcome:
+    """Build and run `case` on the toy in this process; under `transform` where there is one."""
     program = case.program
-    if form is not None:
-        program = replace(program, payload=emit(form.apply(read(program.payload))))
+    if transform is not None:
+        program = replace(program, payload=emit(transform.apply(read(program.payload))))
     try:
         session = ToyAdapter(bugs).build(program, Build(level))
         kept = len(case.program.outputs)
@@ -175,9 +175,9 @@ def execute(case: Case, bugs: str, form: Form | None = None, level: str = "full"
         return Raised("compile", type(error).__name__, str(error))
 
 
-def differ(case: Case, first: Outcome, second: Outcome, form: str = "") -> bool:
+def differ(case: Case, first: Outcome, second: Outcome) -> bool:
     """Tell whether two builds disagree, beyond the fixed threshold of 1e-3 where rounding is allowed."""
-    runs = (Run(case, "toy", Build("full")), Run(case, "toy", Build("full", form=form)))
+    runs = (Run(case, "toy", Build("full")), Run(case, "toy", Build("full")))
     return isinstance(judge_pair(runs, (first, second), "fixed"), Violated)
 
 
@@ -194,14 +194,14 @@ class Result:
     healing: tuple[str, ...]
 
 
-def form_of(strategies: str) -> Resistant:
-    """Return the form with these strategies; ORTHRUS's own, the identity matrix, needs leave to round."""
+def twin_of(strategies: str) -> Resistant:
+    """Return the transform with these strategies; ORTHRUS's own, the identity matrix, needs leave to round."""
     return Resistant(strategies=strategies, exactness="rounding" if "matmul" in strategies else "bits")
 
 
 def examine(trigger: Trigger, strategies: str = BARRIERS) -> Result:
     """Hold the trigger against its twin, and if they differ find the class and the edges that heal it."""
-    case, form = case_of(trigger), form_of(strategies)
+    case, twin = case_of(trigger), twin_of(strategies)
     faulty = execute(case, trigger.bug)
 
     def heals(one: Resistant) -> bool:
@@ -210,9 +210,9 @@ def examine(trigger: Trigger, strategies: str = BARRIERS) -> Result:
         except RejectedDraft:
             return False
 
-    if not heals(form):
+    if not heals(twin):
         return Result(trigger.number, trigger.bug, False, "", not trigger.blame, (), ())
-    told = attribute(read(case.program.payload), form, heals)
+    told = attribute(read(case.program.payload), twin, heals)
     edges = tuple(site.edge for site in told.sites)
     return Result(trigger.number, trigger.bug, True, told.kind, told.kind in trigger.blame, edges, tuple(told.healing))
 
@@ -229,17 +229,17 @@ def false_alarms(count: int, seed: int = 0, strategies: str = BARRIERS) -> tuple
         plain = _lenient(case, None)
         if plain is None:
             continue
-        other = _lenient(case, replace(form_of(strategies), seed=number))
+        other = _lenient(case, replace(twin_of(strategies), seed=number))
         if other is not None:
             pairs += 1
             alarms += differ(case, plain, other)
     return pairs, alarms
 
 
-def _lenient(case: Case, form: Form | None) -> Outcome | None:
+def _lenient(case: Case, transform: Transform | None) -> Outcome | None:
     """Return the outcome on the honest toy; None when it lacks something, or no barrier can stand anywhere."""
     try:
-        return execute(case, "none", form)
+        return execute(case, "none", transform)
     except (ToyError, RejectedDraft):
         return None
 

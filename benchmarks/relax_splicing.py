@@ -22,7 +22,7 @@ from typing import Any
 
 from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
-from miscompile.base.specs import print_spec
+from miscompile.base.specs import print_spec, stored_spec
 from miscompile.bench.splicing import ending_of, words_of
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
@@ -34,7 +34,7 @@ from miscompile.engine.wiring import make_producer
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.oracles.judge import judge_pair
-from miscompile.targets.tvm.splice_form import SPLICE, Splice, entry, located, names
+from miscompile.targets.tvm.splice_transform import SPLICE, Splice, entry, located, names
 from miscompile.triage.signature import normalise
 from relax_study import OPTIMISING, TARGET, Alone, Job, Made, Seed, Study
 from relax_view import as_json, show, table
@@ -213,8 +213,8 @@ def judged(pool: LocalPool, case: Case, form: str, disabled: frozenset[str]) -> 
 
     `seen` are the passes that were seen at work.
     """
-    full = Build("full", disabled, observe=True, form=form)
-    runs = [Run(case, TARGET, build) for build in (Build("off", form=form), full)]
+    full = Build("full", disabled, observe=True, transform=stored_spec(form))
+    runs = [Run(case, TARGET, build) for build in (Build("off", transform=stored_spec(form)), full)]
     outcomes = pool.run(runs)
     verdict = judge_pair(runs, outcomes, "strict")
     if isinstance(verdict, Needs):

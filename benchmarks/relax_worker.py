@@ -20,7 +20,7 @@ import miscompile.targets.tvm.adapter  # noqa: F401 - before TVM, because it mak
 from miscompile.targets.tvm.functions import operands
 from miscompile.targets.tvm.seams import computes, is_plain, replaced
 from miscompile.targets.tvm.splice import NoPlaceError, splice
-from miscompile.targets.tvm.splice_form import entry
+from miscompile.targets.tvm.splice_transform import entry
 from miscompile.targets.tvm.text import UNSAYABLE, parse
 from miscompile.targets.tvm.vetting import changes
 

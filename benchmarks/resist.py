@@ -20,7 +20,7 @@ from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
-from miscompile.transforms.resist.form import Resistant, sites
+from miscompile.transforms.resist.transform import Resistant, sites
 
 PAPER = {5: (0.32, 0.21), 10: (0.33, 0.23), 15: (0.33, 0.25)}
 """ORTHRUS, Table IV: model transformation in ms, for TVM and for ONNX Runtime, by number of graph nodes."""

@@ -17,6 +17,7 @@ from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejec
 from miscompile.engine.wiring import make_oracle
 from miscompile.graph.check import check
 from miscompile.graph.read import read
+from miscompile.targets.registry import parse_target
 from miscompile.triage.signature import frames_of, normalise
 
 PAPERS_TRIGGER = {"tvm": 0.9136, "onnxruntime": 0.7549}
@@ -102,7 +103,7 @@ class Splicing:
             "generation": self.generation,
             "trigger": None if self.trigger is None else self.trigger.as_json(),
             "paper": {
-                "trigger": PAPERS_TRIGGER.get(self.target.partition("{")[0]),
+                "trigger": PAPERS_TRIGGER.get(parse_target(self.target).release),
                 "generation_below": PAPERS_GENERATION,
                 "valid_without_repair": PAPERS_DIRECT,
             },

@@ -48,7 +48,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
-    plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
+    # A resumed campaign must mean the same programs wherever it is started.
+    plan = replace(plan, transforms=plan.chosen_transforms)
     if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)
@@ -163,10 +164,11 @@ class _Coordinator:
 
     def _guilty(self, target: str) -> frozenset[str]:
         """Passes of a target that earlier sessions of this campaign found guilty."""
-        about = parse_target(target).about
+        spec = parse_target(target)
+        about = spec.about
         order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
-        found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
+        found = [record for record in found if record.signature.startswith(spec.release + ":")]
         guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
         return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
 

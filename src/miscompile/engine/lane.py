@@ -35,7 +35,7 @@ from miscompile.findings import folder
 from miscompile.findings.store import record_of
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid
-from miscompile.targets.registry import frames_of, parse_target
+from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_quarantine, to_stored
 
 AHEAD = 3
@@ -111,7 +111,7 @@ class Lane:
         self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
         self.oracle = make_oracle(self.plan, self.disabled)
         self.counters: Counter[str] = Counter()
-        self.firings = PassActivity(frames_of(self.plan.targets))
+        self.firings = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
         self._next = orders.first
         self._done: dict[int, list[Outcome]] = {}
         self._ahead: deque[_Ahead] = deque()

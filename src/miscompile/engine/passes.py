@@ -24,7 +24,7 @@ from miscompile.engine.wiring import make_pool, make_producer
 from miscompile.findings.store import Store
 from miscompile.patterns.shipped import every_pattern
 from miscompile.patterns.triggers import reasons
-from miscompile.targets.registry import frames_of, parse_target
+from miscompile.targets.registry import frames_of, names_of, parse_target
 
 _AHEAD = 8
 _PRODUCER = "oatest{observe=1, variants=1}"
@@ -133,7 +133,7 @@ def measured(
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
     producer = make_producer(plan, probe_support(plan, target))
-    firings, until = PassActivity(frames_of([target])), time.monotonic() + seconds
+    firings, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
     number = 0
     try:
         with make_pool(plan) as pool:

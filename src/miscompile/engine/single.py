@@ -9,7 +9,7 @@ from typing import Any
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.base.rng import stream
-from miscompile.base.specs import split_spec
+from miscompile.base.specs import parse_spec
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
@@ -23,7 +23,7 @@ from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store, record_of
 from miscompile.ops.registry import specs
 from miscompile.oracles import library
-from miscompile.targets.registry import compiler_of, parse_target, settled_form
+from miscompile.targets.registry import compiler_of, parse_target, settled_transform
 from miscompile.triage.attribution import stored_property
 from miscompile.triage.bisect import culprits
 from miscompile.triage.queue import TriageQueue
@@ -74,7 +74,7 @@ def bisect(out: Path, identifier: str) -> None:
 def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     """Return the finding with these culprits; that of a front end keeps the signature of its conversion function."""
     finding = stored.finding
-    if split_spec(finding.property.oracle)[0] in (library.ORACLE, "migration"):
+    if parse_spec(finding.property.oracle).name in (library.ORACLE, "migration"):
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
     signature = finding.property.signature
     signature = replace(signature, culprits=guilty, text="" if guilty else signature.text)
@@ -135,7 +135,9 @@ def settings_of(store: Store, stored: Stored) -> TriageSettings:
     options = {} if campaign is None else dict(campaign.options)
     if options.get("migration"):
         return _settings_of_migration(store, stored, options, campaign.seed if campaign else 0)
-    settled_form(target, builds_of(stored.finding.facts)[0].form)
+    transform = builds_of(stored.finding.facts)[0].transform
+    if transform is not None:
+        settled_transform(target, transform)
     if campaign is None:
         other = against_of(stored.finding.facts)
         return triage_settings(Plan(target, (other,) if other else (), out=store.path))

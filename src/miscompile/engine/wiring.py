@@ -35,7 +35,7 @@ from miscompile.producers.synthesis.corpus import Corpus
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.producers.synthesis.producer import Synthesised
 from miscompile.producers.synthesis.sources import patterns_for
-from miscompile.targets.registry import parse_target, settled_form
+from miscompile.targets.registry import parse_target, settled_transform
 from miscompile.transforms.runner import TransformingRunner
 from miscompile.triage.settings import TriageSettings
 
@@ -138,7 +138,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         return differential(plan, disabled)
     about, target = parse_target(plan.target).about, plan.target
     off = disabled.get(target, frozenset())
-    checks = plan.chosen_checks
+    checks, asked = plan.chosen_checks, tuple((transform,) for transform in plan.chosen_transforms)
     plain = "levels" in checks
     usual = Optimisation(
         target,
@@ -149,9 +149,9 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         disabled=off,
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        families=(*families(checks, about), *((forms,) if (forms := plan.chosen_forms) else ())),
+        families=(*families(checks, about), *((asked,) if asked else ())),
         device=plan.device,
-        settle=partial(settled_form, target),
+        settle=partial(settled_transform, target),
     )
     if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
         return usual
@@ -168,7 +168,7 @@ def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differen
 
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
-    """Return a pool for the plan's targets, which presents programs in the forms asked for; open it with `with`."""
+    """Return a pool for the plan's targets, which applies the transforms asked for; open it with `with`."""
     if plan.others:
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))

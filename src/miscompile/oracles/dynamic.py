@@ -17,9 +17,7 @@ from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
-
-STATIC = "static"
-"""The form in which a program is built anew for every set of sizes."""
+from miscompile.transforms.catalogue import STATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,9 @@ class Dynamic:
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the static reference run, the full run on the symbolic program, and perhaps another."""
-        builds = [Build("off", form=STATIC), Build("full", self.disabled)]
+        builds = [Build("off", transform=STATIC), Build("full", self.disabled)]
         if rng.random() < self.lesser_chance:
-            builds.append(rng.choice((Build("off"), Build("full", self.disabled, form=STATIC))))
+            builds.append(rng.choice((Build("off"), Build("full", self.disabled, transform=STATIC))))
         return tuple(Run(case, self.target, build) for build in builds)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:

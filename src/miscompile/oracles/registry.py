@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.ports import Oracle, PropertyOracle
 from miscompile.core.verdict import Evidence
 from miscompile.oracles.judge import Rule
@@ -122,9 +122,9 @@ def hold(
 
     Raises SpecError when it does not parse.
     """
-    name, options = split_spec(spec)
-    kind = oracle_kind(name)
-    return kind.hold(parse_options(kind.options, options, spec), evidence, context, facts or {})
+    named = parse_spec(spec)
+    kind = oracle_kind(named.name)
+    return kind.hold(parse_options(kind.options, dict(named.options), spec), evidence, context, facts or {})
 
 
 def property_spec(name: str, context: OracleContext) -> str:

@@ -1,4 +1,4 @@
-"""A pool that presents programs in the forms that builds ask for, before they go to a worker."""
+"""A pool that applies the transforms that builds ask for, before they go to a worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from miscompile.core.pool import Counters, Pool
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
 from miscompile.targets.registry import parse_target
-from miscompile.transforms.forms import Share, present
+from miscompile.transforms.catalogue import Share, present
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where the outcomes of one run stand in the batch that was sent: a run may become several.
 
-    `outputs` is the number of outputs that the case itself has; a form may have added some.
+    `outputs` is the number of outputs that the case itself has; a transform may have added some.
     """
 
     start: int
@@ -32,9 +32,10 @@ class _Place:
 
 
 class TransformingRunner:
-    """Has the face of the pool that it wraps; runs without a form pass through untouched.
+    """Has the face of the pool that it wraps; runs without a transform pass through untouched.
 
-    A form that gives several programs gives one outcome: the values in the order of the feeds, or the first failure.
+    A transform that gives several programs gives one outcome: the values in the order of the feeds, or the first
+    failure.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -60,7 +61,7 @@ class TransformingRunner:
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Execute `runs` as one batch and return their outcomes."""
-        if not any(run.build.form for run in runs):
+        if not any(run.build.transform for run in runs):
             return self._pool.run(runs)
         sent, places = _spread(runs)
         return _gather(self._pool.run(sent), places)
@@ -68,7 +69,7 @@ class TransformingRunner:
     def submit(self, runs: Sequence[Run]) -> int:
         """Queue `runs` as one batch and return its ticket."""
         for run in runs:
-            if run.build.form:
+            if run.build.transform:
                 sent, places = _spread(runs)
                 ticket = self._pool.submit(sent)
                 self._places[ticket] = places
@@ -91,7 +92,7 @@ class TransformingRunner:
         self._pool.allow(seconds)
 
     def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
-        """Execute `run` alone in a fresh worker, `times` times; the first failing program of a form stands for it."""
+        """Execute `run` alone in a fresh worker, `times` times; the first program that fails stands for it."""
         sent, places = _spread([run])
         repeated = [self._pool.confirm(one, times) for one in sent]
         return [_gather([outcomes[turn] for outcomes in repeated], places)[0] for turn in range(times)]
@@ -111,16 +112,16 @@ def _spread(runs: Sequence[Run]) -> tuple[list[Run], list[_Place]]:
         if len(shares) == 1 and shares[0].case is run.case:
             sent.append(run)
             continue
-        build = replace(run.build, form="")
+        build = replace(run.build, transform=None)
         sent += [replace(run, case=share.case, build=build) for share in shares]
     return sent, places
 
 
 def _shares(run: Run) -> tuple[Share, ...]:
-    form = run.build.form
-    if not form or form.partition("{")[0] in parse_target(run.target).about.forms:
+    transform = run.build.transform
+    if transform is None or transform.name in parse_target(run.target).about.transforms:
         return (Share(run.case, tuple(range(len(run.case.feeds)))),)
-    return present(run.case, form)
+    return present(run.case, transform)
 
 
 def _gather(outcomes: Sequence[Outcome], places: Sequence[_Place]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""The static form: every symbolic size is what is fed, and the program is built for these sizes alone.
+"""The transform `static`: every symbolic size is what is fed, and the program is built for these sizes alone.
 
 A program that is compiled once for all sizes must do at each of them what this program does.
 """

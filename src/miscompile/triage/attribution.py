@@ -12,6 +12,7 @@ from typing import Any
 
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
+from miscompile.base.specs import spec_text
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
@@ -173,9 +174,9 @@ def to_stored(
 
 
 def _found_as(build: Build) -> dict[str, str]:
-    """Say in which form of the program the violation came up, which a reduction may do without."""
-    form = build.form or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
-    return {"found_as": form} if form else {}
+    """Say under which transform of the program the violation came up, which a reduction may do without."""
+    transform = spec_text(build.transform) or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
+    return {"found_as": transform} if transform else {}
 
 
 def to_quarantine(signature: Signature, about: About) -> frozenset[str]:

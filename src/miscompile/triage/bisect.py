@@ -15,7 +15,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
 from miscompile.execution.caching import CachingRunner
 from miscompile.targets.registry import parse_target
-from miscompile.transforms.forms import places_of, restricted
+from miscompile.transforms.catalogue import places_of, restricted
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
@@ -76,18 +76,19 @@ def shortest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Rando
 
 
 def fewest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Random) -> PropertyOracle:
-    """Return `held` with the fewest places of the program changed by the faulty build's form that still violates.
+    """Return `held` with the fewest places of the program changed by the faulty build's transform that still violates.
 
-    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the form is what
-    the bug needs, and a smaller program keeps it. A form that is all or nothing comes back as it is.
+    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the transform is
+    what the bug needs, and a smaller program keeps it. A transform that is all or nothing comes back as it is.
     """
-    places = places_of(case, held.faulty.form)
+    transform = held.faulty.transform
+    places = places_of(case, transform)
     search = _Search(case, held, runner, (), (), rng)
-    if not places or not search.start():
+    if transform is None or not places or not search.start():
         return held
 
     def part(chosen: Sequence[str]) -> PropertyOracle:
-        return held.with_faulty(replace(held.faulty, form=restricted(held.faulty.form, tuple(chosen))))
+        return held.with_faulty(replace(held.faulty, transform=restricted(transform, tuple(chosen))))
 
     def shows(chosen: Sequence[str]) -> bool:
         return search.same(part(chosen))

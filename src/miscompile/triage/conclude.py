@@ -103,10 +103,11 @@ class _Triage:
         restricted to the places that matter.
         """
         found = stored_property(self.stored, self.settings.context)
-        if not found.faulty.form or not isinstance(found, BuildPair):
+        transform = found.faulty.transform
+        if transform is None or not isinstance(found, BuildPair):
             return case, found
-        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, form=""))
-        for candidate in materialised(case, found.faulty.form, reprogram):
+        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, transform=None))
+        for candidate in materialised(case, transform, reprogram):
             seen = examine(candidate, plain, self.pool, stream(self.seed, "plain"))
             if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self.kind:
                 return candidate, plain

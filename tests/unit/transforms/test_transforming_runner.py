@@ -7,17 +7,21 @@ import numpy as np
 import pytest
 
 import miscompile.transforms.runner as module
+from miscompile.base.specs import parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.transforms.forms import Share
+from miscompile.transforms.catalogue import Share
 from miscompile.transforms.runner import TransformingRunner
 
 PORT = (Port("x", "float32", (None,)),)
 PROGRAM = Program("onnx", b"plain", PORT, PORT)
 FEEDS = tuple((Tensor("float32", np.full(size, size, np.float32)),) for size in (1, 2, 1))
 CASE = Case(PROGRAM, FEEDS, {"origin": "test"})
+
+
+BY_SIZE = parse_spec("bysize")
 
 
 class Echo:
@@ -53,7 +57,7 @@ class Echo:
 
 
 def _by_size(case: Case, form: str) -> tuple[Share, ...]:
-    assert form == "bysize"
+    assert form == BY_SIZE
     groups = ((0, 2), (1,))
     return tuple(
         Share(
@@ -68,7 +72,7 @@ def _forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "present", _by_size)
 
 
-def test_runs_without_a_form_pass_through_untouched() -> None:
+def test_runs_without_a_transform_pass_through_untouched() -> None:
     pool = Echo()
     runs = [Run(CASE, "toy", Build("off")), Run(CASE, "toy", Build("full"))]
     assert len(TransformingRunner(pool).run(runs)) == 2
@@ -78,39 +82,39 @@ def test_runs_without_a_form_pass_through_untouched() -> None:
 def test_several_programs_make_one_outcome_in_the_order_of_the_feeds() -> None:
     pool = Echo()
     presenting = TransformingRunner(pool)
-    runs = [Run(CASE, "toy", Build("off", form="bysize")), Run(CASE, "toy", Build("full"))]
+    runs = [Run(CASE, "toy", Build("off", transform=BY_SIZE)), Run(CASE, "toy", Build("full"))]
     static, plain = presenting.run(runs)
     assert isinstance(static, Values)
     assert isinstance(plain, Values)
     assert [feed[0].shape for feed in static.results if feed[0] is not None] == [(1,), (2,), (1,)]
     assert static.observations.compile_seconds == 2.0
     assert static.observations.passes == ("of 2", "of 1")
-    assert [run.build.form for run in pool.sent] == ["", "", ""]
+    assert [run.build.transform for run in pool.sent] == [None] * 3
 
 
 def test_submitted_batches_come_back_under_their_ticket() -> None:
     presenting = TransformingRunner(Echo())
     first = presenting.submit([Run(CASE, "toy", Build("off"))])
-    second = presenting.submit([Run(CASE, "toy", Build("off", form="bysize"))])
+    second = presenting.submit([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
     done = dict(presenting.poll(0.0))
     assert set(done) == {first, second}
     assert len(done[second]) == 1
 
 
-def test_the_first_failure_stands_for_the_whole_form() -> None:
+def test_the_first_failure_stands_for_the_whole_transform() -> None:
     presenting = TransformingRunner(Echo(dies=b"of 1"))
-    (outcome,) = presenting.run([Run(CASE, "toy", Build("off", form="bysize"))])
+    (outcome,) = presenting.run([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
     assert outcome == Crashed("run", 11)
-    assert presenting.confirm(Run(CASE, "toy", Build("off", form="bysize")), 2) == [Crashed("run", 11)] * 2
+    assert presenting.confirm(Run(CASE, "toy", Build("off", transform=BY_SIZE)), 2) == [Crashed("run", 11)] * 2
 
 
-def test_a_form_of_the_adapter_travels_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Spec:
+def test_a_transform_of_the_adapter_travels_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Target:
         class about:  # noqa: N801 - stands for a value
-            forms = ("own",)
+            transforms = ("own",)
 
-    monkeypatch.setattr(module, "parse_target", lambda text: Spec)
+    monkeypatch.setattr(module, "parse_target", lambda text: Target)
     pool = Echo()
-    run = Run(CASE, "toy", Build("off", form="own{seed=3}"))
+    run = Run(CASE, "toy", Build("off", transform=parse_spec("own{seed=3}")))
     TransformingRunner(pool).run([run])
     assert pool.sent == [run]

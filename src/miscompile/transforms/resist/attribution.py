@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from miscompile.graph.model import Model
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import surroundings
-from miscompile.transforms.resist.form import Resistant, Site, sites
 from miscompile.transforms.resist.rules import Rule, Selector
+from miscompile.transforms.resist.transform import Resistant, Site, sites
 
 _MANY = 200
 """About as many operators as the standard has: what a rule admits that does not name any."""
@@ -32,20 +32,21 @@ class Attribution:
     healing: Mapping[str, tuple[Site, ...]]
 
 
-def attribute(model: Model, form: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
+def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
     """Return which class, and which edges alone, `heals` says to make a difference vanish.
 
-    `heals` builds and runs `model` as the form that it is given presents it, and is asked once for each class that
-    `form` allows and has an edge for, then once for each edge of each class that heals. Blamed is a class that heals on
-    an edge between operators, if there is one, before those that heal on a constant alone (a constant that is fused
-    with two operators heals as well); then the class whose rule for that edge admits the fewest pairs of operators.
+    `heals` builds and runs `model` as the transform that it is given presents it, and is asked once for each class that
+    `transform` allows and has an edge for, then once for each edge of each class that heals. Blamed is a class that
+    heals on an edge between operators, if there is one, before those that heal on a constant alone (a constant that is
+    fused with two operators heals as well); then the class whose rule for that edge admits the fewest pairs of
+    operators.
     """
-    config = config_of(form.config)
-    allowed = form.classes.split("+") if form.classes else config.classes
+    config = config_of(transform.config)
+    allowed = transform.classes.split("+") if transform.classes else config.classes
     found: dict[str, tuple[Site, ...]] = {}
     alone: dict[str, tuple[Site, ...]] = {}
     for kind in allowed:
-        one = replace(form, classes=kind)
+        one = replace(transform, classes=kind)
         held = sites(model, one)
         if held and heals(one):
             found[kind] = held

@@ -1,4 +1,4 @@
-"""Equality saturation as a form: the simplest, the most complex or a random equivalent of a model.
+"""Equality saturation as a transform: the simplest, the most complex or a random equivalent of a model.
 
 Source: the paper on POLYJUICE, sections 4.1 to 4.3. There the two extremes of one e-graph are compared; here a build
 presents one of them, and the oracle holds it against the program itself or against the other extreme.
@@ -73,32 +73,33 @@ class Saturated:
         return sites(model, self)
 
 
-def saturated(model: Model, form: Saturated) -> tuple[Program, Tally]:
+def saturated(model: Model, transform: Saturated) -> tuple[Program, Tally]:
     """Return `model` in an e-graph to which the rules have been applied, and how often each was."""
-    rules = chosen(form.groups, form.exactness, form.file)
+    rules = chosen(transform.groups, transform.exactness, transform.file)
     program = program_of(model)
-    limits = Limits(form.rounds, form.nodes, form.structural, 1.0 if form.groups or form.file else form.share)
-    return program, saturate(program, rules, limits, form.seed)
+    share = 1.0 if transform.groups or transform.file else transform.share
+    limits = Limits(transform.rounds, transform.nodes, transform.structural, share)
+    return program, saturate(program, rules, limits, transform.seed)
 
 
-def sites(model: Model, form: Saturated) -> tuple[str, ...]:
-    """Return the names of the values that `form` has computed otherwise than the model does.
+def sites(model: Model, transform: Saturated) -> tuple[str, ...]:
+    """Return the names of the values that `transform` has computed otherwise than the model does.
 
-    With all of them as `only`, the form gives the same model; with fewer, the other values are computed as in the
+    With all of them as `only`, the transform gives the same model; with fewer, the other values are computed as in the
     model, and what is chosen for those that are left stays. With none of them it is the model itself.
     """
-    program, _ = saturated(model, form)
-    return _best(program, form)[0].changed()
+    program, _ = saturated(model, transform)
+    return _best(program, transform)[0].changed()
 
 
-def _best(program: Program, form: Saturated) -> tuple[Selection, Layout]:
+def _best(program: Program, transform: Saturated) -> tuple[Selection, Layout]:
     """Return what the options choose; which of the candidates for the simplest is best does not depend on `only`."""
     space = space_of(program)
-    only = frozenset(filter(None, form.only.split("+")))
+    only = frozenset(filter(None, transform.only.split("+")))
     kept = frozenset(program.values) - only if only else frozenset()
-    if form.pick != "least":
-        pick: Pick = form.pick
-        selection = layered(space, pick, form.layers, form.seed, kept)
+    if transform.pick != "least":
+        pick: Pick = transform.pick
+        selection = layered(space, pick, transform.layers, transform.seed, kept)
         return selection, layout(selection)
     place, selection, found = least_of(space)
     if place < 0 or not only:

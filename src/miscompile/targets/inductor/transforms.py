@@ -1,9 +1,10 @@
-"""Forms of a program that Inductor's adapter presents itself: of other decompositions, and of related operators."""
+"""Transforms of a program that Inductor's adapter applies itself: of other decompositions, and of related operators."""
 
 from dataclasses import dataclass
 
 from miscompile.base.errors import SpecError
-from miscompile.targets.forms import own_form
+from miscompile.base.specs import Spec
+from miscompile.targets.presentations import own_transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,11 @@ def _need_probability(share: float) -> None:
         raise SpecError("share is a probability: a number from 0 to 1")
 
 
-FORMS = {"decomposed": Decomposed, "related": Related}
-"""The forms by name."""
+TRANSFORMS = {"decomposed": Decomposed, "related": Related}
+"""The transforms by name."""
 
 
-def settled(form: str) -> str:
-    """Return a form as it is. Raises SpecError for one of other options."""
-    own_form(form, FORMS)
-    return form
+def settled(transform: Spec) -> Spec:
+    """Return a transform as it is. Raises SpecError for one of other options."""
+    own_transform(transform, TRANSFORMS)
+    return transform

@@ -1,6 +1,6 @@
-"""What a form can be: protocols of one or two methods. A form is a frozen dataclass whose fields are its options.
+"""What a transform can be: protocols of one or two methods, met by frozen dataclasses whose fields are their options.
 
-A form may say in a field or attribute `exactness` what it keeps: `bits` (as without one), every bit that a correct
+A transform may say in a field or attribute `exactness` what it keeps: `bits` (as without one), every bit that a correct
 compiler can promise; anything else, values up to rounding.
 """
 
@@ -12,20 +12,20 @@ from miscompile.graph.model import Model
 
 
 @runtime_checkable
-class Form(Protocol):
+class Transform(Protocol):
     """A rewriting that keeps the meaning; a frozen dataclass whose fields are its options."""
 
     def apply(self, model: Model) -> Model:
         """Return an equivalent model with the same inputs and outputs: the same one for the same model and options.
 
-        Raises RejectedDraft when the model has nothing that this form could present otherwise.
+        Raises RejectedDraft when the model has nothing that this transform could present otherwise.
         """
         ...
 
 
 @runtime_checkable
 class Feeding(Protocol):
-    """A form that changes what is fed as well."""
+    """A transform that changes what is fed as well."""
 
     def apply_with_feeds(self, model: Model) -> tuple[Model, tuple[tuple[str, Tensor], ...]]:
         """Return the model, and the inputs that it has more at the end, each with what to feed. Raises as `apply`."""
@@ -34,7 +34,7 @@ class Feeding(Protocol):
 
 @runtime_checkable
 class Fixing(Protocol):
-    """A form that makes a program for one feed."""
+    """A transform that makes a program for one feed."""
 
     def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
         """Return a model in which some inputs are constants; the rest keep their order. Raises as `apply`."""
@@ -43,29 +43,29 @@ class Fixing(Protocol):
 
 @runtime_checkable
 class Storing(Protocol):
-    """A form of the bytes, not of what they say."""
+    """A transform of the bytes, not of what they say."""
 
     def apply_bytes(self, payload: bytes) -> bytes:
         """Return other bytes for the same model. Raises as `apply`."""
         ...
 
     def places_of_bytes(self, payload: bytes) -> tuple[str, ...]:
-        """Return the keys of the parts that this form can write otherwise."""
+        """Return the keys of the parts that this transform can write otherwise."""
         ...
 
 
 @runtime_checkable
 class Sited(Protocol):
-    """A form that changes a program in several places, each of which can be left alone (option `only`)."""
+    """A transform that changes a program in several places, each of which can be left alone (option `only`)."""
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the keys of the places that this form changes in `model`, or picks from."""
+        """Return the keys of the places that this transform changes in `model`, or picks from."""
         ...
 
 
 @runtime_checkable
 class Picking(Protocol):
-    """A form that leaves some of its places alone, by its seed."""
+    """A transform that leaves some of its places alone, by its seed."""
 
     def picked(self, places: Iterable[str]) -> frozenset[str]:
         """Return those of `places` that it changes. Raises RejectedDraft when there is none."""

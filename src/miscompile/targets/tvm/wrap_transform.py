@@ -1,13 +1,13 @@
-"""The form of a program that TVM's adapter presents by itself, in Relax: runs of bindings as functions."""
+"""The transform that TVM's adapter applies by itself, in Relax: runs of bindings as functions."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import parse_options, split_spec
+from miscompile.base.specs import Spec, parse_options
 
-FORM = "relax"
-"""The form's name in `Build.form`."""
+WRAP = "relax"
+"""The transform's name in `Build.transform`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,11 @@ class Relax:
             raise SpecError("count and depth must be at least 1")
 
 
-def relax_form(form: str) -> Relax | None:
-    """Return the options of a form `relax{...}`, None for any other form, which the adapter does not present.
+def relax_options(transform: Spec | None) -> Relax | None:
+    """Return the options of a transform `relax{...}`, None for any other.
 
     Raises SpecError for unknown options.
     """
-    if form.partition("{")[0].strip() != FORM:
+    if transform is None or transform.name != WRAP:
         return None
-    name, options = split_spec(form)
-    return parse_options(Relax, options, name)
+    return parse_options(Relax, dict(transform.options), WRAP)

@@ -1,4 +1,4 @@
-"""The form `resist`: a twin of a model that optimisations cannot recognise, after ORTHRUS (Algorithm 1).
+"""The transform `resist`: a twin of a model that optimisations cannot recognise, after ORTHRUS (Algorithm 1).
 
 Both are built by one compiler with the same options; what they disagree about, an optimisation of the named classes got
 wrong on one of the named edges. Bodies and functions stay as they are; so does every operand that decides on shapes.
@@ -85,13 +85,13 @@ class Resistant:
         return tuple(site.edge for site in sites(model, self))
 
 
-def sites(model: Model, form: Resistant) -> tuple[Site, ...]:
-    """Return what `form` does to `model`, edge by edge, so that a difference can be traced to a class and an edge.
+def sites(model: Model, transform: Resistant) -> tuple[Site, ...]:
+    """Return what `transform` does to `model`, edge by edge, so that a difference can be traced to a class and an edge.
 
-    A difference that goes away with `replace(form, only=site.edge)` alone comes from that edge. Empty when nothing can
-    be held.
+    A difference that goes away with `replace(transform, only=site.edge)` alone comes from that edge. Empty when nothing
+    can be held.
     """
-    _, chosen = _plan(model, form)
+    _, chosen = _plan(model, transform)
     return tuple(
         Site(found.rule.kind, found.rule.name, found.edge.name, found.edge.value, one.name) for found, one, _ in chosen
     )
@@ -101,22 +101,22 @@ Chosen = tuple[Found, Strategy, int]
 """An edge, its strategy, and a number that tells it from others."""
 
 
-def _plan(model: Model, form: Resistant) -> tuple[Surroundings, list[Chosen]]:
+def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[Chosen]]:
     """Return which edges are held, and by what."""
-    config = config_of(form.config)
+    config = config_of(transform.config)
     around = surroundings(model)
     if model.opset < MIN_OPSET:
         return around, []
-    classes = frozenset(_names(form.classes) or config.classes)
-    only = frozenset(_names(form.only))
-    choice = _Choice(form, config, around)
+    classes = frozenset(_names(transform.classes) or config.classes)
+    only = frozenset(_names(transform.only))
+    choice = _Choice(transform, config, around)
     chosen = []
     for found in search(around, config, classes):
         name = found.edge.name
         if only and name not in only:
             continue
-        draw = digest_words(form.seed, "resist", name)
-        if not only and draw % _SHARES >= form.share * _SHARES:
+        draw = digest_words(transform.seed, "resist", name)
+        if not only and draw % _SHARES >= transform.share * _SHARES:
             continue
         strategy = choice.of(found, draw // _SHARES)
         if strategy is not None:
@@ -127,9 +127,9 @@ def _plan(model: Model, form: Resistant) -> tuple[Surroundings, list[Chosen]]:
 class _Choice:
     """Chooses the strategy for an edge."""
 
-    def __init__(self, form: Resistant, config: Config, around: Surroundings) -> None:
-        self._form = form
-        self._named = tuple(STRATEGIES[name] for name in _names(form.strategies))
+    def __init__(self, transform: Resistant, config: Config, around: Surroundings) -> None:
+        self._transform = transform
+        self._named = tuple(STRATEGIES[name] for name in _names(transform.strategies))
         self._config = config
         self._around = around
         self._runtime = anchor_of(around.model) is not None
@@ -149,7 +149,7 @@ class _Choice:
 
     def _allowed(self, rule: Rule, known: TensorType) -> tuple[Strategy, ...]:
         """Return the strategies for values of a type, in the order of preference."""
-        opset, exactness = self._around.model.opset, self._form.exactness
+        opset, exactness = self._around.model.opset, self._transform.exactness
         return tuple(
             strategy
             for strategy in self._named or (STRATEGIES[name] for name in rule.strategies)

@@ -1,9 +1,10 @@
-"""Forms of a program that ONNX Runtime's adapter presents itself: saved and loaded again, and with external data."""
+"""Transforms of a program that ONNX Runtime's adapter applies itself: saved and loaded, and with external data."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from miscompile.targets.forms import own_form
+from miscompile.base.specs import Spec
+from miscompile.targets.presentations import own_transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +12,7 @@ class Reload:
     """The session saves what it has optimised, as `format` says; another loads it and optimises no further.
 
     A loaded model computes what the saved one does ("offline mode" of its documentation on graph optimisations), to
-    the bit. `seed` is there because every drawn form gets one; it has nothing to draw.
+    the bit. `seed` is there because every drawn transform gets one; it has nothing to draw.
     """
 
     seed: int = 0
@@ -29,11 +30,11 @@ class External:
     seed: int = 0
 
 
-FORMS = {"reload": Reload, "external": External}
-"""The forms by name."""
+TRANSFORMS = {"reload": Reload, "external": External}
+"""The transforms by name."""
 
 
-def settled(form: str) -> str:
-    """Return a form as it is. Raises SpecError for one of other options."""
-    own_form(form, FORMS)
-    return form
+def settled(transform: Spec) -> Spec:
+    """Return a transform as it is. Raises SpecError for one of other options."""
+    own_transform(transform, TRANSFORMS)
+    return transform

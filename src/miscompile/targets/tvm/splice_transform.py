@@ -1,7 +1,7 @@
-"""The form in which TVM's adapter splices a pattern of a library into the imported program, as a form's spec says.
+"""The transform by which TVM's adapter splices a pattern of a library into the imported program.
 
-Unlike all other forms it computes something else than the case's own program. So what is built of it is to be held
-against another build of the same form alone, and its sensitivity to rounding is that of the spliced program: with
+Unlike all other transforms it computes something else than the case's own program. So what is built of it is to be held
+against another build of the same transform alone, and its sensitivity to rounding is that of the spliced program: with
 `noise` the adapter weaves noise into that one, and takes a last input, a number that tells which noise (`noise.py`).
 That way nothing depends on where a pattern would come to stand in another program.
 """
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import parse_options, print_spec, split_spec
-from miscompile.targets.tvm.forms import relax_form
+from miscompile.base.specs import Spec, parse_options, spec_of
+from miscompile.targets.tvm.wrap_transform import relax_options
 
 SPLICE = "splice"
-"""The form's name in `Build.form`."""
+"""The transform's name in `Build.transform`."""
 
 ENDING = ".relax.json"
 """How the names of a library's files end. Each is an object: `name`; `digest`, the structural hash of its module;
@@ -66,39 +66,39 @@ class Splice:
             raise SpecError(f"{SPLICE} needs library=FOLDER, as the harvest of TVM's tests makes it")
 
 
-def splice_form(form: str) -> Splice | None:
-    """Return the options of a form `splice{...}`, None for any other form.
+def splice_options(transform: Spec | None) -> Splice | None:
+    """Return the options of a transform `splice{...}`, None for any other.
 
     Raises SpecError for unknown options, and without a library.
     """
-    if form.partition("{")[0].strip() != SPLICE:
+    if transform is None or transform.name != SPLICE:
         return None
-    name, options = split_spec(form)
-    return parse_options(Splice, options, name)
+    return parse_options(Splice, dict(transform.options), SPLICE)
 
 
-def settled(form: str) -> str:
-    """Return a form of the adapter with the full path of its library, and if it has a seed with its pattern.
+def settled(transform: Spec) -> Spec:
+    """Return a transform of the adapter with the full path of its library, and if it has a seed with its pattern.
 
     A library may grow, move or be made anew, and a relative path means another folder elsewhere; what was drawn stays.
     Raises SpecError for other options, for a library that is not there, is empty, or has not this very pattern.
     """
-    relax_form(form)
-    options = splice_form(form)
+    relax_options(transform)
+    options = splice_options(transform)
     if options is None:
-        return form
+        return transform
+    seeded = bool(transform.get("seed"))
     options = replace(options, library=located(options.library))
     found = chosen(options)
-    if not options.name and "seed" not in split_spec(form)[1]:
+    if not options.name and not seeded:
         for one in names(options.library):  # a campaign may draw any, hours later
             entry(options.library, one)
     path = options.library
     if not set(path).isdisjoint(",{}"):
         raise SpecError(f"no spec can say the path {path}; move the library to one without , {{ and }}")
-    if options.name or "seed" in split_spec(form)[1]:
+    if options.name or seeded:
         known = tuple(one["name"] for one in found)
         options = replace(options, name=known, digest=tuple(map(digest_of, found)), count=1)
-    return print_spec(SPLICE, options)
+    return spec_of(SPLICE, options)
 
 
 def located(library: str) -> str:
@@ -139,32 +139,33 @@ def read_entry(file: Path) -> Mapping[str, Any]:
     return found
 
 
-def chosen(form: Splice) -> tuple[Mapping[str, Any], ...]:
-    """Return the patterns that a form names, or that its seed draws.
+def chosen(splice: Splice) -> tuple[Mapping[str, Any], ...]:
+    """Return the patterns that a transform names, or that its seed draws.
 
-    Raises SpecError where the library lacks one, or where its text has another digest than the form says.
+    Raises SpecError where the library lacks one, or where its text has another digest than the transform says.
     """
-    listed = names(form.library)
-    further = random.Random(form.seed).choices(listed, k=form.count - 1)
-    drawn = form.name or (listed[form.seed % len(listed)], *further)
-    found = tuple(entry(form.library, name) for name in drawn)
-    for one, digest in zip(found, form.digest or ("",) * len(found), strict=True):
+    listed = names(splice.library)
+    further = random.Random(splice.seed).choices(listed, k=splice.count - 1)
+    drawn = splice.name or (listed[splice.seed % len(listed)], *further)
+    found = tuple(entry(splice.library, name) for name in drawn)
+    for one, digest in zip(found, splice.digest or ("",) * len(found), strict=True):
         if digest not in ("", digest_of(one)):
             raise SpecError(
-                f"the pattern '{one['name']}' in {form.library} is not the one that was spliced (its text has the"
+                f"the pattern '{one['name']}' in {splice.library} is not the one that was spliced (its text has the"
                 f" digest {digest_of(one)}, not {digest}); bring back that library, or run the finding's script, which"
                 " has the pattern in it"
             )
     return found
 
 
-def spelled(form: str) -> str:
-    """Return Python source that defines `patterns()`, the modules of the patterns of a form, and how to splice them.
+def spelled(transform: Spec) -> str:
+    """Return Python source that defines `patterns()`, the modules of the patterns of a transform, and how to splice
+    them.
 
     It needs `tvm`, `numpy` as `np` and `base64`. Raises SpecError as the functions above do.
     """
-    options = splice_form(form)
-    assert options is not None, "only asked for this form"
+    options = splice_options(transform)
+    assert options is not None, "only asked for this transform"
     told = [_told(found) for found in chosen(options)]
     call = f'SPLICE = {{"seed": {options.seed}, "call": {options.call}}}\n'
     return f"PATTERNS = [\n{''.join(told)}]\n{call}{_PARSE}"
