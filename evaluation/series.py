@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from random import Random
 
 from miscompile.core.case import Case
+from miscompile.core.examination import conclude
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Oracle, Producer
 from miscompile.core.run import Run
-from miscompile.core.verdict import Inconclusive, Needs, Verdict
+from miscompile.core.verdict import Verdict
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool
 from miscompile.execution.multi_target import Pool
@@ -64,20 +65,6 @@ def run_series(
         while ticket not in done:
             done.update(pools.pool.poll(pools.plan.limit_seconds))
         outcomes = tuple(done.pop(ticket))
-        judged = _judged(pools, oracle, test, case, runs, outcomes)
-        producer.learn(case, outcomes, judged.verdict)
-        yield judged
-
-
-def _judged(
-    pools: SeriesPools, oracle: Oracle, test: int, case: Case, runs: tuple[Run, ...], outcomes: tuple[Outcome, ...]
-) -> Judged:
-    """Judge, with the second round that the oracle may ask for."""
-    verdict = oracle.judge(runs, outcomes)
-    if isinstance(verdict, Needs):
-        more = tuple(pools.second.run(verdict.runs))
-        runs, outcomes = (*runs, *verdict.runs), (*outcomes, *more)
-        verdict = oracle.judge(runs, outcomes)
-    if isinstance(verdict, Needs):
-        verdict = Inconclusive("too many rounds")
-    return Judged(test, case, runs, outcomes, verdict)
+        found = conclude(runs, outcomes, oracle, pools.second)
+        producer.learn(case, outcomes, found.verdict)
+        yield Judged(test, case, found.runs, found.outcomes, found.verdict)

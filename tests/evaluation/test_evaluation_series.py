@@ -9,6 +9,7 @@ from evaluation.hirfuzz.invalid import ENDINGS, measure_proven
 from evaluation.series import AHEAD, run_series
 from miscompile.base.rng import stream
 from miscompile.core.case import Case, Program
+from miscompile.core.examination import MOST_ROUNDS
 from miscompile.core.outcome import Crashed, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict
@@ -58,12 +59,12 @@ def test_tests_come_in_order_with_their_own_streams_and_a_fixed_number_ahead() -
     assert pool.most == AHEAD
 
 
-def test_a_second_round_is_run_and_judged_and_a_third_one_is_not() -> None:
+def test_further_rounds_are_run_and_judged_as_often_as_in_a_campaign() -> None:
     pools, _, _ = series_pools(lambda _: RIGHT)
     (twice,) = run_series(pools, Numbers(), Asking(1), 1, lambda number: stream(0, number))
     assert twice.verdict == Holds("2 runs")
     assert len(twice.runs) == len(twice.outcomes) == 2
-    (more,) = run_series(pools, Numbers(), Asking(2), 1, lambda number: stream(0, number))
+    (more,) = run_series(pools, Numbers(), Asking(MOST_ROUNDS + 1), 1, lambda number: stream(0, number))
     assert isinstance(more.verdict, Inconclusive)
 
 
