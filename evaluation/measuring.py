@@ -30,6 +30,7 @@ class Figures(Protocol):
 
 
 F = TypeVar("F", bound=Figures)
+D = TypeVar("D")
 
 
 def chosen(given: dict[str, Any]) -> dict[str, Any]:
@@ -84,18 +85,23 @@ def _until_stopped(run: Callable[[Watch], Iterator[F]], file: Path | None, error
     return figures, False
 
 
-def publish(data: object, text: str, out: Path | None) -> None:
-    """Print a table that is measured in one go; with `out` its figures go there as JSON, `-` prints them alone.
+def measured_at_once(
+    out: Path | None, measure: Callable[[], D], text: Callable[[D], str], data_of: Callable[[D], object] = lambda it: it
+) -> int:
+    """Measure a table that has no figures before its end, and print its text; return the exit code, which is 0.
 
-    Raises UsageError when `out` cannot be written.
+    With `out` its data go there as JSON, `-` prints them in place of the text. What JSON has no form for is written as
+    Python prints it. Raises UsageError when `out` cannot be written, before anything is measured.
     """
-    if out is not None and str(out) == "-":
-        click.echo(json.dumps(data, indent=1))
-        return
-    if out is not None:
+    to_stdout = out is not None and str(out) == "-"
+    if out is not None and not to_stdout:
         _writable(out)
-        out.write_text(json.dumps(data, indent=1), "utf-8")
-    click.echo(text)
+    figures = measure()
+    written = json.dumps(data_of(figures), indent=1, default=str)
+    if out is not None and not to_stdout:
+        out.write_text(written, "utf-8")
+    click.echo(written if to_stdout else text(figures))
+    return 0
 
 
 def _writable(out: Path) -> None:

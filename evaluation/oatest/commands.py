@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from evaluation.measuring import chosen, measured, publish
+from evaluation.measuring import chosen, measured, measured_at_once
 from evaluation.options import JSON, LIMIT_SECONDS, PATIENCE, SEED, TARGETS, WORKERS, count, with_options
 
 _WATCHED = count("--watched", 1000, "Programs of a series on which the trigger rate is measured.")
@@ -89,6 +89,4 @@ def relax(library: Path, disabled: str | None, out: Path | None, **given: Any) -
     from evaluation.oatest.relax.view import as_json, text
 
     settings = RelaxSettings(str(library), disabled=DISABLED if disabled is None else disabled, **given)
-    study = run(settings)
-    publish(as_json(study, settings), text(study), out)
-    return 0
+    return measured_at_once(out, lambda: run(settings), text, lambda study: as_json(study, settings))

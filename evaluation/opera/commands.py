@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.measures import Watch
-from evaluation.measuring import chosen, measured, publish
+from evaluation.measuring import chosen, measured, measured_at_once
 from evaluation.options import JSON, SEED, count, with_options
 from miscompile.cli import values
 
@@ -59,18 +59,16 @@ def orders(
 
 @click.command("opera-cost", short_help="OPERA, section V: CPU seconds that each order costs.")
 @click.argument("archives", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="[FILE]...")
-@click.option("--sizes", callback=values.names, default="1000,10000,30000", show_default=True, metavar="NUMBERS",
-              help="Numbers of synthetic instances.")  # fmt: skip
+@click.option("--size", "sizes", multiple=True, type=click.IntRange(1), default=(1_000, 10_000, 30_000),
+              show_default=True, metavar="N", help="Number of synthetic instances. Repeatable.")  # fmt: skip
 @JSON
-def cost(archives: tuple[Path, ...], sizes: tuple[str, ...], out: Path | None) -> int:
+def cost(archives: tuple[Path, ...], sizes: tuple[int, ...], out: Path | None) -> int:
     """Measure the CPU seconds of each order on synthetic instances, and on those of archives.
 
     \b
     Example:
-      python -m evaluation opera-cost onnx.jsonl.gz --sizes 1000
+      python -m evaluation opera-cost onnx.jsonl.gz --size 1000
     """
     from evaluation.opera.cost import measure, table
 
-    figures = measure(tuple(map(int, sizes)), archives)
-    publish(figures, table(figures), out)
-    return 0
+    return measured_at_once(out, lambda: measure(sizes, archives), table)

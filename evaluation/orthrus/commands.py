@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from evaluation.measuring import publish
+from evaluation.measuring import measured_at_once
 from evaluation.options import JSON, count, with_options
 
 
@@ -24,9 +24,7 @@ def optbench(graphs: int, strategies: str, out: Path | None) -> int:
     """
     from evaluation.orthrus.optbench import measure, table
 
-    figures = measure(graphs, strategies)
-    publish(figures, table(figures), out)
-    return 0
+    return measured_at_once(out, lambda: measure(graphs, strategies), table)
 
 
 @click.command("orthrus-overhead", short_help="ORTHRUS, table IV: milliseconds that a resistant twin costs.")
@@ -40,6 +38,4 @@ def overhead(graphs: int, out: Path | None) -> int:
     """
     from evaluation.orthrus.overhead import measure, table
 
-    figures = measure(graphs)
-    publish(figures, table(figures), out)
-    return 0
+    return measured_at_once(out, lambda: measure(graphs), table)

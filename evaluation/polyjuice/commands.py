@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from evaluation.measuring import publish
+from evaluation.measuring import measured_at_once
 from evaluation.options import FIXED_SEED, JSON, TARGETS, count, with_options
+from miscompile.cli.environments import ready
 
 
 @click.command("polyjuice-sequences", short_help="POLYJUICE, section 5.4, table 4: passes on the extreme programs.")
@@ -28,9 +29,12 @@ def sequences(targets: tuple[str, ...], out: Path | None, **given: Any) -> int: 
     from evaluation.polyjuice.sequences import SequenceSettings, measure, table
 
     settings = SequenceSettings(**given)
-    figures = {target: measure(target, settings) for target in targets}
-    publish(figures, table(figures, settings), out)
-    return 0
+    present = [ready(target) for target in targets]
+    return measured_at_once(
+        out,
+        lambda: {target: measure(target, settings) for target in present},
+        lambda found: table(found, settings),
+    )
 
 
 @click.command("polyjuice-overhead", short_help="POLYJUICE, table 5: milliseconds of rewriting and of extraction.")
@@ -56,6 +60,4 @@ def overhead(out: Path | None, **given: Any) -> int:  # noqa: ANN401 - click pas
     """
     from evaluation.polyjuice.overhead import figures, table
 
-    found = figures(**given)
-    publish(found, table(found), out)
-    return 0
+    return measured_at_once(out, lambda: figures(**given), table)

@@ -62,7 +62,7 @@ def test_a_table_that_is_measured_in_one_go_prints_text_and_writes_json(tmp_path
 
 def test_a_file_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(program, ["opera-cost", "--sizes", "20", "--json", str(tmp_path / "file" / "x.json")])
+    result = CliRunner().invoke(program, ["opera-cost", "--size", "20", "--json", str(tmp_path / "file" / "x.json")])
     assert result.exit_code == 2
     assert "choose another --json" in result.stderr
 
@@ -78,7 +78,7 @@ def test_overheads_have_a_row_for_every_size() -> None:
 
 
 def test_the_cost_of_every_order() -> None:
-    (row,) = figures("opera-cost", "--sizes", "60").values()
+    (row,) = figures("opera-cost", "--size", "60").values()
     assert list(row) == ["opera", "operators", "parameters", "random", "fast", "total", "additional", "first-come"]
 
 
