@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
+from miscompile.base.child import die_with_parent
 from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
-from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case

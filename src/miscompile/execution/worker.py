@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from miscompile.base.child import die_with_parent
 from miscompile.base.errors import ExecutionError, SpecError
-from miscompile.base.parents import die_with_parent
 from miscompile.core.case import Feed
 from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
 from miscompile.core.run import Run

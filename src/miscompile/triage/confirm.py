@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from miscompile.base.parents import die_with_parent
+from miscompile.base.child import die_with_parent
 from miscompile.triage.script import DIES, SHOWS
 
 _TAIL = 4000
