@@ -155,6 +155,7 @@ class Conversation:
         self._process = start(command, stdin=pipe, stdout=pipe, stderr=errors, environment=environment)
         self._lines: list[bytes] = []
         self._rest = b""
+        self._status: int | None = None
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when the child says something, or ends."""
@@ -200,7 +201,9 @@ class Conversation:
 
         Another thread may call it; the one that waits in `hear` or `lines` then learns of the death.
         """
-        return kill(self._process)
+        if self._status is None:  # later, its number may be somebody else's
+            self._status = kill(self._process)
+        return self._status
 
     def end(self, patience: float | None = None) -> int:
         """Hang up, wait for the child's end and return its exit status; after `patience` seconds it is killed.
@@ -221,14 +224,14 @@ def die_with_parent(parent: int) -> None:
     _bind(_prctl(), parent)
 
 
-def limit_memory(extra: int) -> None:
+def limit_memory(extra: int | None) -> None:
     """Make allocation fail once the address space of this process has grown by `extra` bytes; forbid core dumps.
 
-    0 sets no limit.
+    None sets no limit.
     """
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if extra:
+    if extra is not None:
         size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize() + extra
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
