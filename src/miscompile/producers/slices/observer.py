@@ -29,9 +29,7 @@ from miscompile.graph.edges import reads
 from miscompile.graph.emit import model_proto
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import load
-
-SMALL = 64
-"""Integer tensors up to this many elements are told in full: they may be shapes, axes and the like."""
+from miscompile.graph.structural import STRUCTURAL_SIZE
 
 
 def observe(model: Model, feed: Mapping[str, Array]) -> Iterator[dict[str, Any]]:
@@ -80,7 +78,7 @@ def describe(value: Array) -> dict[str, Any]:
     if math.isfinite(lo) and math.isfinite(hi):
         whole = info.kind != "float" or bool((np.floor(numbers) == numbers).all())
         seen.update({"lo": lo, "hi": hi, "integral": whole})
-    if info.kind in ("int", "uint") and value.size <= SMALL:
+    if info.kind in ("int", "uint") and value.size <= STRUCTURAL_SIZE:
         seen["elements"] = value.ravel().tolist()
     return seen
 
