@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
+from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
 from miscompile.environments import pip
 from miscompile.environments.cache import (
@@ -81,10 +81,9 @@ def _discard(path: Path) -> None:
 
 def _packages(path: Path) -> dict[str, str]:
     """Return what is installed at `path`, by its own Python."""
-    command = [str(executable_of(path)), "-I", "-c", _LIST]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise UsageError(f"the Python of {path} does not run: {' '.join(done.stderr.split())[-200:]}")
+    done = collect([str(executable_of(path)), "-I", "-c", _LIST])
+    if done.status:
+        raise UsageError(f"the Python of {path} does not run: {' '.join(done.errors().split())[-200:]}")
     found: dict[str, str] = json.loads(done.stdout)
     return dict(sorted(found.items()))
 

@@ -23,7 +23,7 @@ import traceback
 import warnings
 from typing import Any
 
-from miscompile.base.parents import die_with_parent
+from miscompile.base.child import die_with_parent
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace

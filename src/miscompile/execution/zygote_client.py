@@ -5,7 +5,6 @@ import dataclasses
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import miscompile
+from miscompile.base.child import attend, start
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.environments.pip import clean
 from miscompile.environments.resolve import python_of
@@ -110,7 +110,14 @@ class ZygoteClient:
         self._closed = False
         try:
             with other:
-                self._process = _start(origin, other.fileno(), self._printed.fd)
+                self._process = start(
+                    _command(origin, other.fileno()),
+                    stdout=self._printed.fd,
+                    stderr=self._printed.fd,
+                    environment=origin.variables(),
+                    keep=[other.fileno()],
+                    bound=False,  # it binds itself to this process, whichever thread starts it
+                )
         except OSError as error:
             self.control.close()
             self._printed.close()
@@ -183,24 +190,8 @@ class ZygoteClient:
             return
         self._closed = True
         self.control.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        attend(self._process, 5.0)
         self._printed.close()
-
-
-def _start(origin: Origin, descriptor: int, printed: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        _command(origin, descriptor),
-        stdin=subprocess.DEVNULL,
-        stdout=printed,
-        stderr=printed,
-        pass_fds=[descriptor],
-        env=origin.variables(),
-        start_new_session=True,
-    )
 
 
 def _command(origin: Origin, descriptor: int) -> list[str]:

@@ -28,16 +28,14 @@ from miscompile.graph.edges import map_bodies
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import rename_nodes
+from miscompile.graph.structural import structural_operands
 
 ULPS = 8
 
 NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
 
-_STRUCTURAL = {
-    ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
-    ("Range", 2), ("Pow", 1),
-}  # fmt: skip
-"""Float operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
+_QUIET = structural_operands("shape", "size", "control", "domain")
+"""Operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
 
 
 _APPROXIMATED = frozenset({
@@ -143,7 +141,7 @@ class _Instrumenter:
         node = self._bodies(node)
         before: list[Node] = []
         inputs = [
-            name if (node.op, place) in _STRUCTURAL else self._use(name, before, self._looseness(node, name))
+            name if place in _QUIET.get(node.op, ()) else self._use(name, before, self._looseness(node, name))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:

@@ -15,6 +15,7 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs, written
 from miscompile.ops.shapes import promised_shapes
@@ -23,9 +24,6 @@ from miscompile.ops.support import Form, Support, form_key
 from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
-_STRUCTURAL_SIZE = 64
-"""Known operands up to this many elements are shown to inference; larger ones never decide a shape."""
-
 _MEASURED_SIZE = 16
 """Drawn constants up to this many elements are measured; larger ones come near the ends of their range anyway."""
 
@@ -288,7 +286,7 @@ class Scope:
         known: dict[int, Tensor] = {}
         for place, operand in enumerate(call.inputs):
             given.append(operand and tensor_type(operand.dtype, operand.shape))
-            if operand is not None and operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE:
+            if operand is not None and operand.value is not None and operand.value.size <= STRUCTURAL_SIZE:
                 known[place] = Tensor(operand.dtype, operand.value)
         try:
             types = infer_call(call.op, self.opset, call.attributes, given, call.outputs, known, call.domain)

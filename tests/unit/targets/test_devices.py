@@ -54,12 +54,12 @@ class Driver:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, int]]]:
-    """Keep what `lift_address_space` would do to this process, and let the variables be as they were afterwards."""
+    """Keep what `lift_memory_limit` would do to this process, and let the variables be as they were afterwards."""
     for name, value in PRECISE.items():
         monkeypatch.setenv(name, f"not {value}")
     seen: list[tuple[int, tuple[int, int]]] = []
-    monkeypatch.setattr(devices.resource, "getrlimit", lambda what: (1000, 5000))
-    monkeypatch.setattr(devices.resource, "setrlimit", lambda what, pair: seen.append((what, pair)))
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (1000, 5000))
+    monkeypatch.setattr(resource, "setrlimit", lambda what, pair: seen.append((what, pair)))
     return seen
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import click
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli import values
+from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
 from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
 from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
@@ -61,13 +61,16 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
     """
     as_json = bool(given.pop("as_json"))
     options = _options(targets, given)
-    calls.validate(options)
+    validate(options)
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=given["install"]) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if not as_json:
         click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
-    return conduct(options, lambda listeners: calls.check(model, options, listeners), as_json=as_json)
+    from miscompile.engine.coordinator import fuzz
+
+    around = replace(options, model=str(model))
+    return conduct(options, lambda listeners: fuzz(around, listeners), as_json=as_json)
 
 
 def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:

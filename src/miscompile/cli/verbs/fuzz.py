@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli import values
+from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
 from miscompile.cli.environments import ready
 from miscompile.cli.options import (
     check_generation,
@@ -124,13 +124,15 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
         _check(options)
     if not as_json:
         click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
-    return conduct(options, lambda listeners: calls.fuzz(options, listeners), as_json=as_json)
+    from miscompile.engine.coordinator import fuzz
+
+    return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
 
 
 def _check(options: Plan) -> None:
     """Raise UsageError when the options cannot be meant; said before anything is installed."""
     check_generation(options)
-    calls.validate(options)
+    validate(options)
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:

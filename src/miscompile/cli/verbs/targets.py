@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls
 from miscompile.cli.environments import ready, tell
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
@@ -44,7 +43,9 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
     if ctx.invoked_subcommand is not None:
         return 0
     if wanted is not None:
-        _matrix(calls.matrix(ready(wanted)), as_json=as_json)
+        from miscompile.engine.single import matrix
+
+        _matrix(matrix(ready(wanted)), as_json=as_json)
         return 0
     rows = [_row(name, ask=ask) for name in TARGETS]
     if as_json:
@@ -132,10 +133,12 @@ def _names(text: str) -> list[str]:
 
 
 def _row(name: str, *, ask: bool) -> dict[str, Any]:
+    from miscompile.engine.devices import present
+
     face = about(name)
     found = {distribution: installed(distribution) for distribution in face.distributions}
     missing = [distribution for distribution, version in found.items() if version is None]
-    asked = calls.devices(name) if ask and not missing else {}
+    asked = present(name) if ask and not missing else {}
     return {
         "name": name,
         "title": face.title,

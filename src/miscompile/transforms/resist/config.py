@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import SpecError
+from miscompile.graph.structural import wanted_constant
 from miscompile.ops.registry import schema
 from miscompile.transforms.resist.rules import CATEGORIES, Config, Rule, integers, rule_of, strings
 
@@ -73,7 +74,7 @@ def _config(data: Mapping[str, Any], base: Config | None) -> Config:
     if not isinstance(alone, bool):
         raise SpecError("'alone' must be true or false")
     categories = {**(base.categories if base else {}), **_categories(data.get("categories", {}))}
-    structural = {**(base.structural if base else {}), **_structural(data.get("structural", {}))}
+    structural = {**(base.structural if base else wanted_constant()), **_structural(data.get("structural", {}))}
     rows = data.get("rule", [])
     if not isinstance(rows, list):
         raise SpecError("rules are written as [[rule]], with two brackets")
