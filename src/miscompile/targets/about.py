@@ -181,10 +181,6 @@ class Adapter(Protocol):
         """Compile `program` as `build` says. Raises whatever the compiler raises."""
         ...
 
-    def passes(self) -> tuple[str, ...]:
-        """Names of the passes that can be switched off."""
-        ...
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Names of the passes that changed the program, read from what the compiler printed while it compiled.
 
