@@ -10,6 +10,7 @@ from typing import Any
 
 from miscompile.core.ports import Listener
 from miscompile.engine.plan import Plan
+from miscompile.producers.registry import PRODUCERS
 from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import load_attribute
 
@@ -24,9 +25,8 @@ def validate(plan: Plan) -> None:
     Raises StoreError when its file of patterns is damaged.
     """
     _ = plan.chosen_checks, plan.chosen_transforms
-    for name, generator_options in plan.producer_specs():
-        if name == "oatest":
-            load_attribute("miscompile.producers.synthesis.sources:patterns_for")(generator_options)
+    for name, options in plan.producer_specs():
+        PRODUCERS.get(name).check(options)
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
