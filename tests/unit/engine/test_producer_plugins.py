@@ -69,7 +69,7 @@ def test_errors_name_it() -> None:
     assert PRODUCERS.names[-2:] == ("echo", "gone")
     with pytest.raises(SpecError, match=r"echo\{colour=red\} has no option 'colour'; it has: loud, nodes"):
         Plan("toy", producers=("echo{colour=red}",)).producer_specs()
-    with pytest.raises(SpecError, match="there is no producer 'magic'; there are: strict, .*, oatest, echo$"):
+    with pytest.raises(SpecError, match=r"there is no producer 'magic'; there are: strict, .*, oatest, echo$"):
         Plan("toy", producers=("magic",)).producer_specs()
 
 
