@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from miscompile.base import plugins
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.cli.main import program
 from miscompile.targets import front_ends, registry, second_implementations
 from miscompile.targets.known import known, known_in
 from miscompile.targets.pins import pins
@@ -102,5 +104,9 @@ def test_a_broken_plugin_is_an_error_only_when_it_is_asked_for(
         registry.parse_target("acme")
     assert "\n" not in str(caught.value)
     assert registry.broken_targets() == {"acme": str(caught.value)}
+    listed, asked = (CliRunner().invoke(program, words) for words in (["targets"], ["fuzz", "acme"]))
+    assert (listed.exit_code, asked.exit_code) == (0, 2)
+    assert str(caught.value) in listed.stdout
+    assert asked.stderr == f"miscompile: error: {caught.value}\n"
     with pytest.raises(SpecError, match="there is no target 'nothing'; there are: inductor"):
         registry.parse_target("nothing")
