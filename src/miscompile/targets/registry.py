@@ -36,6 +36,9 @@ CATALOGUE = Catalogue(
 )
 """Every target. Its package, which holds `about.py`, has `known.toml` and `README.md` as well."""
 
+DEFAULT_TARGET = "onnxruntime"
+"""The compiler that is installed with this package: it stands for commands that name none."""
+
 VIA = "via"
 """The option of a spec that names a front end."""
 
