@@ -18,15 +18,26 @@ pytestmark = pytest.mark.process
 PACKAGE = Path(__file__).parents[2] / "examples" / "acme_compiler"
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of a fresh environment that sees what is installed here, with the package installed in it."""
-    home = tmp_path_factory.mktemp("acme") / "venv"
+BORROWED = """
+from miscompile.execution.limits import Limits
+from miscompile.execution.zygote_client import Origin, ZygoteClient
+ZygoteClient(Origin("acme", python={python!r}, isolated=True), Limits()).close()
+"""
+
+
+def environment(home: Path) -> Path:
+    """Make an environment that sees what is installed here; return its Python."""
     venv.create(home, with_pip=False, symlinks=True)
-    found = home / "bin" / "python"
     seen = [path for path in sys.path if path and Path(path).is_dir()]
     (site,) = home.glob("lib/python*/site-packages")
     (site / "here.pth").write_text("\n".join(path for path in seen if "site-packages" in path or path.endswith("src")))
+    return home / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a fresh environment in which the package is installed."""
+    found = environment(tmp_path_factory.mktemp("acme") / "venv")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     result = run([sys.executable, "-m", "pip", "--python", str(found), "install", *options, str(PACKAGE)])
     assert result.returncode == 0, result.stdout + result.stderr
@@ -34,8 +45,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[str]) -> "subprocess.CompletedProcess[str]":
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=variables)
 
 
 def test_acme_stands_among_the_targets(python: Path) -> None:
@@ -50,6 +61,13 @@ def test_acme_keeps_the_contract_of_targets(python: Path) -> None:
     result = run([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGE / "tests")])
     assert result.returncode == 0, result.stdout + result.stderr
     assert "1 passed" in result.stdout
+
+
+def test_a_worker_under_another_python_gets_the_package_that_it_lacks(python: Path, tmp_path: Path) -> None:
+    other = environment(tmp_path / "other")
+    assert "No module named 'acme_compiler'" in run([str(other), "-c", "import acme_compiler"]).stderr
+    result = run([str(python), "-c", BORROWED.format(python=str(other))])
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture(scope="module")

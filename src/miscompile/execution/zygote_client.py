@@ -86,8 +86,8 @@ class Origin:
 
     def homes(self) -> dict[str, str]:
         """Return the folders of this package and of the one that brings the target, by name, for `_BORROW`."""
-        names = {"miscompile"} | ({parse_target(self.target).about.package.partition(".")[0]} - {""})
-        found = {name: find_spec(name) for name in sorted(names)}
+        brings = parse_target(self.target).about.package if self.adapter is None else ""
+        found = {name: find_spec(name) for name in {"miscompile", brings.partition(".")[0] or "miscompile"}}
         return {name: str(Path(spec.origin).parent) for name, spec in found.items() if spec and spec.origin}
 
     def settings(self, limits: Limits) -> dict[str, Any]:
