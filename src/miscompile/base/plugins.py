@@ -54,6 +54,10 @@ class Catalogue(Generic[T]):
         """Every name that somebody offers a part under, whether it can be used or not: ours, then the others'."""
         return tuple(dict.fromkeys((*self.built_in, *(offer.name for offer in added(self.group)))))
 
+    def __contains__(self, name: str) -> bool:
+        """Tell whether somebody offers a part under `name`."""
+        return name in self.built_in or any(offer.name == name for offer in added(self.group))
+
     def offer(self, name: str) -> Offer:
         """Return where the part called `name` stands.
 

@@ -30,7 +30,7 @@ from miscompile.targets.onnxruntime.transforms import TRANSFORMS as ONNXRUNTIME
 from miscompile.targets.onnxruntime.transforms import External, Reload
 from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
 from miscompile.targets.presentations import own_transform
-from miscompile.targets.registry import target_names, about, settled_transform
+from miscompile.targets.registry import about, settled_transform, target_names
 from miscompile.targets.scratch import scratch
 from miscompile.triage.script import write_script
 

@@ -5,7 +5,7 @@ import pytest
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.targets import registry
 from miscompile.targets.pins import Pins, parse_pins, pins
-from miscompile.targets.registry import target_names, about, parse_target, versions, with_front_end, with_version
+from miscompile.targets.registry import about, parse_target, target_names, versions, with_front_end, with_version
 
 
 @pytest.mark.parametrize(
