@@ -18,7 +18,6 @@ from miscompile.cli.live import LiveDisplay
 from miscompile.core.ports import Listener
 from miscompile.engine.plan import Plan
 from miscompile.findings.store import DATABASE, Store
-from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
 from miscompile.reports.writer import IssueWriter, write_missing_issues
 
@@ -55,12 +54,11 @@ def validate(plan: Plan) -> None:
 
     Raises StoreError when its file of patterns is damaged.
     """
-    from miscompile.producers.synthesis.sources import patterns_for
+    from miscompile.producers.registry import PRODUCERS
 
     _ = plan.chosen_checks, plan.chosen_transforms
-    for _, options in plan.producer_specs():
-        if isinstance(options, OatestOptions):
-            patterns_for(options)
+    for name, options in plan.producer_specs():
+        PRODUCERS.get(name).check(options)
 
 
 def campaign_options(function: Function) -> Function:

@@ -29,7 +29,7 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace
 from miscompile.execution.worker import main as work
 from miscompile.targets.about import Adapter
-from miscompile.targets.known import Known, known
+from miscompile.targets.known import Known, known_in
 from miscompile.targets.registry import load_attribute
 
 PACKET = 1 << 16
@@ -138,7 +138,7 @@ def start_anew(settings: dict[str, Any]) -> None:
 def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
     """Load the adapter that `settings` name and construct it. Raises whatever the compiler's import raises."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
-    expected = known(settings["target"], settings.get("via", "")) if settings["known"] else Known((), ())
+    expected = known_in(settings["known"], settings.get("via", "")) if settings["known"] else Known((), ())
     return adapter, expected, Limits(**settings["limits"])
 
 

@@ -34,6 +34,7 @@ from miscompile.producers.disruptive_breaks import (
 from miscompile.producers.disruptive_checker import ChildChecker
 from miscompile.producers.disruptive_draft import Draft, Presentation, take_apart
 from miscompile.producers.disruptive_proof import Check, Proof, Prover, keeps_page
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.sweep import draft_single
 
 ORACLE = "disruptive"
@@ -268,3 +269,11 @@ def _program(model: Model) -> Program:
 def _port(info: ValueInfo) -> Port:
     assert isinstance(info.type, TensorType)
     return Port(info.name, info.type.dtype, info.type.shape)
+
+
+DISRUPTIVE = ProducerKind(
+    "disruptive",
+    DisruptiveOptions,
+    lambda options, context: Disruptive(options, context.support, lowered=context.lowered),
+)
+"""The kind `disruptive`."""

@@ -28,6 +28,7 @@ from miscompile.producers.dynamic_model import Symbolic, candidates, contradicts
 from miscompile.producers.dynamic_plan import Base, Plan, ReplayError, Sizes, require_same_kind
 from miscompile.producers.dynamic_plant import plant_sizes
 from miscompile.producers.dynamic_search import GENERIC, Found, search
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 
@@ -149,3 +150,7 @@ def _feed(base: Base, plan: Plan, names: Sequence[str], sized: _Sized, rng: rand
             value = Tensor(operand.dtype, draw(rng, operand.dtype, operand.shape, base.span(name)))
         feed.append(value)
     return tuple(feed)
+
+
+DYNAMIC = ProducerKind("dynamic", GeneratorOptions, lambda options, context: Dynamic(options, context.support))
+"""The kind `dynamic`."""

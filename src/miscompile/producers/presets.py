@@ -23,6 +23,7 @@ from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage, Path
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.hirfuzz_operators import HIRFUZZ_DTYPES, HIRFUZZ_OPERATORS, by_name, plain_names
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.paper_forms import PaperOperator, hide, operands_of, say
 from miscompile.producers.scope import FormRefused, Scope
 from miscompile.producers.sites import ScopeSite
@@ -212,3 +213,13 @@ class Hirfuzz:
                     first = form.operators[0]
                     if self.support.offers(first, dtype, version_of(first, opset), specs()[first].main):
                         yield operator.name, dtype
+
+
+HIRFUZZ = ProducerKind(
+    "hirfuzz",
+    HirfuzzOptions,
+    lambda options, context: Hirfuzz(options, context.support),
+    guided="gate",
+    own_opsets=True,
+)
+"""The kind `hirfuzz`."""

@@ -18,9 +18,9 @@ from miscompile.targets.devices import PRECISE, Gate, NoDeviceError, cuda_capabi
 from miscompile.targets.iree.flags import BASE, cuda_flags, flags
 from miscompile.targets.known import known
 from miscompile.targets.placement import PLACEMENT
-from miscompile.targets.registry import TARGETS, about
+from miscompile.targets.registry import about, target_names
 
-WITH_DEVICES = [name for name in TARGETS if about(name).devices != ("cpu",)]
+WITH_DEVICES = [name for name in target_names() if about(name).devices != ("cpu",)]
 
 
 class Driver:

@@ -13,7 +13,7 @@ from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
 from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
 from miscompile.engine.plan import Plan
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 
 @click.command("check", short_help="A campaign around your own model.")
@@ -22,7 +22,7 @@ from miscompile.targets.registry import parse_target
     "--target",
     "targets",
     multiple=True,
-    default=["onnxruntime"],
+    default=[DEFAULT_TARGET],
     show_default=True,
     help="The compiler to hold it against; several, if repeated, are held against each other.",
 )

@@ -9,7 +9,7 @@ import click
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 _SHOWN = 8
 
@@ -26,7 +26,7 @@ _SHOWN = 8
 @click.option(
     "--for",
     "target",
-    default="onnxruntime",
+    default=DEFAULT_TARGET,
     show_default=True,
     metavar="TARGET",
     help="Rank for this compiler: what its own tests know goes last.",

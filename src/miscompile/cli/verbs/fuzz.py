@@ -23,6 +23,7 @@ from miscompile.engine.checks import CHECKS, DEFAULT
 from miscompile.engine.plan import Plan
 from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
+from miscompile.producers.registry import PRODUCERS
 from miscompile.targets.registry import parse_target
 
 
@@ -78,7 +79,13 @@ from miscompile.targets.registry import parse_target
     type=click.Choice(sorted(PRESETS)),
     help="Generate and check as that published system does. OPERA's is `miscompile migrate --preset opera`.",
 )
-@click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
+@click.option(
+    "--producer",
+    "producers",
+    multiple=True,
+    metavar="SPEC",
+    help=f"A producer of cases; can be repeated. There are: {', '.join(PRODUCERS.names)}.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.

@@ -17,7 +17,7 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.environments import ready
 from miscompile.cli.harvesting import KINDS, LIBRARIES, harvest_library
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 if TYPE_CHECKING:
     from miscompile.core.case import Case
@@ -128,7 +128,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
         return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
     _check_out(out)
     _check_keep(given["keep"])
-    targets = tuple(dict.fromkeys(given["targets"])) or ("onnxruntime",)
+    targets = tuple(dict.fromkeys(given["targets"])) or (DEFAULT_TARGET,)
     _check_passes(targets, given["passes"])
     for target in targets:
         if "onnx" not in parse_target(target).about.kinds:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.targets.registry import TARGETS, parse_target
+from miscompile.targets.registry import parse_target, target_names
 
 if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
@@ -78,7 +78,7 @@ def _all(libraries: Sequence[Path]) -> list["Pattern"]:
 
 def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> None:
     """Raise UsageError for a pass that the target, or any, has not, and that no pattern was ever seen to wake there."""
-    faces = [parse_target(name).about for name in ([target] if target else TARGETS)]
+    faces = [parse_target(name).about for name in ([target] if target else target_names())]
     names = {name for face in faces for name in (*face.passes, *face.rules)}
     names |= {wake.name for one in known for wake in one.triggers if target is None or wake.target == faces[0].name}
     if called not in names:
