@@ -19,7 +19,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.execution.limits import Limits
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.queue import TriageAnswer, TriageQueue
 from miscompile.triage.settings import TriageSettings

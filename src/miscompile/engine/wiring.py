@@ -1,13 +1,14 @@
 """Wiring: the one module that knows all the parts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.checks import families
+from miscompile.engine.checks import CHECKS, families
 from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.multi_target import MultiTargetPool
@@ -16,12 +17,12 @@ from miscompile.ops.joint import joint
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
 from miscompile.oracles.differential import VOTERS, Differential
-from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
-from miscompile.oracles.dynamic import Dynamic as DynamicOracle
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.registry import campaign_oracles
 from miscompile.producers.around import Around
+from miscompile.producers.assigned import Assigned
 from miscompile.producers.choosing import Choosing
 from miscompile.producers.kinds import ProducerContext
 from miscompile.producers.mixture import Mixture
@@ -51,7 +52,10 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
 
     if plan.model is not None:
         return _around(plan, make if seeds else None)
-    return Choosing(plan.targets, make) if plan.others else make(plan.targets)
+    if plan.others:
+        return Choosing(plan.targets, make)
+    asked = tuple(name for name in plan.chosen_checks if name not in CHECKS)
+    return Assigned(make(plan.targets), asked) if asked else make(plan.targets)
 
 
 def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
@@ -117,13 +121,19 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         device=plan.device,
         settle=partial(settled_transform, target),
     )
-    if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
-        return usual
-    special: dict[str, Oracle] = {
-        "dynamic": DynamicOracle(target, rule=plan.compare, disabled=off, narrowed=about.narrowed),
-        "disruptive": DisruptiveOracle(target, disabled=off),
-    }
-    return Chosen(usual, special)
+    special = _special_oracles(plan, disabled)
+    return Chosen(usual, special) if special else usual
+
+
+def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict[str, Oracle]:
+    """Return the oracles that cases name in their recipes: those of producers, and those asked for with `--check`."""
+    context = replace(oracle_context(plan), disabled=disabled)
+    named = {name for name, _ in plan.producer_specs()} | set(plan.chosen_checks)
+    found: dict[str, Oracle] = {}
+    for name, kind in campaign_oracles().items():
+        if name in named and kind.make is not None:
+            found[name] = kind.make(kind.options(), context)
+    return found
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:

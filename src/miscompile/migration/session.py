@@ -32,8 +32,8 @@ from miscompile.instances.instance import Instance
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.results import Appender, Row, appending, place_of, read_rows
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.library import LibraryOracle
-from miscompile.oracles.registry import OracleContext
 from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.about import About
 from miscompile.targets.front_ends import FrontEnd
