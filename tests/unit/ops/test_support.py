@@ -9,7 +9,7 @@ from miscompile.ops.spec import Call, Operand
 from miscompile.ops.support import (
     TABLES,
     Answer,
-    Form,
+    CallClass,
     Support,
     detail_of,
     family_of,
@@ -125,10 +125,10 @@ def test_a_form_says_whether_and_how_its_calls_are_taken() -> None:
     taken, mixed = Support({key}, barred={"LRN|size=2"}), Support(mixed={key})
     call, other = _call("LRN", "float32", size=2), _call("LRN", "float32", size=3)
     types = (TensorType("float32", (2,)),)
-    form = taken.form_of(call, types, 18)
-    assert form == Form(("float32",), mixed=False, barred=frozenset({"size=2"}))
-    assert not taken.suits(form, call, types, 18)
-    assert taken.suits(form, other, types, 18)
-    assert mixed.form_of(call, types, 18) == Form(("float32",), mixed=True, barred=frozenset())
+    known = taken.call_class_of(call, types, 18)
+    assert known == CallClass(("float32",), mixed=False, barred=frozenset({"size=2"}))
+    assert not taken.suits(known, call, types, 18)
+    assert taken.suits(known, other, types, 18)
+    assert mixed.call_class_of(call, types, 18) == CallClass(("float32",), mixed=True, barred=frozenset())
     assert not mixed.admits(call, types, 18)
-    assert Support().form_of(call, types, 18) is None
+    assert Support().call_class_of(call, types, 18) is None
