@@ -58,7 +58,7 @@ _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode
 """Numbers among the attributes that decide on the types of outputs."""
 
 
-class Form(NamedTuple):
+class CallClass(NamedTuple):
     """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
 
     `dtypes` are those of the outputs; `mixed`: whether the details of a call decide; calls with `barred` traits are
@@ -70,8 +70,8 @@ class Form(NamedTuple):
     barred: frozenset[str]
 
 
-def form_key(call: Call, opset: int) -> Hashable:
-    """Return what calls of one `Form` have in common."""
+def call_class_key(call: Call, opset: int) -> Hashable:
+    """Return what calls of one `CallClass` have in common."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     version = version_of(call.op, opset)
     if not call.attributes:
@@ -170,10 +170,10 @@ class Support:
     details: set[Key] = field(default_factory=set)
     barred: set[Key] = field(default_factory=set)
     open: bool = False
-    forms: dict[Hashable, Form | None] = field(default_factory=dict, compare=False, repr=False)
-    """Forms met so far by their keys, for those who add calls; None is refused."""
+    classes: dict[Hashable, CallClass | None] = field(default_factory=dict, compare=False, repr=False)
+    """Classes of calls met so far by their keys, for those who add calls; None is refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
-    """Whatever else was found to need a form that is refused, under keys of its own, so that it is not tried again."""
+    """Whatever else was found to need a call that is refused, under keys of its own, so that it is not tried again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
     """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
@@ -185,14 +185,14 @@ class Support:
         """Tell whether the target is known to take calls like this one."""
         if self.open:
             return True
-        form = self.form_of(call, types, opset)
-        return form is not None and self.suits(form, call, types, opset)
+        known = self.call_class_of(call, types, opset)
+        return known is not None and self.suits(known, call, types, opset)
 
-    def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> Form | None:
-        """Return what holds for all calls of this form, None when the target refuses them."""
+    def call_class_of(self, call: Call, types: Sequence[TensorType], opset: int) -> CallClass | None:
+        """Return what holds for all calls of this class, None when the target refuses them."""
         dtypes = tuple([kind.dtype for kind in types])
         if self.open:
-            return Form(dtypes, mixed=False, barred=_NONE)
+            return CallClass(dtypes, mixed=False, barred=_NONE)
         asked = (*_asked(call, opset), dtypes)
         answer = self._answers.get(asked, _UNKNOWN)
         if answer is _UNKNOWN:
@@ -201,13 +201,13 @@ class Support:
         if answer is False:
             return None
         barred = self._barred_traits(call)
-        return Form(dtypes, answer is None and not barred, barred)
+        return CallClass(dtypes, answer is None and not barred, barred)
 
-    def suits(self, form: Form, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether a call of `form` is one that the target takes."""
-        if form.mixed:
+    def suits(self, known: CallClass, call: Call, types: Sequence[TensorType], opset: int) -> bool:
+        """Tell whether a call of the class `known` is one that the target takes."""
+        if known.mixed:
             return detail_of(call, types, opset) in self.details
-        return not form.barred or form.barred.isdisjoint(traits_of(call))
+        return not known.barred or known.barred.isdisjoint(traits_of(call))
 
     def _barred_traits(self, call: Call) -> frozenset[str]:
         if self._bars is None:

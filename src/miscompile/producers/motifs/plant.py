@@ -36,7 +36,7 @@ from miscompile.patterns.language import (
     Weight,
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
-from miscompile.producers.scope import FormRefused, Scope
+from miscompile.producers.scope import CallRefused, Scope
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
@@ -102,7 +102,7 @@ def plant(
             return None  # there is no dtype for it
         try:
             return gardener.plant()
-        except FormRefused:
+        except CallRefused:
             scope.rollback(mark)
             if not gardener.mutated:  # the same calls come whenever this motif is planted in this dtype
                 scope.support.barren.add(_kind(scope, motif, gardener.dtype))

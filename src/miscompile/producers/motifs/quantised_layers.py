@@ -16,7 +16,7 @@ from miscompile.ops.values import choose_range
 from miscompile.producers.motifs.quantised_steps import Chain
 
 Layer: TypeAlias = Callable[[Chain, Operand | None], Operand]
-Form: TypeAlias = Callable[[Chain], None]
+LayerStep: TypeAlias = Callable[[Chain], None]
 
 
 def _ints(chain: Chain, values: Sequence[int]) -> Operand:
@@ -298,5 +298,5 @@ def _by_hand(chain: Chain, y: Operand, left: Operand, right: Operand, columns: i
         chain.apply("Relu", result)
 
 
-INTEGER: tuple[Form, ...] = (_qlinear_product, _qlinear_conv, _integer_product, _integer_conv, _dynamic, _dynamic)
+INTEGER: tuple[LayerStep, ...] = (_qlinear_product, _qlinear_conv, _integer_product, _integer_conv, _dynamic, _dynamic)
 """Chains around operators that take integers themselves."""
