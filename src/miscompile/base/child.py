@@ -82,10 +82,15 @@ def start(
     )
 
 
+def kill_group(leader: int) -> None:
+    """Kill the processes of a group, given the process that leads it; nothing happens when none is left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: the number is another user's by now
+        os.killpg(leader, signal.SIGKILL)
+
+
 def kill(process: "subprocess.Popen[bytes]") -> int:
     """Kill a child of `start`, and whatever of its session is still running; return its exit status."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing is left of it, or only a foreigner's
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process.pid)
     return process.wait()
 
 

@@ -23,7 +23,7 @@ import traceback
 import warnings
 from typing import Any
 
-from miscompile.base.child import die_with_parent
+from miscompile.base.child import die_with_parent, kill_group
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace
@@ -106,16 +106,15 @@ class Zygote:
         self._poll.unregister(fd)
         os.close(fd)
         # While the dead worker is unreaped its process group cannot be taken by others.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
         self._send({"exited": key, "status": status, "memory": usage.ru_maxrss << 10})
 
     def _end(self) -> None:
         for pid, _ in self._children.values():
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    kill(pid, signal.SIGKILL)
+            kill_group(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)  # it may not lead a group yet
         for pid, _ in self._children.values():
             os.waitpid(pid, 0)
 
