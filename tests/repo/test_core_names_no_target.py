@@ -12,7 +12,6 @@ COMPILERS = frozenset(name for name in CATALOGUE.built_in if about(name).role ==
 REASONS = {
     "targets/registry.py": "the default target, which is installed with this package",
     "cli/verbs/harvest.py": "the sources of harvesting are test suites, and some are called as their compiler is",
-    "cli/verbs/bench.py": "the published experiments name the compilers that they were made with",
     "harvest/patterns/suites.py": "the test suites that a hook can watch, and the packages that they need",
     "harvest/patterns/tvm_tests.py": "the harvester of TVM's own tests, and the packages that they need",
 }
@@ -32,7 +31,7 @@ def test_compilers_are_named_in_their_own_folders_only() -> None:
     for path in SOURCES.rglob("*.py"):
         parts = path.relative_to(SOURCES).parts
         own = parts[0] == "targets" and len(parts) > 2 and parts[1] in CATALOGUE.built_in
-        if not own and parts[0] != "bench" and (names := set(named(path))):
+        if not own and (names := set(named(path))):
             found["/".join(parts)] = names
     assert {name: sorted(names) for name, names in found.items() if name not in REASONS} == {}
     assert set(REASONS) <= set(found), "a file with a reason no longer needs it"

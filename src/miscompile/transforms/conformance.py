@@ -78,7 +78,7 @@ def _results(model: Model) -> list[Array]:
 
 
 def _own() -> Model:
-    """Return a model of the usual elementwise operators, a product, and a constant."""
+    """Return a model of the usual elementwise operators, a product, and a constant; one output is an inner value."""
     nodes = (
         Node("Add", ("x", "w"), ("a",)),
         Node("Mul", ("a", "z"), ("m",)),
@@ -89,6 +89,6 @@ def _own() -> Model:
         Node("Relu", ("p",), ("y",)),
     )
     inputs = (ValueInfo("x", _KIND), ValueInfo("z", _KIND))
-    outputs = (ValueInfo("y", TensorType("float32", (2, 2))),)
+    outputs = (ValueInfo("y", TensorType("float32", (2, 2))), ValueInfo("s", _KIND))
     weight = {"w": tensor(np.arange(6, dtype=np.float32).reshape(2, 3))}
     return Model(Graph("g", inputs, outputs, nodes, weight), {"": 18})
