@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from campaigns import counters
-from conftest import Start
+from campaigns import Start, counters
 
 from miscompile.base.rng import stream
 from miscompile.engine.plan import Plan

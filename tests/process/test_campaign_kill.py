@@ -7,8 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from campaigns import Campaign, all_gone, counters
-from conftest import Start
+from campaigns import Campaign, Start, all_gone, counters
 
 from miscompile.findings import folder
 from miscompile.findings.store import Store

@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from campaigns import COMMAND
-from conftest import Start
+from campaigns import COMMAND, Start
 
 from miscompile.findings import folder
 from miscompile.findings.store import Store

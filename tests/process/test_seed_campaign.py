@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from campaigns import COMMAND, counters
-from conftest import Start
+from campaigns import COMMAND, Start, counters
 
 from miscompile.findings import folder
 from miscompile.graph.emit import emit
