@@ -1,8 +1,8 @@
 """How the suite runs: in parallel, and without the tests that are marked `slow` unless `--all` is given.
 
-Both hold for runs of folders (`pytest`, `pytest tests/unit`). A run that names files or single tests
-(`pytest tests/unit/graph/test_edit.py::test_name`) runs everything in them, in this process: it starts at once, and a
-debugger or a `print` works. `-n` and `-p no:xdist` have the last word about processes.
+Both hold for runs of folders (`pytest`, `pytest tests/unit`). A run that names files or single tests runs everything in
+them, in this process: it starts at once, and a debugger or a `print` works. `-n` and `-p no:xdist` have the last word
+about processes.
 """
 
 import os
