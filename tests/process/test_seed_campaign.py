@@ -41,6 +41,7 @@ def sources(out: Path) -> set[str]:
     return {str(recipe.get("slice", "")).partition("/")[0] for recipe in recipes}
 
 
+@pytest.mark.slow
 def test_a_campaign_finds_bugs_in_slices_and_keeps_them(tmp_path: Path, start: Start) -> None:
     place, out = models(tmp_path / "models"), tmp_path / "out"
     words = ("--seed-models", str(place), "--producer", "seeded", "--slice-nodes", "2..4")
