@@ -39,7 +39,7 @@ def pending(test: int) -> Stored:
             node("Sin", "c", "d"),
             node("Concat", "c d", "y", axis=0),
         ],
-        {"x": np.float32([1, 2, 3 + test]), "w": np.float32([4, 5, 6])},
+        {"x": np.array([1, 2, 3 + test], np.float32), "w": np.array([4, 5, 6], np.float32)},
         "y",
     )
     program = Program("onnx", made.program.payload, made.program.inputs, (Port("y", "float32", (6,)),))

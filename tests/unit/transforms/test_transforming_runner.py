@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import miscompile.transforms.runner as module
-from miscompile.base.specs import parse_spec
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Values
 from miscompile.core.run import Build, Run
@@ -56,7 +56,7 @@ class Echo:
         return Values(tuple(run.case.feeds), Observations(1.0, 2.0, 3, (run.case.program.payload.decode(),)))
 
 
-def _by_size(case: Case, form: str) -> tuple[Share, ...]:
+def _by_size(case: Case, form: Spec) -> tuple[Share, ...]:
     assert form == BY_SIZE
     groups = ((0, 2), (1,))
     return tuple(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def draft_of(
     return draft
 
 
-def smaller(draft: Draft, *reductions: Reduction) -> list[Draft]:
+def smaller(draft: Draft, *reductions: Reduction[Any]) -> list[Draft]:
     """Return what the engine would run: the valid candidates that are smaller, tidied."""
     found = []
     for reduction in reductions:
