@@ -38,7 +38,7 @@ def killed(worker: psutil.Process) -> bool:
 def whole(out: Path) -> dict[str, str]:
     """Load every finding; return the status of each, by identifier."""
     with Store.open(out, create=False) as store:
-        records = {record.identifier: record.status for record in store.findings()}
+        records: dict[str, str] = {record.identifier: record.status for record in store.findings()}
         for identifier in folder.identifiers(out):
             assert store.load(identifier).finding.case.program.payload
     return records

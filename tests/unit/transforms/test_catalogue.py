@@ -45,7 +45,8 @@ def case(feeds: int = 1) -> Case:
 
 def run(program: Program, feed: Feed) -> list[np.ndarray]:
     fed = {port.name: value.array for port, value in zip(program.inputs, feed, strict=True)}
-    return ReferenceEvaluator(program.payload).run([port.name for port in program.outputs], fed)
+    found: list[np.ndarray] = ReferenceEvaluator(program.payload).run([port.name for port in program.outputs], fed)
+    return found
 
 
 ELSEWHERE = frozenset({"inline", "merge", "expand", "functions", "wrap"})
