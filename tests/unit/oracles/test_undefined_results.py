@@ -5,7 +5,7 @@ import pytest
 
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Array, tensor
-from miscompile.instances.instance import Form, Instance, Library
+from miscompile.instances.instance import CallStyle, Instance, Library
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Name, Value
 from miscompile.oracles.library_reference import NOISES, Dropped, Reference, assess
@@ -21,7 +21,7 @@ def use(api: str, *args: object, **kwargs: Value) -> Instance:
     """Return an instance of torch or Keras, or a node; arrays among `args` are its tensors."""
     values: tuple[Value, ...] = tuple(Held(tensor(one)) if isinstance(one, np.ndarray) else one for one in args)  # type: ignore[misc]
     library: Library = "torch" if api.startswith("torch.") else "keras" if api.startswith("keras.") else "onnx"
-    form: Form = "method" if ".Tensor." in api else "function"
+    form: CallStyle = "method" if ".Tensor." in api else "function"
     if library == "onnx":
         return Instance("onnx", api, "node", (), kwargs, values, version=18)
     return Instance(library, api, form, values, kwargs)
