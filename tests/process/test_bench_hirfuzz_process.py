@@ -4,7 +4,7 @@ import pytest
 
 from miscompile.bench.diversity import measure
 from miscompile.bench.hirfuzz import Options, run
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 pytestmark = pytest.mark.process
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from miscompile.producers.disruptive_checker import ChildChecker
+from miscompile.producers.disruptive.checker import ChildChecker
 
 pytestmark = pytest.mark.process
 

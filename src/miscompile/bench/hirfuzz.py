@@ -17,7 +17,7 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool
 from miscompile.environments.resolve import versions_of
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 Part = Literal["diversity", "disruptive", "failures", "all"]
 PARTS: tuple[Part, ...] = ("diversity", "disruptive", "failures", "all")

@@ -16,9 +16,9 @@ from miscompile.base.rng import stream
 from miscompile.bench.sources import batches, whole_of
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Violated
-from miscompile.harvest.patterns.firing import fired
-from miscompile.harvest.patterns.firings import version_of
 from miscompile.harvest.patterns.harvest import form_of
+from miscompile.harvest.patterns.pass_miner import version_of
+from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.harvest.patterns.pieces import case_of, smallest
 from miscompile.harvest.patterns.setting import granularity_of
 from miscompile.harvest.patterns.shrink import Fires

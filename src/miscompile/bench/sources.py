@@ -17,9 +17,9 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import load
-from miscompile.harvest.patterns.firings import origin_of
 from miscompile.harvest.patterns.fragment import seed_of
 from miscompile.harvest.patterns.pairs import LINES, Pair, read_record
+from miscompile.harvest.patterns.pass_miner import origin_of
 from miscompile.harvest.patterns.pieces import inferred, watched
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support

@@ -25,7 +25,7 @@ def validate(plan: Plan) -> None:
     _ = plan.chosen_checks, plan.chosen_forms
     for name, generator_options in plan.producer_specs():
         if name == "oatest":
-            load_attribute("miscompile.producers.synthesis.sources:patterns_for")(generator_options)
+            load_attribute("miscompile.producers.synthesis.options:patterns_for")(generator_options)
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:

@@ -13,9 +13,9 @@ from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import parse_options, split_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
-from miscompile.producers.disruptive import DisruptiveOptions
+from miscompile.producers.disruptive.producer import DisruptiveOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 from miscompile.producers.options import GeneratorOptions
-from miscompile.producers.presets import HirfuzzOptions
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target, settled_form
 from miscompile.transforms.forms import SEEDLESS, parse_form

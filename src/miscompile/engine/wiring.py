@@ -18,10 +18,9 @@ from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import analyse, require_well_formed
-from miscompile.ops.joint import joint
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand
-from miscompile.ops.support import Support
+from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import Differential
 from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
 from miscompile.oracles.dynamic import Dynamic as DynamicOracle
@@ -29,18 +28,17 @@ from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
 from miscompile.producers.around import Around
 from miscompile.producers.choosing import Choosing
-from miscompile.producers.disruptive import Disruptive, DisruptiveOptions
-from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.disruptive.producer import Disruptive, DisruptiveOptions
+from miscompile.producers.dynamic.producer import Dynamic
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions
 from miscompile.producers.mixture import Mixture
 from miscompile.producers.options import GeneratorOptions
-from miscompile.producers.presets import Hirfuzz, HirfuzzOptions
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.strict import Strict
 from miscompile.producers.sweep import Sweep
 from miscompile.producers.synthesis.corpus import Corpus
-from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.producers.synthesis.options import OatestOptions, patterns_for
 from miscompile.producers.synthesis.producer import Synthesised
-from miscompile.producers.synthesis.sources import patterns_for
 from miscompile.targets.registry import parse_target, settled_form
 
 VOTERS = ("reference",)

@@ -16,7 +16,7 @@ from miscompile.ops.analysis_bodies import block
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
 _STRUCTURAL_SIZE = 64

@@ -9,7 +9,7 @@ from onnx import defs
 
 from miscompile.base.errors import SpecError
 from miscompile.ops.spec import Call, OpSpec
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 FAMILIES = (
     "math",

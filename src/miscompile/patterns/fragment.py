@@ -19,7 +19,7 @@ from miscompile.ops.facts import Facts, measure
 from miscompile.ops.registry import schema, specs
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 SHOWN = 64
 """Constants up to this many elements are shown to inference; larger ones never decide a shape."""

@@ -31,8 +31,8 @@ from miscompile.producers.coverage import Coverage
 from miscompile.producers.finish import Finisher, inner_results, leaves
 from miscompile.producers.motifs.containers import plant_container, taken_blocks
 from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
-from miscompile.producers.motifs.quantised import NAME as QUANTISED
-from miscompile.producers.motifs.quantised import NEEDED, plant_chain
+from miscompile.producers.motifs.quantised.planting import NAME as QUANTISED
+from miscompile.producers.motifs.quantised.planting import NEEDED, plant_chain
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Mark, Scope
 from miscompile.producers.sites import ScopeSite, insert

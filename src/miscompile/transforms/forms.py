@@ -28,7 +28,7 @@ from miscompile.transforms.form_kinds import Feeding, Fixing, Form, Picking, Sit
 _EXACT = "miscompile.transforms.exact"
 
 FORMS: Mapping[str, str] = {
-    "functions": "miscompile.transforms.functions:Functions",
+    "functions": "miscompile.transforms.functions.transform:Functions",
     "egraph": "miscompile.transforms.egraph.form:Saturated",
     "resist": "miscompile.transforms.resist.form:Resistant",
     "constness": f"{_EXACT}.constness:Constness",

@@ -22,7 +22,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.dynamic.producer import Dynamic
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.triage.confirm import run_script

@@ -20,7 +20,7 @@ from miscompile.bench.series import Laboratory
 from miscompile.bench.view import hirfuzz_view
 from miscompile.cli.main import program
 from miscompile.ops.support import Support
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 SMALL = Options(part="diversity", graphs=3, nodes=5, repetitions=2)
 

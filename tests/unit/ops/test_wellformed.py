@@ -9,9 +9,9 @@ from miscompile.core.tensor import Array
 from miscompile.graph.attributes import Plain, attributes
 from miscompile.ops.facts import Facts, measure
 from miscompile.ops.registry import specs
-from miscompile.ops.rules import broadcasts_to, different_axes
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
+from miscompile.ops.wellformed.rules import broadcasts_to, different_axes
 
 Given = tuple[int, ...] | list[int] | float | None
 """A shape; or a list, the elements of a known int64 vector; or a number, a known scalar; or nothing."""

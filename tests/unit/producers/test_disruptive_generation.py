@@ -26,12 +26,12 @@ from miscompile.ops.registry import schema
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.producers.disruptive import ACCEPTANCE, KINDS, BrokenCoverage, Disruptive, DisruptiveOptions
-from miscompile.producers.disruptive_attributes import break_attribute, break_declared, break_signature
-from miscompile.producers.disruptive_breaks import break_contents, break_dtype, break_mixed, break_rank, break_shape
-from miscompile.producers.disruptive_checker import refusal_of, serve
-from miscompile.producers.disruptive_draft import Draft, Part, Presentation, take_apart
-from miscompile.producers.disruptive_proof import Prover, keeps_page
+from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
+from miscompile.producers.disruptive.checker import refusal_of, serve
+from miscompile.producers.disruptive.draft import Draft, Part, Presentation, take_apart
+from miscompile.producers.disruptive.operands import break_contents, break_dtype, break_mixed, break_rank, break_shape
+from miscompile.producers.disruptive.producer import ACCEPTANCE, KINDS, BrokenCoverage, Disruptive, DisruptiveOptions
+from miscompile.producers.disruptive.proof import Prover, keeps_page
 from miscompile.producers.sweep import draft_single
 
 OPEN = Support(open=True)

@@ -17,10 +17,10 @@ from miscompile.graph.specialise import folded, is_symbolic
 from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.producers.dynamic import SIZES, Dynamic
-from miscompile.producers.dynamic_plan import Base, Linear, Plan, ReplayError, require_same_kind
-from miscompile.producers.dynamic_plant import PATTERNS
-from miscompile.producers.dynamic_search import GENERIC, search
+from miscompile.producers.dynamic.plan import Base, Linear, Plan, ReplayError, require_same_kind
+from miscompile.producers.dynamic.planting import PATTERNS
+from miscompile.producers.dynamic.producer import SIZES, Dynamic
+from miscompile.producers.dynamic.search import GENERIC, search
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Scope
 from miscompile.transforms.static import specialise

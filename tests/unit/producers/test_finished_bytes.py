@@ -14,7 +14,7 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import Call, Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 from miscompile.producers import finish
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
 from miscompile.producers.options import GeneratorOptions

@@ -23,15 +23,15 @@ from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage
 from miscompile.producers.finish import finish
-from miscompile.producers.hirfuzz_operators import (
+from miscompile.producers.hirfuzz.operators import (
     HIRFUZZ_DTYPES,
     HIRFUZZ_OPERATORS,
     by_name,
     pairs_in_onnx,
     plain_names,
 )
-from miscompile.producers.paper_forms import operands_of, say
-from miscompile.producers.presets import Hirfuzz, HirfuzzGraph, HirfuzzOptions
+from miscompile.producers.hirfuzz.paper_operator import operands_of, say
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzGraph, HirfuzzOptions
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite
 

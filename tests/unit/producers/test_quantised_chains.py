@@ -13,8 +13,8 @@ from miscompile.ops.spec import Limits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish, leaves
-from miscompile.producers.motifs.quantised import plant_chain
-from miscompile.producers.motifs.quantised_steps import Chain
+from miscompile.producers.motifs.quantised.chain import Chain
+from miscompile.producers.motifs.quantised.planting import plant_chain
 from miscompile.producers.scope import Scope
 
 

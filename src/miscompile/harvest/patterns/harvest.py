@@ -17,10 +17,10 @@ from miscompile.core.ports import Runner
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
-from miscompile.harvest.patterns.firing import fired
-from miscompile.harvest.patterns.firings import version_of
 from miscompile.harvest.patterns.fragment_store import FragmentStore, Say, distinct
 from miscompile.harvest.patterns.pairs import Pair
+from miscompile.harvest.patterns.pass_miner import version_of
+from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.harvest.patterns.pieces import Limits, case_of, smallest
 from miscompile.harvest.patterns.setting import granularity_of
 from miscompile.harvest.patterns.shrink import Fires

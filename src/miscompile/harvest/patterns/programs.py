@@ -14,7 +14,7 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.firings import Mining, mine
+from miscompile.harvest.patterns.pass_miner import Mining, mine
 from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.around import Around

@@ -18,7 +18,7 @@ from miscompile.graph.bodies import CONTROL
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.graph.specialise import folded, is_symbolic, specialised
-from miscompile.harvest.patterns.firing import observed
+from miscompile.harvest.patterns.pass_observation import observed
 from miscompile.ops.analysis import analyse, require_well_formed
 from miscompile.ops.registry import specs
 from miscompile.producers.slices.binding import normalised

@@ -28,7 +28,7 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Run
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.firing import fired
+from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.ops.spec import Limits, Operand
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range

@@ -18,8 +18,8 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.matrices import matrix_partner
 from miscompile.ops.rounding import minus, rounded, span, times
+from miscompile.ops.shapes import matrix_partner
 from miscompile.ops.spatial import conv_attributes, draw_filters, draw_group, draw_window, images, window_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 

@@ -1,9 +1,13 @@
 """The options of synthesis: one frozen value that prints and parses as a spec."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.patterns.library import read_library
+from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.shipped import shipped_patterns
 from miscompile.producers.options import OPSETS
 
 Contexts = Literal["generated", "patterns", "none"]
@@ -59,3 +63,16 @@ class OatestOptions:
         chances = (self.mutations, self.calls, self.observe, self.integral, self.full, self.control)
         if not all(0 <= chance <= 1 for chance in chances):
             raise SpecError("mutations, calls, observe, integral, full and control are numbers from 0 to 1")
+
+
+def patterns_for(options: OatestOptions) -> tuple[Pattern, ...]:
+    """Return the patterns to use. Raises UsageError when the user's library cannot be read or holds none."""
+    own: tuple[Pattern, ...] = ()
+    if options.patterns:
+        path = Path(options.patterns)
+        if not path.is_file():
+            raise UsageError(f"there is no file of patterns at {path}; `miscompile harvest` makes one")
+        own = read_library(path)
+        if not own:
+            raise UsageError(f"{path} holds no patterns")
+    return (*(shipped_patterns() if options.shipped else ()), *own)

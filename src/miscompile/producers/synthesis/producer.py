@@ -31,7 +31,7 @@ from miscompile.producers.synthesis.host import Host, new_scope, prepared, same_
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.producers.synthesis.pool import Entry, SeedPool
 from miscompile.producers.synthesis.splice import Spliced, splice
-from miscompile.transforms.functions import wrapped
+from miscompile.transforms.functions.transform import wrapped
 
 _MOST_DRAFTS = 2000
 _FRESH, _GROWING = 0.08, 0.3

@@ -11,7 +11,7 @@ from miscompile.graph.rename import Names
 from miscompile.transforms.rules.instances import symbol_of, type_of
 from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, variables
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
 _TRIES = 40
 

@@ -19,7 +19,7 @@ from miscompile.graph.typing import value_types
 from miscompile.transforms.egraph.engine import EGraph
 from miscompile.transforms.rules.kinds import ELEMENTS
 from miscompile.transforms.rules.terms import Symbol, Type, constant, typed
-from miscompile.transforms.rules.translate import term_of
+from miscompile.transforms.rules.translation.nodes import term_of
 
 VALUE = "value"
 """Stands for an input or an initialiser, by its name."""

@@ -16,7 +16,7 @@ from miscompile.transforms.egraph.choice import Selection, State
 from miscompile.transforms.egraph.layers import Option
 from miscompile.transforms.egraph.program import LEAVES, Program, is_constant
 from miscompile.transforms.rules.terms import Symbol, Type
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
 Maker = tuple[object, ...]
 """What makes values: a node of the program by its place, or a symbol but for its output; then the values it reads."""

@@ -14,8 +14,8 @@ from miscompile.graph.rename import Names, refresh
 from miscompile.ops.registry import schema
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_regions import names_of
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.regions import names_of
 
 _EXTRA: Mapping[str, int] = {"Dropout": 2, "MaxPool": 2, "LayerNormalization": 3, "LSTM": 3, "GRU": 2, "RNN": 2}
 """Operators whose further results may be named without changing what the first is: all results that they may have.

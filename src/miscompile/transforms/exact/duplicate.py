@@ -12,8 +12,8 @@ from miscompile.graph.model import Model, Node
 from miscompile.graph.rename import Names, redirect, refresh
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_regions import names_of
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.regions import names_of
 
 _MOVED = 0.5
 """Share of the readers that get the copy."""

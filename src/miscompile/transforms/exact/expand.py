@@ -17,8 +17,8 @@ from miscompile.transforms.exact.inline import inlined
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.wrap_kinds import PLAIN
-from miscompile.transforms.function_calls import MAY_DRAW
-from miscompile.transforms.function_compose import importing, own_domain
+from miscompile.transforms.functions.calls import MAY_DRAW
+from miscompile.transforms.functions.compose import importing, own_domain
 
 EXACT = frozenset({
     "CastLike", "CenterCropPad", "DepthToSpace", "GreaterOrEqual", "LessOrEqual", "SequenceMap", "SpaceToDepth",

@@ -16,7 +16,7 @@ from miscompile.transforms.exact.schemas import takes
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.wrap_kinds import PLAIN
-from miscompile.transforms.function_regions import names_of
+from miscompile.transforms.functions.regions import names_of
 
 _Types = Mapping[str, Mapping[str, ValueType]]
 

@@ -12,7 +12,7 @@ from miscompile.graph.prune import callee_key
 from miscompile.graph.rename import redirect
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
+from miscompile.transforms.functions.calls import pure
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from miscompile.graph.equality import same_model
 from miscompile.graph.model import Model, Node
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_sets import links
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.convex_sets import links
 
 _Rank = tuple[float, float, int]
 

@@ -6,9 +6,12 @@ https://onnx.ai/onnx/repo-docs/IR.html
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
@@ -17,11 +20,94 @@ from miscompile.graph.emit import type_proto
 from miscompile.graph.model import TensorType, ValueType
 from miscompile.graph.read import read
 from miscompile.graph.typing import inferred_types
+from miscompile.ops.registry import schema
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import declared_symbols, without_invented
-from miscompile.transforms.exact.storage_nodes import change_attributes, change_operands
-from miscompile.transforms.exact.storage_parts import ASPECTS, Aspect, Part, parts_of
-from miscompile.transforms.exact.storage_tensors import restored
+
+Aspect = Literal["tensors", "info", "notes", "operands", "attributes", "ir"]
+ASPECTS: tuple[Aspect, ...] = ("tensors", "info", "notes", "operands", "attributes", "ir")
+"""What can be written otherwise: elements of tensors, types of inner values, documentation and metadata, optional
+operands, default attributes and the order of attributes, the IR version."""
+
+_Opsets = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: the protobuf message that is to be changed, and the version of the operators that its nodes mean.
+
+    `name` is the value that a part of aspect `info` is about; its message is the graph.
+    """
+
+    place: str
+    aspect: Aspect
+    message: Any
+    opset: int = 0
+    name: str = ""
+
+
+def parts_of(proto: onnx.ModelProto) -> Iterator[Part]:
+    """Yield the parts of `proto`, whether or not something about them can change."""
+    functions = {(function.domain, function.name) for function in proto.functions}
+    yield Part("ir", "ir", proto)
+    yield Part("notes", "notes", proto)
+    yield from _of_graph(proto.graph, "", _opsets(proto.opset_import), functions)
+    for function in proto.functions:
+        path = f"fn:{_written(function.domain)}:{_written(function.name)}:{_written(function.overload)}"
+        yield from _of_nodes(function.node, path, _opsets(function.opset_import), functions)
+
+
+def _opsets(imports: Iterable[Any]) -> dict[str, int]:
+    return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in imports}
+
+
+def _written(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _at(path: str, name: str) -> str:
+    return f"{path}/{_written(name)}" if path else _written(name)
+
+
+def _of_graph(graph: onnx.GraphProto, path: str, opsets: _Opsets, functions: set[tuple[str, str]]) -> Iterator[Part]:
+    yield Part(f"notes:{path}:graph", "notes", graph)
+    for tensor in graph.initializer:
+        if can_be_restored(tensor):
+            yield Part(f"tensors:{_at(path, tensor.name)}", "tensors", tensor)
+    yield from _infos(graph, path)
+    yield from _of_nodes(graph.node, path, opsets, functions)
+
+
+def _infos(graph: onnx.GraphProto, path: str) -> Iterator[Part]:
+    """Yield the inner values: those whose types are told, and in the main graph also the others.
+
+    What operators of other domains give is left alone: inference may know nothing of them.
+    """
+    told = {info.name for info in graph.value_info}
+    outputs = {info.name for info in graph.output}
+    for node in graph.node:
+        for name in node.output:
+            if name and node.domain in ("", "ai.onnx") and name not in outputs and (name in told or not path):
+                yield Part(f"info:{_at(path, name)}", "info", graph, name=name)
+
+
+def _of_nodes(nodes: Any, path: str, opsets: _Opsets, functions: set[tuple[str, str]]) -> Iterator[Part]:  # noqa: ANN401
+    for node in nodes:
+        place = _at(path, next(filter(None, node.output), ""))
+        yield Part(f"notes:{place}", "notes", node)
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = opsets.get(domain, 0)
+        if (node.domain, node.op_type) not in functions and schema(node.op_type, opset, domain) is not None:
+            yield Part(f"operands:{place}", "operands", node, opset)
+            yield Part(f"attributes:{place}", "attributes", node, opset)
+        for attribute in node.attribute:
+            if attribute.HasField("t") and can_be_restored(attribute.t):
+                yield Part(f"tensors:{place}:{attribute.name}", "tensors", attribute.t)
+            if attribute.HasField("g"):
+                yield from _of_graph(attribute.g, f"{place}/{attribute.name}", opsets, functions)
+            for at, body in enumerate(attribute.graphs):
+                yield from _of_graph(body, f"{place}/{attribute.name}.{at}", opsets, functions)
+
 
 _METADATA = 10
 """IR version from which nodes, values and graphs have metadata; before, only the model has."""
@@ -116,3 +202,96 @@ def _tell(part: Part, types: Mapping[str, ValueType]) -> None:
     known = types.get(part.name)
     if isinstance(known, TensorType):
         graph.value_info.add(name=part.name).type.CopyFrom(type_proto(known))
+
+
+_SPELLED = frozenset({onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT, onnx.AttributeProto.STRING})
+"""Kinds of defaults that are spelled out: lists are not, because those of RNN, GRU and LSTM depend on the direction."""
+
+_COUNTED = frozenset({"SplitToSequence"})
+"""Operators whose shape inference in onnx (1.23) asks how many operands are written, be the last one empty or not."""
+
+
+def change_operands(node: onnx.NodeProto, opset: int, rng: random.Random) -> None:
+    """Strip the empty names at the end of `node`'s operands and results, or write some for operands left out.
+
+    Names for results are not added: some operators have another meaning when more of them are written.
+    """
+    known = schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
+    if known is None:
+        return
+    for names, least in ((node.input, 0), (node.output, 1)):
+        while len(names) > least and not names[-1]:
+            del names[-1]
+    if node.op_type in _COUNTED:
+        return
+    options = [formal.option.name for formal in known.inputs]
+    if "Variadic" not in options and all(option == "Optional" for option in options[len(node.input) :]):
+        node.input.extend([""] * rng.randint(0, max(0, len(options) - len(node.input))))
+
+
+def change_attributes(node: onnx.NodeProto, opset: int, rng: random.Random) -> None:
+    """Spell out the defaults of `node`, or leave out what equals them, and shuffle its attributes."""
+    known = schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
+    if known is None:
+        return
+    defaults = {
+        name: formal.default_value for name, formal in known.attributes.items() if formal.default_value.type in _SPELLED
+    }
+    given = list(node.attribute)
+    if rng.random() < 0.5:
+        there = {attribute.name for attribute in given}
+        given += [default for name, default in sorted(defaults.items()) if name not in there]
+    else:
+        given = [attribute for attribute in given if not _says(attribute, defaults.get(attribute.name))]
+    copies = [_copy(attribute) for attribute in rng.sample(given, len(given))]
+    del node.attribute[:]
+    node.attribute.extend(copies)
+
+
+def _says(attribute: onnx.AttributeProto, default: Any) -> bool:  # noqa: ANN401 - a protobuf message or None
+    """Tell whether `attribute` says what it means where it is left out."""
+    if default is None or attribute.ref_attr_name or attribute.type != default.type:
+        return False
+    return bool((attribute.i, attribute.f, attribute.s) == (default.i, default.f, default.s))
+
+
+def _copy(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
+    copied = onnx.AttributeProto()
+    copied.CopyFrom(attribute)
+    return copied
+
+
+_FIELDS: Mapping[int, tuple[str, str]] = {
+    1: ("float_data", "<f4"), 11: ("double_data", "<f8"), 7: ("int64_data", "<i8"), 6: ("int32_data", "<i4"),
+    12: ("uint64_data", "<u4"), 13: ("uint64_data", "<u8"), 5: ("int32_data", "<i2"), 4: ("int32_data", "<u2"),
+    3: ("int32_data", "|i1"), 2: ("int32_data", "|u1"), 9: ("int32_data", "|u1"), 10: ("int32_data", "<u2"),
+    16: ("int32_data", "<u2"), 17: ("int32_data", "|u1"), 18: ("int32_data", "|u1"), 19: ("int32_data", "|u1"),
+    20: ("int32_data", "|u1"),
+}  # fmt: skip
+"""By element type: the typed field, and the type of its elements as raw bytes. Elements of less than a byte, strings
+and complex numbers are left as they are."""
+
+
+def can_be_restored(tensor: onnx.TensorProto) -> bool:
+    """Tell whether `tensor` has a typed field, elements, all of them here, and no float32 that is not a number.
+
+    The bits of such a float need not survive the way through a typed field.
+    """
+    if tensor.data_type not in _FIELDS or tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    field, kind = _FIELDS[tensor.data_type]
+    if not tensor.HasField("raw_data"):
+        return len(getattr(tensor, field)) > 0
+    elements = np.frombuffer(tensor.raw_data, kind)
+    return elements.size > 0 and not (elements.dtype.kind == "f" and bool(np.isnan(elements).any()))
+
+
+def restored(tensor: onnx.TensorProto) -> None:
+    """Move the elements of `tensor` from raw bytes to the typed field, or back."""
+    field, kind = _FIELDS[tensor.data_type]
+    if tensor.HasField("raw_data"):
+        getattr(tensor, field).extend(np.frombuffer(tensor.raw_data, kind).tolist())
+        tensor.ClearField("raw_data")
+    else:
+        tensor.raw_data = np.array(list(getattr(tensor, field))).astype(kind).tobytes()
+        tensor.ClearField(field)

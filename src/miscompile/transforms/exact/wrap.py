@@ -19,9 +19,9 @@ from miscompile.transforms.exact.schemas import gives
 from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.wrap_kinds import HOWS, PLAIN, How, Piece, wrapped
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_regions import names_of
-from miscompile.transforms.function_sets import links
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.convex_sets import links
+from miscompile.transforms.functions.regions import names_of
 
 _SIZES = (1, 1, 2, 3, 5)
 _NESTED = 0.25

@@ -19,12 +19,12 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.dynamic.producer import Dynamic
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime
 from miscompile.targets.reference.adapter import Reference
-from miscompile.transforms.functions import Functions
+from miscompile.transforms.functions.transform import Functions
 
 Results = tuple[tuple[Tensor | None, ...], ...]
 

@@ -28,8 +28,7 @@ from miscompile.transforms.exact.order import Order
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.rename import Rename
 from miscompile.transforms.exact.scopes import rewrite, scopes, types_by_scope
-from miscompile.transforms.exact.storage import Stored
-from miscompile.transforms.exact.storage_tensors import can_be_restored, restored
+from miscompile.transforms.exact.storage import Stored, can_be_restored, restored
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.taps import Taps
 from miscompile.transforms.exact.wrap import Wrap, depth_of

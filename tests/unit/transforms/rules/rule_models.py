@@ -16,7 +16,7 @@ from miscompile.transforms.rules.instances import symbol_of, type_of
 from miscompile.transforms.rules.kinds import Array, Symbol, Type
 from miscompile.transforms.rules.rule import Pattern, Variable, variables
 from miscompile.transforms.rules.terms import infer, opset_of
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
 
 class Speller:

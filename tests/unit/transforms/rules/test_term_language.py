@@ -21,7 +21,7 @@ from miscompile.graph.model import TensorType
 from miscompile.transforms.rules.kinds import KNOWN, Symbol, Type, broadcast
 from miscompile.transforms.rules.numbers import drawn
 from miscompile.transforms.rules.terms import LANGUAGE, constant, evaluate, infer, newest, opset_of
-from miscompile.transforms.rules.translate import constant_tensor
+from miscompile.transforms.rules.translation.nodes import constant_tensor
 
 OPSET = 23
 

@@ -18,7 +18,7 @@ from miscompile.graph.model import Node, TensorType
 from miscompile.graph.text.parser import parse_model
 from miscompile.transforms.rules.kinds import Symbol, Type
 from miscompile.transforms.rules.terms import infer, opset_of
-from miscompile.transforms.rules.translate import nodes_of, term_of
+from miscompile.transforms.rules.translation.nodes import nodes_of, term_of
 
 
 @pytest.mark.parametrize("op", sorted(COMPUTED))

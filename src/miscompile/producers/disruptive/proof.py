@@ -1,0 +1,75 @@
+"""Proof that a broken call is invalid: onnx's checker or a rule of its operator refuses it, once nothing is hidden.
+
+Nothing that may be valid is ever handed out as invalid: a break that nobody objects to is no break.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from miscompile.graph.emit import emit
+from miscompile.ops.registry import specs
+from miscompile.ops.wellformed.check import well_formed
+from miscompile.producers.disruptive.draft import Draft, Presentation
+
+Check = Callable[[bytes], str | None]
+"""Says what is wrong with a model, an empty text if nothing is, None if it cannot say."""
+
+ProofKind = Literal["checker", "rule", "runtime"]
+"""checker: onnx's full check refuses the model. rule: only the operator's page does. runtime: what is wrong depends on
+sizes or elements that are known when the program runs."""
+
+Page = Literal["none", "form", "elements"]
+"""Which rules of the operator's page may serve as proof: none; on shapes and attributes; on elements as well."""
+
+_ODD = (ArithmeticError, ValueError, IndexError, KeyError, TypeError, AssertionError)
+"""What rules written for well-formed calls may raise when they are asked about others; it proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why a draft is invalid; `message` is a line for people."""
+
+    kind: ProofKind
+    message: str
+
+
+def keeps_page(draft: Draft, page: Page, *, before_run: bool = False) -> bool:
+    """Tell whether the call keeps the rules of its operator's page, as far as `page` goes; see `Draft.call`."""
+    call = draft.call(before_run=before_run)
+    try:
+        return well_formed(call) and (page != "elements" or specs()[draft.op].defined(call))
+    except _ODD:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """Asks `check` (see `checker`) and the operators' pages."""
+
+    check: Check
+
+    def refusal(self, draft: Draft, presentation: Presentation = "plain", *, bare: bool = True) -> str | None:
+        """Return what onnx's checker says against the model: an empty text if nothing, None if it dies of it."""
+        return self.check(emit(draft.model(presentation, bare=bare)))
+
+    def prove(self, draft: Draft, presentation: Presentation, page: Page) -> Proof | None:
+        """Return why `draft`, written in `presentation`, is invalid; None when nothing says so.
+
+        The call it came from must be valid: then what is refused is refused for the break.
+        """
+        said = self.refusal(draft, presentation) if presentation != "ranks" else ""  # the checker wants all ranks
+        if said:
+            return Proof("checker", said)
+        said = self.refusal(draft) or self.refusal(draft, "constants")
+        if said:
+            return Proof("runtime", said)
+        if page == "none" or keeps_page(draft, page):
+            return None
+        early = presentation == "plain" and (not draft.fed() or not keeps_page(draft, "form", before_run=True))
+        return Proof("rule" if early else "runtime", f"the page of {draft.op} forbids it")
+
+    def prove_declaration(self, draft: Draft) -> Proof | None:
+        """Return why the declared types of the outputs contradict the call; None when they may be right."""
+        said = self.refusal(draft, bare=False)
+        return Proof("checker", said) if said and self.refusal(draft) == "" else None
