@@ -29,7 +29,7 @@ from miscompile.transforms.egraph.layers import space_of
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.restore import layout, restore
-from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, RuleTally, chosen, saturate
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 
@@ -56,7 +56,7 @@ def models(nodes: int, count: int, seed: int) -> list[Model]:
 
 
 def timed(
-    model: Model, seed: int, layers: int, limits: Limits, groups: str
+    model: Model, seed: int, layers: int, limits: SaturationLimits, groups: str
 ) -> tuple[dict[str, float], tuple[int, int, int, int]]:
     """Return the milliseconds of each part, and the operators of program, least and most, and the number of terms."""
     marks = [time.process_time()]
@@ -81,7 +81,7 @@ def timed(
     return spent, (program.operators(), fewest.operators, found.operators, len(program.graph))
 
 
-def measure(nodes: int, count: int, seed: int, layers: int, limits: Limits, groups: str) -> dict[str, float]:
+def measure(nodes: int, count: int, seed: int, layers: int, limits: SaturationLimits, groups: str) -> dict[str, float]:
     """Return medians of each part, the median and the 95th percentile of all parts, and median sizes."""
     graphs = models(nodes, count + _WARM, seed)
     for number, model in enumerate(graphs[:_WARM]):
@@ -113,12 +113,12 @@ def prepare(groups: str) -> float:
     return 1e3 * (time.process_time() - start)
 
 
-def check(count: int, seed: int, limits: Limits) -> tuple[Verified, Tally, list[str]]:
+def check(count: int, seed: int, limits: SaturationLimits) -> tuple[Verified, RuleTally, list[str]]:
     """Verify the e-graphs of `count` generated graphs, then plant for the rules that fired too rarely.
 
     Returns what was verified, how often rules fired, and the rules that never got to fire often enough.
     """
-    found, total = Verified(), Tally()
+    found, total = Verified(), RuleTally()
     for number, model in enumerate(models(8, count, seed)):
         _verified(model, number, limits, "", found, total)
     rare = []
@@ -130,13 +130,13 @@ def check(count: int, seed: int, limits: Limits) -> tuple[Verified, Tally, list[
                 model = plant(rule, stream(seed, "plant", rule.name, number))
             except RejectedDraft:
                 continue
-            _verified(model, number, Limits(1, limits.nodes, 4), rule.name, found, total)
+            _verified(model, number, SaturationLimits(1, limits.nodes, 4), rule.name, found, total)
         if total.unions[rule.name] < _ENOUGH:
             rare.append(rule.name)
     return found, total, rare
 
 
-def _verified(model: Model, seed: int, limits: Limits, groups: str, found: Verified, total: Tally) -> None:
+def _verified(model: Model, seed: int, limits: SaturationLimits, groups: str, found: Verified, total: RuleTally) -> None:
     program = program_of(model)
     tally = saturate(program, chosen(groups), limits, seed)
     verify(program, seed, found)
@@ -149,7 +149,7 @@ def _verified(model: Model, seed: int, limits: Limits, groups: str, found: Verif
         all_of_it.update(mine)
 
 
-def report(found: Verified, total: Tally, rare: list[str]) -> int:
+def report(found: Verified, total: RuleTally, rare: list[str]) -> int:
     """Print what the check found; return 1 when something is wrong."""
     names = [rule.name for rule in library()]
     print("   fired  matched  rule")
@@ -163,7 +163,7 @@ def report(found: Verified, total: Tally, rare: list[str]) -> int:
     return 1 if found.bad or total.refused else 0
 
 
-def summary(found: Verified, total: Tally, rare: list[str]) -> dict[str, object]:
+def summary(found: Verified, total: RuleTally, rare: list[str]) -> dict[str, object]:
     """Return the check as JSON values."""
     fired: Mapping[str, int] = Counter({rule.name: total.unions[rule.name] for rule in library()})
     counts = {"exact": found.exact, "close": found.close, "unbounded": found.unbounded, "bad": found.bad}
@@ -176,7 +176,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=int, default=200, help="graphs of each size")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--structural", type=float, default=Limits().structural, help="structural rules for each value")
+    parser.add_argument("--structural", type=float, default=SaturationLimits().structural, help="structural rules for each value")
     parser.add_argument("--terms", type=int, default=2000, help="limit on the terms of an e-graph")
     parser.add_argument("--groups", default="", help="rules or groups of rules, joined with + (default: all)")
     parser.add_argument("--share", type=float, help="share of the groups for each graph (default: the form's, or 1)")
@@ -186,7 +186,7 @@ def main() -> int:
     options = parser.parse_args()
     whole = options.groups or options.verify is not None
     share = options.share or (1.0 if whole else Saturated().share)
-    limits = Limits(options.rounds, options.terms, options.structural, share)
+    limits = SaturationLimits(options.rounds, options.terms, options.structural, share)
     if options.verify is not None:
         outcome = check(options.verify, options.seed, limits)
         if options.json:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-Kind = Literal["float", "int", "uint", "bool", "complex", "string"]
+DtypeKind = Literal["float", "int", "uint", "bool", "complex", "string"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DType:
 
     name: str
     code: int
-    kind: Kind
+    kind: DtypeKind
     bits: int
     digits: int
     storage: np.dtype[Any]
@@ -36,7 +36,7 @@ class DType:
         return 2.0 ** (1 - self.digits) if self.kind == "float" else 0.0
 
 
-def _dtype(name: str, code: int, kind: Kind, bits: int, digits: int, storage: str, high: float) -> DType:
+def _dtype(name: str, code: int, kind: DtypeKind, bits: int, digits: int, storage: str, high: float) -> DType:
     low = -high - 1 if kind == "int" else -high if kind == "float" else 0
     return DType(name, code, kind, bits, digits, np.dtype(storage), low, high)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import StoreError, UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
@@ -14,7 +15,6 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.releases import History, first_release
 from miscompile.engine.wiring import make_pool
-from miscompile.environments.cache import Say
 from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Store
@@ -59,7 +59,7 @@ def bisect(out: Path, identifier: str) -> None:
         store.update(replace(stored, finding=replace(stored.finding, property=replace(held, signature=signature))))
 
 
-def releases(out: Path, identifier: str, keep: bool, say: Say) -> History:
+def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> History:
     """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
 
     Environments that are made for it are removed again unless `keep`. Raises StoreError when there is no such finding

@@ -28,8 +28,8 @@ from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
 from miscompile.producers.around import Around
 from miscompile.producers.choosing import Choosing
-from miscompile.producers.disruptive.producer import Disruptive, DisruptiveOptions
-from miscompile.producers.dynamic.producer import Dynamic
+from miscompile.producers.disruptive.producer import DisruptiveOptions, DisruptiveProducer
+from miscompile.producers.dynamic.producer import DynamicProducer
 from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions
 from miscompile.producers.mixture import Mixture
 from miscompile.producers.options import GeneratorOptions
@@ -113,7 +113,7 @@ def _producer(
     if isinstance(generator_options, HirfuzzOptions):
         return Hirfuzz(generator_options, support)
     if isinstance(generator_options, DisruptiveOptions):
-        return Disruptive(generator_options, support, lowered=lowered)
+        return DisruptiveProducer(generator_options, support, lowered=lowered)
     if isinstance(generator_options, OatestOptions):
         faces = [parse_target(target).about for target in plan.targets]
         functions = all(about.functions for about in faces)
@@ -132,7 +132,7 @@ def _producer(
     kinds: dict[str, Callable[[GeneratorOptions, Support], Producer]] = {
         "strict": Strict,
         "sweep": Sweep,
-        "dynamic": Dynamic,
+        "dynamic": DynamicProducer,
     }
     return kinds[name](generator_options, support)
 

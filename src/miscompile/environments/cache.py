@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,13 +17,11 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import order, same_version
 
 RECORD = "environment.json"
 _FORMAT = 1
-
-Say = Callable[[str], None]
-"""Gets a line of progress now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def serve_bare(environment: Environment) -> Environment:
     return replace(environment, bare=True)
 
 
-def remove(name: str, say: Say) -> bool:
+def remove(name: str, say: ProgressListener) -> bool:
     """Remove an environment, or what is left of one; False when there was nothing.
 
     Raises UsageError when it cannot be removed.
@@ -165,7 +163,7 @@ def log_of(name: str) -> Path:
 
 
 @contextmanager
-def locked(name: str, say: Say) -> Iterator[None]:
+def locked(name: str, say: ProgressListener) -> Iterator[None]:
     """Hold the lock of one environment inside this block; waits for another process that holds it.
 
     Raises UsageError when the shelf cannot be written.

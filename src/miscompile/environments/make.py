@@ -7,20 +7,11 @@ import time
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.environments import pip
-from miscompile.environments.cache import (
-    Environment,
-    Say,
-    cache_folder,
-    clear,
-    executable_of,
-    load,
-    locked,
-    log_of,
-    save,
-)
+from miscompile.environments.cache import Environment, cache_folder, clear, executable_of, load, locked, log_of, save
 from miscompile.environments.interpreters import choose
-from miscompile.environments.recipe import Recipe
+from miscompile.environments.recipe import EnvironmentRecipe
 
 _LIST = (
     "import json; from importlib.metadata import distributions;"
@@ -29,7 +20,7 @@ _LIST = (
 """Prints what is installed; of two that are called the same, the one that an import would find."""
 
 
-def make(recipe: Recipe, say: Say) -> Environment:
+def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
     """Return the environment of `recipe`, made now unless it is there; `say` hears how it goes.
 
     Two processes never make the same one: the second waits and uses what the first has made. Whatever ends this
@@ -52,7 +43,7 @@ def make(recipe: Recipe, say: Say) -> Environment:
             raise
 
 
-def _make(recipe: Recipe, path: Path, say: Say) -> Environment:
+def _make(recipe: EnvironmentRecipe, path: Path, say: ProgressListener) -> Environment:
     began = time.monotonic()
     python = choose(recipe.python, recipe.spec)
     log = log_of(recipe.name)

@@ -8,8 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import is_final, is_version, order
-from miscompile.environments.cache import Say, executable_of
+from miscompile.environments.cache import executable_of
 from miscompile.environments.interpreters import Interpreter
 
 _DISTURBING = {
@@ -38,7 +39,7 @@ def make_venv(python: Interpreter, path: Path, log: Path) -> None:
         raise UsageError(f"Python {python.version} makes no virtual environment: {printed_last(log)} (log: {log})")
 
 
-def install(path: Path, requirements: Sequence[str], log: Path, say: Say, wanted_by: str) -> None:
+def install(path: Path, requirements: Sequence[str], log: Path, say: ProgressListener, wanted_by: str) -> None:
     """Have pip install `requirements` in the environment at `path`; `say` hears of long downloads.
 
     Raises UsageError with pip's last words; `wanted_by` names in it what was to be installed.
@@ -100,7 +101,7 @@ def _pip(executable: str) -> list[str]:
     return [executable, "-P", "-m", "pip"]
 
 
-def _run(command: Sequence[str], log: Path, say: Say | None = None) -> int:
+def _run(command: Sequence[str], log: Path, say: ProgressListener | None = None) -> int:
     """Run a command with its output appended to `log`; return its exit status. Killed if this process gives up."""
     try:
         with log.open("ab") as out:

@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class EnvironmentRecipe:
     """How to make an environment: requirements for pip, and a condition on the version of Python."""
 
     target: str
@@ -32,7 +32,7 @@ class Recipe:
         return f"{name}=={self.version}" + (f"{{via={via}}}" if via else "")
 
 
-def recipe_of(target: str, version: str) -> Recipe:
+def recipe_of(target: str, version: str) -> EnvironmentRecipe:
     """Return the recipe for a release of the target called `target`; `openvino+torch` is one with a front end.
 
     What `environment.toml` says of a distribution goes before what is installed always. Raises UsageError for
@@ -47,7 +47,7 @@ def recipe_of(target: str, version: str) -> Recipe:
     wanted = {distribution_of(text): text for text in (*face.distributions, *further, *ALWAYS)}
     wanted |= {distribution_of(text): text for text in special.requires}
     wanted.pop(distribution_of(first), None)
-    return Recipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
+    return EnvironmentRecipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
 
 
 def _as_here(distribution: str) -> str:

@@ -3,16 +3,17 @@
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import same_version
 from miscompile.environments import pip
-from miscompile.environments.cache import Environment, Say, find, find_bare, serve_bare
+from miscompile.environments.cache import Environment, find, find_bare, serve_bare
 from miscompile.environments.interpreters import choose
 from miscompile.environments.make import make
 from miscompile.environments.recipe import distribution_of, recipe_of
 from miscompile.targets.registry import TargetSpec, about, compiler_of, installed, parse_target, versions, with_version
 
 
-def prepare(text: str, say: Say, *, install: bool = False) -> str:
+def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
     """Make sure that the target spec `text` can run, and return the spec to run.
 
     A version in the spec is made if need be. A name without version that is not installed beside this tool gets the
@@ -35,7 +36,7 @@ def prepare(text: str, say: Say, *, install: bool = False) -> str:
     return with_version(text, serving.version)
 
 
-def make_version(target: str, version: str, say: Say) -> Environment:
+def make_version(target: str, version: str, say: ProgressListener) -> Environment:
     """Return the environment for a release of a target, made now unless it is there. Raises UsageError.
 
     `target` is a name, with that of a front end behind a `+` when it is for that.
@@ -43,7 +44,7 @@ def make_version(target: str, version: str, say: Say) -> Environment:
     return find(target, version) or make(recipe_of(target, version), say)
 
 
-def make_newest(target: str, say: Say) -> Environment:
+def make_newest(target: str, say: ProgressListener) -> Environment:
     """Return an environment with a target's newest final release; from now on it serves the bare name.
 
     Raises UsageError when the target has no distribution, or pip fails.

@@ -20,7 +20,7 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 _STRUCTURAL_SIZE = 64
 """Constants up to this many elements are shown to inference; larger ones never decide a shape."""
 
-Types = Mapping[str, ValueType]
+TypesByName = Mapping[str, ValueType]
 Constants = Mapping[str, Tensor]
 
 
@@ -28,11 +28,11 @@ Constants = Mapping[str, Tensor]
 class Typing:
     """What is known at a place: types of the values that can be seen there, and elements of small constants."""
 
-    types: Types
+    types: TypesByName
     constants: Constants
     opset: int
 
-    def within(self, graph: Graph, given: Types) -> "Typing":
+    def within(self, graph: Graph, given: TypesByName) -> "Typing":
         """Return what is known in the body `graph`, whose inputs are of the types `given`."""
         return _typed(graph, Typing({**self.types, **given}, self.constants, self.opset))
 

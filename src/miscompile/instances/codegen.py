@@ -12,7 +12,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, Tensor
 from miscompile.instances.layout import Expression, Group, Keyed, array, call, lay_out, quoted
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 _LITERAL = 64
 """Tensors up to this many elements are written out as numbers."""
@@ -45,7 +45,7 @@ def spell(value: Value, dialect: Dialect) -> Expression:
         case dict():
             entries = [(lay_out(spell(key, dialect)), spell(item, dialect)) for key, item in value.items()]
             return Group("{", tuple(Keyed(f"{key}: ", item) for key, item in entries), "}")
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return call("slice", *(spell(part, dialect) for part in (start, stop, step)))
         case Made(api, args, kwargs):
             return spell_call(api, args, kwargs, dialect)

@@ -31,7 +31,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SliceValue:
     """A slice: `x[start:stop:step]`."""
 
     start: "Value" = None
@@ -107,7 +107,7 @@ class Slot:
 
 
 Value: TypeAlias = (
-    bool | int | float | complex | str | Name | Span | Made | Held | Drawn | Slot
+    bool | int | float | complex | str | Name | SliceValue | Made | Held | Drawn | Slot
     | tuple["Value", ...] | list["Value"] | dict["Value", "Value"] | None
 )  # fmt: skip
 """A parameter."""
@@ -122,8 +122,8 @@ def mapped(value: Value, change: Callable[[Value], Value]) -> Value:
             return [mapped(item, change) for item in value]
         case dict():
             return {key: mapped(item, change) for key, item in value.items()}
-        case Span(start, stop, step):
-            return Span(mapped(start, change), mapped(stop, change), mapped(step, change))
+        case SliceValue(start, stop, step):
+            return SliceValue(mapped(start, change), mapped(stop, change), mapped(step, change))
         case Made(api, args, kwargs):
             given = {name: mapped(item, change) for name, item in kwargs.items()}
             return Made(api, tuple(mapped(item, change) for item in args), given)
@@ -140,7 +140,7 @@ def leaves(value: Value) -> Iterator[Value]:
         case dict():
             for item in value.values():
                 yield from leaves(item)
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             for part in (start, stop, step):
                 yield from leaves(part)
         case Made(_, args, kwargs):

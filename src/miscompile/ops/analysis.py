@@ -12,7 +12,7 @@ from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
-from miscompile.ops.analysis_bodies import block
+from miscompile.ops.analysis_bodies import Operands, block
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Call, Operand
@@ -21,7 +21,6 @@ from miscompile.ops.wellformed.check import well_formed
 _UNKNOWN = Facts(-math.inf, math.inf)
 _STRUCTURAL_SIZE = 64
 
-Operands = Mapping[str, Operand]
 Visit = Callable[[Node, Operands, Operands], None]
 """Told of every node of a body on every turn: the operands that can be seen there, and those that it makes."""
 

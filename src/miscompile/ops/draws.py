@@ -15,10 +15,10 @@ from miscompile.ops.facts import Facts, settle
 from miscompile.ops.registry import schema
 from miscompile.ops.shapes import promised_shapes
 from miscompile.ops.site import FreshSite
-from miscompile.ops.spec import Call, Limits, OpSpec
+from miscompile.ops.spec import Call, OperatorLimits, OpSpec
 from miscompile.ops.values import Style
 
-_LIMITS = Limits(max_dim=4, max_elements=256, zero_size=0.04)
+_LIMITS = OperatorLimits(max_dim=4, max_elements=256, zero_size=0.04)
 _SPANS = (3.0, 3.0, 40.0, 700.0)
 """Reach of drawn floats: a graph hands on values larger than a fresh input's, and guards must hold for them."""
 

@@ -7,10 +7,8 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.graph.model import TensorType
-from miscompile.ops.facts import LIMITS, Bounds, Exactness, Facts
+from miscompile.ops.facts import LIMITS, Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
-
-Span = tuple[float, float]
 
 _TWICE = 0.06
 """Probability that an operator gets one value as several of its operands."""

@@ -20,6 +20,9 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.small import smallest
 from miscompile.core.tensor import Array, Tensor
 
+Span = tuple[float, float]
+"""The least and the largest value of the elements of a tensor, both included."""
+
 
 class Exactness(Enum):
     """How an operator's result depends on the way it is computed.

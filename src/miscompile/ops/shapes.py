@@ -3,10 +3,10 @@
 import math
 import random
 
-from miscompile.ops.spec import Call, Limits, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, OperatorLimits, OpSpec, Shape, Site
 
 
-def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None = None) -> Shape:
+def draw_shape(rng: random.Random, limits: OperatorLimits, ranks: tuple[int, int] | None = None) -> Shape:
     """Draw a shape with a rank in `ranks` (both ends included) and at most `limits.max_elements` elements."""
     low, high = ranks or (0, limits.max_rank)
     high = max(low, min(high, limits.max_rank))
@@ -20,7 +20,7 @@ def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None
     return tuple(sizes)
 
 
-def draw_size(rng: random.Random, limits: Limits) -> int:
+def draw_size(rng: random.Random, limits: OperatorLimits) -> int:
     """Draw one size: one often, zero rarely, else small."""
     chance = rng.random()
     if chance < limits.zero_size:
@@ -75,7 +75,7 @@ def broadcasts(*shapes: Shape) -> bool:
     return True
 
 
-def draw_partner(rng: random.Random, limits: Limits, *shapes: Shape) -> Shape:
+def draw_partner(rng: random.Random, limits: OperatorLimits, *shapes: Shape) -> Shape:
     """Draw a shape that broadcasts with all of `shapes`: the same, a part of it, ones, or of higher rank."""
     whole = broadcast(*shapes)
     chance = rng.random()

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.graph.attributes import Plain
+from miscompile.graph.attributes import PlainValue
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spec import Call, Operand, Shape, Site
 
-Padding = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
+AutoPad = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 _KERNEL = 5
 """Largest kernel size."""
@@ -150,10 +150,10 @@ def _draw(site: Site, spatial: Shape, *, dilated: bool, ceil: bool, pooling: boo
     return Window(kernel, strides, dilations, pads, auto, rounding)
 
 
-def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dict[str, Plain | None]:
+def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dict[str, PlainValue | None]:
     """Return the attributes that say `window`; defaults are sometimes left out, `kernel_shape` when not `kernel`."""
     rng, ones = site.rng, (1,) * window.rank
-    found: dict[str, Plain | None] = {"kernel_shape": window.kernel if kernel else None}
+    found: dict[str, PlainValue | None] = {"kernel_shape": window.kernel if kernel else None}
     for name, sizes in (("strides", window.strides), ("dilations", window.dilations)):
         found[name] = sizes if sizes != ones or rng.random() < 0.2 else None
     if window.auto_pad != "NOTSET":
@@ -165,7 +165,7 @@ def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dic
     return found
 
 
-def without_default_dilations(found: Mapping[str, Plain | None]) -> dict[str, Plain | None]:
+def without_default_dilations(found: Mapping[str, PlainValue | None]) -> dict[str, PlainValue | None]:
     """Return the attributes without `dilations`, for operator versions that do not have them."""
     return {name: value for name, value in found.items() if name != "dilations"}
 
@@ -202,7 +202,7 @@ def draw_filters(site: Site, x: Shape, kernel: Shape, group: int) -> Shape:
     return (group * site.rng.randint(1, max(1, 6 // group)), x[1] // group, *kernel)
 
 
-def conv_attributes(site: Site, window: Window, group: int) -> dict[str, Plain | None]:
+def conv_attributes(site: Site, window: Window, group: int) -> dict[str, PlainValue | None]:
     """Return the attributes of the Conv family; `kernel_shape` may be left out, since the filters say it."""
     found = window_attributes(site, window, kernel=site.rng.random() < 0.6)
     return {**found, "group": group if group > 1 or site.rng.random() < 0.2 else None}

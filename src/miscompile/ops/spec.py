@@ -78,7 +78,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class OperatorLimits:
     """How large the generated tensors may be."""
 
     max_rank: int = 5
@@ -110,7 +110,7 @@ class Site(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> OperatorLimits:
         """Size limits."""
         ...
 

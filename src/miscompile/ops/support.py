@@ -16,7 +16,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.registry import version_of
 from miscompile.ops.spec import Call
 
-Key = str
+CallKey = str
 
 TABLES = ("taken", "mixed", "details", "barred")
 """Fields of `Support` that make up a table, all sets of keys, for those who write it down."""
@@ -26,7 +26,7 @@ _SEVERAL = 2
 _NONE: frozenset[str] = frozenset()
 
 
-def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
+def key_of(call: Call, types: Sequence[TensorType], opset: int) -> CallKey:
     """Return the key of a call, such as `Conv-11(float32,float32)float32`."""
     version = version_of(call.op, opset, call.domain)
     inputs = ",".join("" if operand is None else operand.dtype for operand in call.inputs)
@@ -37,7 +37,7 @@ def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     return f"{call.op}-{version}({inputs}){outputs}{chosen}"
 
 
-def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
+def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> CallKey:
     """Return the key with ranks, constness of operands, and string and small-integer attributes."""
     ranks = ",".join(
         "-" if operand is None else f"{operand.rank}{'c' if operand.value is not None else ''}"
@@ -58,7 +58,7 @@ _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode
 """Numbers among the attributes that decide on the types of outputs."""
 
 
-class Form(NamedTuple):
+class SupportForm(NamedTuple):
     """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
 
     `dtypes` are those of the outputs; `mixed`: whether the details of a call decide; calls with `barred` traits are
@@ -71,7 +71,7 @@ class Form(NamedTuple):
 
 
 def form_key(call: Call, opset: int) -> Hashable:
-    """Return what calls of one `Form` have in common."""
+    """Return what calls of one `SupportForm` have in common."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     version = version_of(call.op, opset)
     if not call.attributes:
@@ -100,13 +100,13 @@ def _asked(call: Call, opset: int) -> tuple[object, ...]:
     return call.op, call.domain, opset, dtypes, tuple(chosen)
 
 
-def _beginning(key: Key) -> str:
+def _beginning(key: CallKey) -> str:
     """Return the part of a key that stands before the outputs, and the string attributes after them."""
     inputs, _, rest = key.partition(")")
     return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
 
 
-def _offered(keys: Iterable[Key]) -> Iterator[tuple[str, int, int, str]]:
+def _offered(keys: Iterable[CallKey]) -> Iterator[tuple[str, int, int, str]]:
     """Yield operator, version, place and dtype of every operand of `keys`; outputs have the places ~0, ~1 and so on."""
     for key in keys:
         op, _, rest = key.partition("-")
@@ -118,7 +118,7 @@ def _offered(keys: Iterable[Key]) -> Iterator[tuple[str, int, int, str]]:
             yield op, int(version), ~place, dtype
 
 
-def family_of(call: Call) -> Key:
+def family_of(call: Call) -> CallKey:
     """Return the operator with its string attributes, such as `Conv auto_pad=SAME`, whatever version and dtypes.
 
     Of a string only what stands before an underscore counts: kernels seldom tell SAME_UPPER from SAME_LOWER.
@@ -147,12 +147,12 @@ def traits_of(call: Call) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SupportAnswer:
     """What a target said to one call: `taken`, or refused."""
 
-    key: Key
-    detail: Key
-    family: Key
+    key: CallKey
+    detail: CallKey
+    family: CallKey
     traits: frozenset[str]
     taken: bool
 
@@ -165,12 +165,12 @@ class Support:
     of a family without barred traits are admitted by `details`.
     """
 
-    taken: set[Key] = field(default_factory=set)
-    mixed: set[Key] = field(default_factory=set)
-    details: set[Key] = field(default_factory=set)
-    barred: set[Key] = field(default_factory=set)
+    taken: set[CallKey] = field(default_factory=set)
+    mixed: set[CallKey] = field(default_factory=set)
+    details: set[CallKey] = field(default_factory=set)
+    barred: set[CallKey] = field(default_factory=set)
     open: bool = False
-    forms: dict[Hashable, Form | None] = field(default_factory=dict, compare=False, repr=False)
+    forms: dict[Hashable, SupportForm | None] = field(default_factory=dict, compare=False, repr=False)
     """Forms met so far by their keys, for those who add calls; None is refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
     """Whatever else was found to need a form that is refused, under keys of its own, so that it is not tried again."""
@@ -179,7 +179,7 @@ class Support:
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
     _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
-    _bars: dict[str, dict[Key, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
+    _bars: dict[str, dict[CallKey, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether the target is known to take calls like this one."""
@@ -188,11 +188,11 @@ class Support:
         form = self.form_of(call, types, opset)
         return form is not None and self.suits(form, call, types, opset)
 
-    def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> Form | None:
+    def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> SupportForm | None:
         """Return what holds for all calls of this form, None when the target refuses them."""
         dtypes = tuple([kind.dtype for kind in types])
         if self.open:
-            return Form(dtypes, mixed=False, barred=_NONE)
+            return SupportForm(dtypes, mixed=False, barred=_NONE)
         asked = (*_asked(call, opset), dtypes)
         answer = self._answers.get(asked, _UNKNOWN)
         if answer is _UNKNOWN:
@@ -201,9 +201,9 @@ class Support:
         if answer is False:
             return None
         barred = self._barred_traits(call)
-        return Form(dtypes, answer is None and not barred, barred)
+        return SupportForm(dtypes, answer is None and not barred, barred)
 
-    def suits(self, form: Form, call: Call, types: Sequence[TensorType], opset: int) -> bool:
+    def suits(self, form: SupportForm, call: Call, types: Sequence[TensorType], opset: int) -> bool:
         """Tell whether a call of `form` is one that the target takes."""
         if form.mixed:
             return detail_of(call, types, opset) in self.details
@@ -211,7 +211,7 @@ class Support:
 
     def _barred_traits(self, call: Call) -> frozenset[str]:
         if self._bars is None:
-            bars: dict[str, dict[Key, set[str]]] = {}
+            bars: dict[str, dict[CallKey, set[str]]] = {}
             for entry in self.barred:
                 family, _, trait = entry.partition("|")
                 bars.setdefault(family.partition(" ")[0], {}).setdefault(family, set()).add(trait)
@@ -255,12 +255,12 @@ class Support:
         return found
 
 
-def support_from(tables: Mapping[str, Iterable[Key]]) -> Support:
+def support_from(tables: Mapping[str, Iterable[CallKey]]) -> Support:
     """Return the table whose `TABLES` were written down. Raises KeyError when one is missing."""
     return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
 
 
-def gather(answers: Iterable[Answer]) -> Support:
+def gather(answers: Iterable[SupportAnswer]) -> Support:
     """Make a table from what a target answered."""
     known = list(answers)
     yes = {answer.key for answer in known if answer.taken}
@@ -278,19 +278,19 @@ def gather(answers: Iterable[Answer]) -> Support:
     return Support(yes - no, yes & no, taken_details - refused_details, barred)
 
 
-def _marks(answer: Answer) -> frozenset[Key]:
+def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
     """Return the traits, marked with the operator alone, and with its string attributes as well."""
     families = {answer.family, answer.family.partition(" ")[0]}
     return frozenset(f"{family}|{trait}" for family in families for trait in answer.traits)
 
 
-def _explanation(refusals: list[tuple[frozenset[Key], bool]]) -> set[Key]:
+def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey]:
     """Return few marks of which each refusal has one: those first that most refusals have, and are general.
 
     A refusal is telling when its key is also taken; where no call of the key was taken, the key alone may be to
     blame, so a mark needs several such refusals.
     """
-    chosen: set[Key] = set()
+    chosen: set[CallKey] = set()
     while refusals:
         counts = Counter(
             mark for marks, telling in refusals for mark in marks for _ in range(_SEVERAL if telling else 1)

@@ -56,7 +56,7 @@ def whole_of(model: Model, name: str) -> Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class PieceSizes:
     """How large pieces are: `least` to `most` operators, those on constants alone not counted; constants of at most
     `weights` bytes together; values of at most `elements` elements.
     """
@@ -72,7 +72,7 @@ class Sizes:
             raise SpecError(f"pieces of {self.least} to {self.most} operators: write the smaller number first")
 
 
-def subgraphs(whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> Iterator[Seed]:
+def subgraphs(whole: Whole, sizes: PieceSizes, left: Counter[str] | None = None) -> Iterator[Seed]:
     """Yield the connected units of a graph, in the order of their first operators.
 
     Two units that read one constant stay two; each gets the operators that work on constants alone with it. `left`
@@ -92,7 +92,7 @@ def subgraphs(whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> I
 
 def blocks(
     whole: Whole,
-    sizes: Sizes,
+    sizes: PieceSizes,
     left: Counter[str] | None = None,
     *,
     rng: random.Random | None = None,
@@ -110,7 +110,7 @@ def blocks(
 class Operators(Regions):
     """The operators of a graph, and what pieces they make; `left` counts what cannot be in one, by reason."""
 
-    def __init__(self, whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> None:
+    def __init__(self, whole: Whole, sizes: PieceSizes, left: Counter[str] | None = None) -> None:
         self.whole, self.sizes, self.left = whole, sizes, Counter[str]() if left is None else left
         super().__init__(whole.graph, self._fits)
         self._taken = self.starts()

@@ -29,7 +29,7 @@ _KINDS = frozenset({"int", "float", "string", "ints", "floats", "strings", "tens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnownValue:
     """What a setting says of a hole, a constant or a result: its type, and the elements where they are kept."""
 
     type: TensorType
@@ -42,16 +42,16 @@ class Known:
         return self.type.shape  # type: ignore[return-value]
 
 
-def kept(value: Tensor) -> Known:
+def kept(value: Tensor) -> KnownValue:
     """Return a constant whose elements count."""
-    return Known(TensorType(value.dtype, value.shape), value, measure(value))
+    return KnownValue(TensorType(value.dtype, value.shape), value, measure(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class FragmentSetting:
     """A way to feed a fragment: `given` holes and constants by name, and the attributes of every node."""
 
-    given: Mapping[str, Known]
+    given: Mapping[str, KnownValue]
     attributes: tuple[Mapping[str, Attribute], ...]
 
 
@@ -70,7 +70,9 @@ class Fragment:
     sure: frozenset[int] = frozenset()
     filled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    def run(self, setting: Setting, base: Mapping[str, Known] | None = None) -> dict[str, Known] | None:
+    def run(
+        self, setting: FragmentSetting, base: Mapping[str, KnownValue] | None = None
+    ) -> dict[str, KnownValue] | None:
         """Return what is known of every value; None when an operator does not take its operands.
 
         `base` is what came of another setting that shares objects with this one: what depends on equal things is not
@@ -92,20 +94,20 @@ class Fragment:
             for name, kind in zip(node.outputs, types, strict=True):
                 if name:
                     same = base is not None and base[name].type == kind
-                    known[name] = base[name] if base is not None and same else Known(kind)
+                    known[name] = base[name] if base is not None and same else KnownValue(kind)
         return known
 
-    def with_sure(self, known: Mapping[str, Known]) -> "Fragment":
+    def with_sure(self, known: Mapping[str, KnownValue]) -> "Fragment":
         """Return the fragment that remembers which nodes are sure, given what is known of all values."""
         return replace(self, sure=frozenset(place for place in range(len(self.nodes)) if self.is_sure(place, known)))
 
-    def is_sure(self, place: int, known: Mapping[str, Known]) -> bool:
+    def is_sure(self, place: int, known: Mapping[str, KnownValue]) -> bool:
         """Tell whether a node is defined on all elements as far as can be told."""
         node = self.nodes[place]
         return _keeps_rules(self._call(node, node.attributes, known), sure=True)
 
     def _types(
-        self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
+        self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, KnownValue]
     ) -> tuple[TensorType, ...] | None:
         node = self.nodes[place]
         shown = {place: known[name].value for place, name in enumerate(node.inputs) if name}
@@ -119,18 +121,18 @@ class Fragment:
             return None
         return found  # type: ignore[return-value]
 
-    def _call(self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]) -> Call:
+    def _call(self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, KnownValue]) -> Call:
         operands = tuple([self._operand(name, known[name]) if name else None for name in node.inputs])
         return Call(node.op, operands, attributes, len(node.outputs))
 
-    def _operand(self, name: str, known: Known) -> Operand:
+    def _operand(self, name: str, known: KnownValue) -> Operand:
         if known.value is None and name in self.filled:
             known = spread(known.type, self.filled[name])
         array = None if known.value is None else known.value.array
         return Operand(name, known.type.dtype, known.shape, known.facts, array)
 
 
-def spread(kind: TensorType, span: tuple[float, float]) -> Known:
+def spread(kind: TensorType, span: tuple[float, float]) -> KnownValue:
     """Return a constant of a type, with elements that are spread over a range."""
     shape: tuple[int, ...] = kind.shape  # type: ignore[assignment]
     count = math.prod(shape)

@@ -13,11 +13,10 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.model import Attribute, Node, TensorType
+from miscompile.ops.facts import Span
 from miscompile.ops.registry import schema
-from miscompile.patterns.fragment import Fragment, Known, Setting, kept
+from miscompile.patterns.fragment import Fragment, FragmentSetting, KnownValue, kept
 from miscompile.patterns.language import TYPING
-
-Span = tuple[float, float]
 
 _WORTH = 2
 """How many times the dtypes it must be worth that values of the same dtype go different ways."""
@@ -31,7 +30,9 @@ class Kinds(NamedTuple):
     dtypes: tuple[str, ...]
 
 
-def kinds(fragment: Fragment, setting: Setting, base: Mapping[str, Known], spans: Mapping[str, Span]) -> Kinds:
+def kinds(
+    fragment: Fragment, setting: FragmentSetting, base: Mapping[str, KnownValue], spans: Mapping[str, Span]
+) -> Kinds:
     """Return which values share the motif's dtype. `spans` bounds the elements of weights, and of holes where known."""
     groups = _Groups(fragment)
     main = _main(fragment, base, groups)
@@ -91,7 +92,7 @@ def _variables(node: Node, opset: int) -> Iterator[tuple[str, str]]:
                 yield name, formal.type_str
 
 
-def _main(fragment: Fragment, base: Mapping[str, Known], groups: _Groups) -> str:
+def _main(fragment: Fragment, base: Mapping[str, KnownValue], groups: _Groups) -> str:
     """Return the hole whose dtype is the motif's: a free one if there is one, a float, that of the most holes."""
     roots = [groups.root(name) for name in fragment.holes]
 
@@ -101,7 +102,7 @@ def _main(fragment: Fragment, base: Mapping[str, Known], groups: _Groups) -> str
     return max(fragment.holes, key=rank)
 
 
-def _converted(fragment: Fragment, setting: Setting, dtype: str) -> Iterator[str]:
+def _converted(fragment: Fragment, setting: FragmentSetting, dtype: str) -> Iterator[str]:
     """Yield the results that an attribute says to be of `dtype`."""
     for node, attributes in zip(fragment.nodes, setting.attributes, strict=True):
         if any(name in TYPING and given.value == DTYPES[dtype].code for name, given in attributes.items()):
@@ -113,8 +114,8 @@ class _Trial:
     """The fragment with some of its values in another dtype."""
 
     fragment: Fragment
-    setting: Setting
-    base: Mapping[str, Known]
+    setting: FragmentSetting
+    base: Mapping[str, KnownValue]
     members: frozenset[str]
     dtype: str
     spans: Mapping[str, Span]
@@ -136,7 +137,7 @@ class _Trial:
             _retyped(node, given_, self.members, self.dtype, other)
             for node, given_ in zip(self.fragment.nodes, self.setting.attributes, strict=True)
         )
-        found = self.fragment.run(Setting(given, attributes))
+        found = self.fragment.run(FragmentSetting(given, attributes))
         return found is not None and all(
             one.type == TensorType(other if name in self.members else self.base[name].type.dtype, self.base[name].shape)
             for name, one in found.items()

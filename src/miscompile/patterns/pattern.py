@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from miscompile.ops.seed import Seed
-from miscompile.patterns.language import Apply, Motif
+from miscompile.patterns.language import Motif, MotifCall
 
 Granularity = Literal["block", "subgraph"]
 """What an optimisation works on: a contiguous region with one computation, or a whole connected unit."""
@@ -51,7 +51,7 @@ class Pattern:
         if self.seed is not None:
             return self.seed.operators
         assert self.motif is not None
-        return tuple(one.op for one in self.motif.statements if isinstance(one, Apply))
+        return tuple(one.op for one in self.motif.statements if isinstance(one, MotifCall))
 
     def triggers_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was seen to wake, on any version."""

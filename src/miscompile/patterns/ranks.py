@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from miscompile.graph.model import Node, TensorType
 from miscompile.ops.registry import schema
-from miscompile.patterns.fragment import Fragment, Known, Setting
-from miscompile.patterns.sizes import Place
+from miscompile.patterns.fragment import Fragment, FragmentSetting, KnownValue
+from miscompile.patterns.sizes import SizePlace
 
 _LEADS = (149, 151, 157, 163, 167, 173, 179, 181, 191, 193)
 _COUNTING = ("axis", "axes")
@@ -26,10 +26,10 @@ class Rank(NamedTuple):
 
 def ranks(
     fragment: Fragment,
-    setting: Setting,
-    base: Mapping[str, Known],
+    setting: FragmentSetting,
+    base: Mapping[str, KnownValue],
     holes: Iterable[str],
-    alone: Collection[Place],
+    alone: Collection[SizePlace],
 ) -> dict[str, Rank]:
     """Return what each of `holes` asks; `alone` are the sizes that can change without any other."""
     found: dict[str, Rank] = {}
@@ -40,7 +40,7 @@ def ranks(
             found[name] = Rank(leading=False, dropped=0)
             continue
         dropped, whole = 0, (setting, base)
-        while dropped < len(shape) - 1 and (shape[dropped] == 1 or Place(name, dropped) in alone):
+        while dropped < len(shape) - 1 and (shape[dropped] == 1 or SizePlace(name, dropped) in alone):
             narrower = _tried(fragment, setting, base, name, shape[dropped + 1 :], shape[dropped : dropped + 1])
             if narrower is None:
                 break
@@ -58,12 +58,12 @@ def ranks(
 
 def _tried(
     fragment: Fragment,
-    setting: Setting,
-    base: Mapping[str, Known],
+    setting: FragmentSetting,
+    base: Mapping[str, KnownValue],
     hole: str,
     shape: tuple[int, ...],
     front: tuple[int, ...],
-) -> tuple[Setting, Mapping[str, Known]] | None:
+) -> tuple[FragmentSetting, Mapping[str, KnownValue]] | None:
     """Return the setting in which a hole has another shape, and what comes of it; None where that is not taken.
 
     `front` are the dimensions that the hole has more, or less.
@@ -89,7 +89,7 @@ def _tried(
     return changed, known
 
 
-def _counts(fragment: Fragment, setting: Setting, place: int, node: Node) -> bool:
+def _counts(fragment: Fragment, setting: FragmentSetting, place: int, node: Node) -> bool:
     """Tell whether an operator counts axes from the front, by an attribute, its default, or a constant."""
     known = schema(node.op, fragment.opset)
     assert known is not None, "a fragment has known operators only"

@@ -19,17 +19,17 @@ from miscompile.ops.registry import specs
 from miscompile.ops.seed import Seed
 from miscompile.patterns.language import (
     TYPING,
-    Apply,
     Argument,
+    AttributeSetting,
     Elements,
     Full,
     Ints,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
-    Setting,
     Size,
     Statement,
-    Value,
     Weight,
     Word,
 )
@@ -54,7 +54,7 @@ def vet_statement(statement: Statement) -> None:
     opset allows; how many there must be depends on the opset. Sizes and numbers are such as tensors can have.
     """
     match statement:
-        case Value(_, sizes, within=within):
+        case MotifValue(_, sizes, within=within):
             _vet_sizes(sizes or (), _LARGEST_HOLE)
             _vet_whole(within or (), _NUMBERS)
         case Weight(_, sizes, within):
@@ -62,11 +62,11 @@ def vet_statement(statement: Statement) -> None:
             _vet_whole(within or (), _NUMBERS)
         case Numbers(_, elements):
             _vet_elements(elements)
-        case Apply():
+        case MotifCall():
             _vet_call(statement)
 
 
-def _vet_call(call: Apply) -> None:
+def _vet_call(call: MotifCall) -> None:
     if call.op not in specs():
         raise ValueError(f"there is no operator '{call.op}' that can be generated")
     most_in, most_out = _arity(call.op)
@@ -150,7 +150,7 @@ def _kinds(op: str) -> Mapping[str, frozenset[str]]:
     return dict(sorted(found.items()))
 
 
-def _is(kind: str, name: str, given: Setting) -> bool:
+def _is(kind: str, name: str, given: AttributeSetting) -> bool:
     """Tell whether a setting can be an attribute of `kind`; names that stand among whole numbers are sizes."""
     items = given if isinstance(given, tuple) else None
     match kind:

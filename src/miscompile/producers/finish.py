@@ -26,14 +26,14 @@ _NAME = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class InputSetting:
     """Which inputs become constants (`frozen`, with their elements), and which drawn constants become inputs."""
 
     frozen: Mapping[str, Tensor] = field(default_factory=dict)
     opened: frozenset[str] = frozenset()
 
 
-AS_BUILT = Setting()
+AS_BUILT = InputSetting()
 
 _OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
 """Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
@@ -61,7 +61,9 @@ class Finisher:
         self._inputs: dict[str, Port] = {}
         self._outputs: dict[str, Port] = {}
 
-    def case(self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: Setting = AS_BUILT) -> Case:
+    def case(
+        self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: InputSetting = AS_BUILT
+    ) -> Case:
         """Return a case with `outputs` and freshly drawn feeds. Raises RejectedDraft when no output is given.
 
         There are at least `feeds` feeds, and enough for every input that is fed several values in turn.
@@ -75,7 +77,7 @@ class Finisher:
         drawn = tuple([tuple([self._tensor(name, turn) for name in names]) for turn in range(turns)])
         return Case(Program("onnx", payload, ports, results), drawn, recipe)
 
-    def model(self, outputs: Sequence[str], setting: Setting = AS_BUILT) -> Model:
+    def model(self, outputs: Sequence[str], setting: InputSetting = AS_BUILT) -> Model:
         """Return the graph as a model; its bytes are the payload of the case with these outputs and this setting."""
         inputs = tuple([self._info(name) for name in self._fed(setting)])
         kept = {name: value for name, value in self.constants.items() if name not in setting.opened}
@@ -83,13 +85,13 @@ class Finisher:
         graph = Graph(_NAME, inputs, results, tuple(self.nodes), {**kept, **setting.frozen})
         return Model(graph, {"": self.scope.opset}, (), ir_version_of(self.scope.opset))
 
-    def draw_setting(self, flip: float) -> Setting:
+    def draw_setting(self, flip: float) -> InputSetting:
         """Draw another setting: each input and each constant changes its part with probability `flip`."""
         scope, rng = self.scope, self.scope.rng
         fed = [*scope.inputs, *scope.cycled]
         frozen = {name: self._tensor(name) for name in fed if scope.uses[name] and rng.random() < flip}
         wanted = {name for name in sorted(scope.drawn) if rng.random() < flip}
-        return Setting(frozen, self.openable(wanted))
+        return InputSetting(frozen, self.openable(wanted))
 
     def openable(self, constants: Iterable[str]) -> frozenset[str]:
         """Return those of the drawn `constants` that may be inputs for every target that takes their operators."""
@@ -101,7 +103,7 @@ class Finisher:
                 wanted.difference_update(node.inputs)
         return frozenset(wanted)
 
-    def _fed(self, setting: Setting) -> list[str]:
+    def _fed(self, setting: InputSetting) -> list[str]:
         """Return the names of the inputs in order."""
         scope, frozen = self.scope, setting.frozen
         names = [name for name in (*scope.inputs, *scope.cycled) if name not in frozen]
@@ -118,7 +120,7 @@ class Finisher:
         nodes.append(name_field(_NAME))
         return b"".join(nodes), constants  # type: ignore[arg-type, return-value]
 
-    def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: Setting) -> bytes:
+    def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: InputSetting) -> bytes:
         """Return the serialised model."""
         opened = setting.opened
         frozen = [tensor_field(name, value) for name, value in setting.frozen.items()]

@@ -53,11 +53,11 @@ def _is_known(operand: Operand | None) -> bool:
     )
 
 
-Given = tuple[str, tuple[int, ...], bytes | None]
+OperandKey = tuple[str, tuple[int, ...], bytes | None]
 """Dtype, shape and elements of an operand; no elements where only the shape matters."""
 
 
-def _given(operand: Operand, sizes: bool) -> Given:
+def _given(operand: Operand, sizes: bool) -> OperandKey:
     elements = None if sizes or operand.value is None else operand.value.tobytes()
     return "bool" if sizes else operand.dtype, operand.shape, elements
 
@@ -82,7 +82,7 @@ def _written(item: tuple[str, Attribute]) -> tuple[str, str]:
 
 @lru_cache(1 << 12)
 def _computed(
-    op: str, opset: int, written: tuple[tuple[str, str], ...], given: tuple[Given | None, ...], kept: _Kept
+    op: str, opset: int, written: tuple[tuple[str, str], ...], given: tuple[OperandKey | None, ...], kept: _Kept
 ) -> Array:
     del written  # a part of the key only
     names = tuple("" if value is None else f"x{place}" for place, value in enumerate(given))
@@ -95,7 +95,7 @@ def _computed(
         return np.asarray(ReferenceEvaluator(emit(Model(graph, {"": opset}))).run(None, feed)[0])
 
 
-def _array(value: Given) -> Array:
+def _array(value: OperandKey) -> Array:
     dtype, shape, elements = value
     storage = DTYPES[dtype].storage
     if elements is None:

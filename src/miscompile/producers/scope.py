@@ -18,8 +18,8 @@ from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs, written
 from miscompile.ops.shapes import promised_shapes
-from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape, always
-from miscompile.ops.support import Form, Support, form_key
+from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape, always
+from miscompile.ops.support import Support, SupportForm, form_key
 from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
@@ -34,7 +34,7 @@ _MOST_FORMS = 1 << 16
 
 _UNBOUNDED = Facts(-math.inf, math.inf)
 
-_UNMET = Form((), mixed=False, barred=frozenset())
+_UNMET = SupportForm((), mixed=False, barred=frozenset())
 
 
 class FormRefused(RejectedDraft):
@@ -53,7 +53,13 @@ class Scope:
     """Values and nodes of one case. Names are given in order, so a rollback cuts the newest ones off."""
 
     def __init__(
-        self, rng: random.Random, opset: int, limits: Limits, style: Style, support: Support, elements: int = 8192
+        self,
+        rng: random.Random,
+        opset: int,
+        limits: OperatorLimits,
+        style: Style,
+        support: Support,
+        elements: int = 8192,
     ) -> None:
         self.rng = rng
         self.opset = opset

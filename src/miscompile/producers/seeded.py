@@ -18,7 +18,7 @@ from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.registry import version_of
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import Finisher, inner_results, leaves
@@ -57,7 +57,7 @@ class Seeded:
     def __init__(self, seeds: Sequence[Seed], options: GeneratorOptions, support: Support) -> None:
         self.options, self.support = options, support
         self.spec = print_spec("seeded", options)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
         self._waiting: deque[Case] = deque()
         self._usable = [(seed, opset) for seed in seeds for opset in [self._opset(seed)] if opset is not None]
         if not self._usable:

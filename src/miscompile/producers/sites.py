@@ -14,7 +14,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.ops.registry import specs
 from miscompile.ops.shapes import broadcasts, draw_partner, draw_shape
-from miscompile.ops.spec import Call, Limits, Operand, Shape
+from miscompile.ops.spec import Call, Operand, OperatorLimits, Shape
 from miscompile.ops.values import choose_range
 from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
@@ -52,7 +52,7 @@ class ScopeSite:
         self.rng: random.Random = scope.rng
         self.dtype = dtype
         self.opset = scope.opset
-        self.limits: Limits = scope.limits
+        self.limits: OperatorLimits = scope.limits
         self._reuse = reuse
         self._constants = constants
         self._pinned = pinned

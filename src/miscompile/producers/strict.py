@@ -20,7 +20,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
@@ -74,7 +74,7 @@ class Strict:
         self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
         self._waiting: deque[Case] = deque()
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
         if not any(self._menu(opset).pairs for opset in options.opsets):
             raise UsageError(
                 "no operator is left to generate: the target takes none of those asked for (--ops, --dtypes)"

@@ -19,7 +19,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.registry import dtypes_of, schema, specs, version_of
-from miscompile.ops.spec import Call, Limits, Operand
+from miscompile.ops.spec import Call, Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish
@@ -54,7 +54,7 @@ class Single:
 
 
 def draft_single(
-    rng: random.Random, op: str, dtype: str, opset: int, limits: Limits, style: Style, support: Support
+    rng: random.Random, op: str, dtype: str, opset: int, limits: OperatorLimits, style: Style, support: Support
 ) -> Single:
     """Draw a program of one operator. Raises RejectedDraft when the sampler or the target says no."""
     scope = Scope(rng, opset, limits, style, support)
@@ -91,7 +91,7 @@ class Sweep:
         self.options = replace(options, nodes=1, spread=0.0)
         self.support = support
         self.spec = print_spec("sweep", self.options)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.03)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.03)
         self._seen: dict[str, set[int]] = {}
         self._numbers: dict[str, int] = {}
         self._order = count()

@@ -6,7 +6,7 @@ import pytest
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.ops.registry import dtypes_of, specs
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.ops.wellformed.check import well_formed
@@ -26,7 +26,9 @@ def singles(op: str, count: int = 40) -> list[Single]:
         rng = stream(1, "relations", op, number)
         try:
             found.append(
-                draft_single(rng, op, dtypes[number % len(dtypes)], opset, Limits(), Style(), Support(open=True))
+                draft_single(
+                    rng, op, dtypes[number % len(dtypes)], opset, OperatorLimits(), Style(), Support(open=True)
+                )
             )
         except RejectedDraft:
             continue

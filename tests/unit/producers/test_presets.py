@@ -18,7 +18,7 @@ from miscompile.base.specs import parse_options, print_spec, split_spec
 from miscompile.core.case import Case
 from miscompile.graph.check import check
 from miscompile.graph.read import read
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage
@@ -63,7 +63,7 @@ def single(name: str, dtype: str, number: int) -> Case:
     form = operator.form(dtype)
     assert form is not None
     scope = Scope(
-        stream(0, name, dtype, number), 22, Limits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
+        stream(0, name, dtype, number), 22, OperatorLimits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
     )
     operands = operands_of(ScopeSite(scope, dtype, constants=0.0), operator, form)
     result = say(scope, form, operands)[-1]

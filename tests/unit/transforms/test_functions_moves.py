@@ -16,7 +16,7 @@ from miscompile.graph.model import Function, Model
 from miscompile.graph.text.parser import parse_model
 from miscompile.transforms.functions.calls import pure, share_operator, split_call
 from miscompile.transforms.functions.compose import (
-    Piece,
+    FunctionPiece,
     Traits,
     call_of,
     cut,
@@ -47,7 +47,7 @@ def wrap(model: Model, places: set[int], traits: Traits = PLAINLY, seed: int = 0
 
 def wrap_once(
     model: Model, places: set[int], traits: Traits = PLAINLY, seed: int = 0, region: int = 0
-) -> tuple[Model, Function, Piece]:
+) -> tuple[Model, Function, FunctionPiece]:
     rng = stream(seed, "wrap")
     where = regions(model)[region]
     piece = cut(where, frozenset(places), rng, traits)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from miscompile.harvest.constraints.generate import Constraint, Kind, Place
+from miscompile.harvest.constraints.generate import Constraint, ParameterKind, ParameterPlace
 from miscompile.instances.values import Value
 
 
@@ -122,10 +122,10 @@ def ranks_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(rank for rank in ranks if rank <= 6))
 
 
-def kinds_in(text: str) -> tuple[Kind, ...]:
+def kinds_in(text: str) -> tuple[ParameterKind, ...]:
     """Return the kinds that the text of a type names: an annotation, or what stands in brackets after a name."""
     plain = text.replace("torch.", "").replace("typing.", "")
-    rules: tuple[tuple[Kind, str], ...] = (
+    rules: tuple[tuple[ParameterKind, str], ...] = (
         (
             "tensors",
             r"(sequence|list|tuple|iterable)s?\b[^,]{0,12}\btensors?|List\[Tensor|Tuple\[Tensor|Sequence\[Tensor",
@@ -146,7 +146,7 @@ def kinds_in(text: str) -> tuple[Kind, ...]:
 
 
 def constraint(
-    name: str, default: str | None, annotation: str, said: Mapping[str, Said], place: Place = "given"
+    name: str, default: str | None, annotation: str, said: Mapping[str, Said], place: ParameterPlace = "given"
 ) -> Constraint | None:
     """Return the constraint on a parameter out of its name, default, annotation and documentation.
 
@@ -181,7 +181,7 @@ def constraint(
     )
 
 
-def _kinds_of(name: str, value: Value) -> tuple[Kind, ...]:
+def _kinds_of(name: str, value: Value) -> tuple[ParameterKind, ...]:
     match value:
         case bool():
             return ("bool",)
@@ -198,7 +198,7 @@ def _kinds_of(name: str, value: Value) -> tuple[Kind, ...]:
     return ("dtype",) if name == "dtype" else ("tensor",) if name in _TENSORS else ()
 
 
-def _dtypes(kinds: tuple[Kind, ...], text: str) -> tuple[str, ...]:
+def _dtypes(kinds: tuple[ParameterKind, ...], text: str) -> tuple[str, ...]:
     if "tensor" not in kinds:
         return ()
     if re.search(r"LongTensor|\bindices\b|\bclass (index|indices)\b|\binteger tensor\b|int64", text):

@@ -18,13 +18,13 @@ from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Form, Instance, Library
 from miscompile.instances.values import Drawn, Held, Name, Value
 
-Kind = Literal["tensor", "tensors", "int", "ints", "float", "floats", "bool", "text", "dtype"]
+ParameterKind = Literal["tensor", "tensors", "int", "ints", "float", "floats", "bool", "text", "dtype"]
 
-Place = Literal["given", "called", "attribute"]
+ParameterPlace = Literal["given", "called", "attribute"]
 """Where a parameter stands: with the call (or, of a module, its construction), with the call of a module, or among the
 attributes of a node."""
 
-Runs = Callable[[Instance], bool]
+InstanceCheck = Callable[[Instance], bool]
 """Tells whether the library runs an instance."""
 
 BASES = 3
@@ -45,7 +45,7 @@ class Constraint:
     """
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ParameterKind, ...]
     required: bool = True
     default: Value = None
     values: tuple[Value, ...] = ()
@@ -55,7 +55,7 @@ class Constraint:
     high: float | None = None
     lengths: tuple[int, ...] = ()
     axis: bool = False
-    place: Place = "given"
+    place: ParameterPlace = "given"
     group: str = "T"
 
 
@@ -89,7 +89,7 @@ class Scene:
 
 
 def generate(
-    operation: Operation, seed: int, count: int, runs: Runs, bases: Iterable[Instance] = ()
+    operation: Operation, seed: int, count: int, runs: InstanceCheck, bases: Iterable[Instance] = ()
 ) -> Iterator[Instance | None]:
     """Yield instances that the library runs, at most `count` conforming ones and as many at boundaries.
 

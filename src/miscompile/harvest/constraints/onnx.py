@@ -16,7 +16,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.harvest.constraints.documents import bounds_in, listed_in
-from miscompile.harvest.constraints.generate import Constraint, Kind, Operation
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
@@ -24,7 +24,13 @@ from miscompile.producers.instances.onnx_model import evaluated, to_model
 from miscompile.producers.instances.onnx_values import attribute_kinds, to_array
 
 _NAMES = {"float": "float32", "double": "float64"}
-_KINDS: dict[str, Kind] = {"int": "int", "float": "float", "string": "text", "ints": "ints", "floats": "floats"}
+_KINDS: dict[str, ParameterKind] = {
+    "int": "int",
+    "float": "float",
+    "string": "text",
+    "ints": "ints",
+    "floats": "floats",
+}
 _AXES = frozenset({"axis", "axes", "batch_axis", "time_axis"})
 _WHOLE = frozenset({"axes", "pads", "split", "shape", "repeats", "starts", "ends", "steps", "sizes", "k", "indices"})
 """Inputs that hold small numbers which say something of the others."""
@@ -74,7 +80,7 @@ def _operand(formal: Any, schema: Any) -> Constraint:  # noqa: ANN401 - extensio
     )
 
 
-def _attribute(name: str, one: Any, kind: Kind) -> Constraint:  # noqa: ANN401 - an extension type
+def _attribute(name: str, one: Any, kind: ParameterKind) -> Constraint:  # noqa: ANN401 - an extension type
     text = str(one.description)
     values: tuple[Value, ...] = ()
     if kind == "text":

@@ -19,7 +19,7 @@ from types import FrameType
 import numpy as np
 
 from miscompile.base.errors import UsageError
-from miscompile.harvest.constraints.generate import Operation, Runs, generate
+from miscompile.harvest.constraints.generate import InstanceCheck, Operation, generate
 from miscompile.harvest.libraries.children import Child, Harvested, run_child
 from miscompile.harvest.libraries.hooks.recording import Lines
 from miscompile.harvest.processes import need
@@ -87,7 +87,7 @@ def harvest_constraints(
     return harvested.archive(library, (library,))
 
 
-def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> None:
+def write(words: Sequence[str], operations: Sequence[Operation], runs: InstanceCheck) -> None:
     """Be the child: OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
     known = _known(words[4]) if len(words) > 4 and words[4] else {}
@@ -132,7 +132,7 @@ class _TooLong(Exception):  # noqa: N818 - ends a call, no failure
     """An instance took too long."""
 
 
-def _timely(runs: Runs, instance: Instance) -> bool:
+def _timely(runs: InstanceCheck, instance: Instance) -> bool:
     """Tell whether the library runs an instance, in time and memory; one that does not is none to test with."""
 
     def over(number: int, frame: FrameType | None) -> None:

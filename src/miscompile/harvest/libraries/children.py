@@ -18,8 +18,8 @@ from time import monotonic
 from typing import Any
 
 from miscompile.base.digest import digest_bytes
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.hooks.recording import LIMIT, LINES
-from miscompile.harvest.patterns.suites import Say
 from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.code import from_json
@@ -105,7 +105,7 @@ def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str
 
 
 def run_files(
-    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: Say, limit: int = LIMIT
+    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener, limit: int = LIMIT
 ) -> Harvested:
     """Run test files under the hooks of `library`, each in a process and for at most `seconds`.
 

@@ -3,20 +3,19 @@
 A harvest takes minutes, so what it gives is kept in the user's cache, under the versions that it is from.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.instances.archive import Archive, read_archive, write_archive
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import layer_of
 from miscompile.targets.front_ends import reference_of
 from miscompile.targets.registry import load_attribute, parse_target, versions
-
-Say = Callable[[str], None]
 
 FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
 """Of each library; grows when its harvest takes other instances than before, so that older archives are not used any
@@ -51,7 +50,7 @@ def place_of(library: str) -> Path:
     return user_cache_path("miscompile") / "instances" / f"{library}-{digest:016x}.jsonl.gz"
 
 
-def harvested(library: str, say: Say) -> Path | None:
+def harvested(library: str, say: ProgressListener) -> Path | None:
     """Return the archive of a library's own tests if there is one already; else None, with a line about it.
 
     Raises UsageError when the library is not installed.
@@ -63,7 +62,7 @@ def harvested(library: str, say: Say) -> Path | None:
     return None
 
 
-def own_instances(library: str, say: Say) -> Archive:
+def own_instances(library: str, say: ProgressListener) -> Archive:
     """Return the instances of a library's own tests, harvesting them (with a line about it) on first use.
 
     Raises KeyboardInterrupt when the harvest was interrupted: a part of it would be taken for the whole from then on.
@@ -91,7 +90,7 @@ def _cut_short(archive: Archive) -> bool:
     return bool(files.get("died") or files.get("time"))
 
 
-def instances_of(library: str, archives: Sequence[Path], say: Say) -> Iterator[Instance]:
+def instances_of(library: str, archives: Sequence[Path], say: ProgressListener) -> Iterator[Instance]:
     """Yield the instances of a library: those in `archives` if there are any, else those of its own tests.
 
     Raises UsageError for a file that is no archive, or when none of them is of this library.

@@ -5,9 +5,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_files
 from miscompile.harvest.libraries.hooks.recording import LIMIT
-from miscompile.harvest.patterns.suites import Say, files_of
+from miscompile.harvest.patterns.suites import files_of
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive
 
@@ -17,7 +18,7 @@ _EVERY = 25
 
 
 def harvest_database(
-    say: Say, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
+    say: ProgressListener, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
 ) -> Archive:
     """Return the instances of PyTorch's own database of operators and modules.
 
@@ -41,7 +42,7 @@ def harvest_database(
     return harvested.archive("torch", ("torch",))
 
 
-def harvest_tests(path: Path, say: Say, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
     """Return the instances that the tests at `path` use: a file, or a folder of `test_*.py` and `*_test.py`.
 
     Each file runs for at most `seconds`, and at most `limit` instances of an operator are kept of it. Raises UsageError

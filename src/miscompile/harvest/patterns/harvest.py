@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.core.ports import Runner
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
-from miscompile.harvest.patterns.fragment_store import FragmentStore, Say, distinct
+from miscompile.harvest.patterns.fragment_store import FragmentStore, distinct
 from miscompile.harvest.patterns.pairs import Pair
 from miscompile.harvest.patterns.pass_miner import version_of
 from miscompile.harvest.patterns.pass_observation import fired
-from miscompile.harvest.patterns.pieces import Limits, case_of, smallest
+from miscompile.harvest.patterns.pieces import PieceLimits, case_of, smallest
 from miscompile.harvest.patterns.setting import granularity_of
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
@@ -46,7 +47,7 @@ class Extraction:
     """
 
     each: int = 20
-    limits: Limits = field(default_factory=Limits)
+    limits: PieceLimits = field(default_factory=PieceLimits)
     seconds: float = 12.0
     seed: int = 0
 
@@ -75,7 +76,7 @@ class Extracted:
         return found
 
 
-class Chosen(NamedTuple):
+class TriggeringPiece(NamedTuple):
     """A piece, or a part of it, that was seen to wake a pass; `number` is the piece's in the quarry."""
 
     wake: Trigger
@@ -89,7 +90,7 @@ def extract(
     targets: Sequence[str],
     name: str,
     extraction: Extraction,
-    say: Say,
+    say: ProgressListener,
     pool: Callable[[str], LocalPool] = LocalPool,
 ) -> Extracted:
     """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
@@ -98,7 +99,7 @@ def extract(
     found by then comes back. Raises UsageError for a target that is not here.
     """
     versions = {target: version_of(target) for target in targets}
-    found, chosen, triggers = Extracted(), list[Chosen](), list[list[Trigger]]()
+    found, chosen, triggers = Extracted(), list[TriggeringPiece](), list[list[Trigger]]()
     models = distinct(pairs, found.left)
     fragment_store = FragmentStore(models, extraction.limits, extraction.seconds, extraction.seed)
     found.models = len(models)
@@ -126,7 +127,7 @@ def extract(
     return found
 
 
-def _search(search: "_Search", chosen: list[Chosen], triggers: list[list[Trigger]]) -> None:
+def _search(search: "_Search", chosen: list[TriggeringPiece], triggers: list[list[Trigger]]) -> None:
     """Add what a search finds, each piece once, with the first pass that it was seen to wake."""
     known = {kind_of(one.seed) for one in chosen}
     for one in search.run():
@@ -148,7 +149,7 @@ class _Search:
         fragment_store: FragmentStore,
         extraction: Extraction,
         found: Extracted,
-        say: Say,
+        say: ProgressListener,
     ) -> None:
         self.version = version
         self.target, self.runner, self.fragment_store, self.each, self.say = (
@@ -162,7 +163,7 @@ class _Search:
         self.about = parse_target(target).about
         self.labels = granularities(self.about.name)
 
-    def run(self) -> Iterator[Chosen]:
+    def run(self) -> Iterator[TriggeringPiece]:
         """Yield patterns as they are found."""
         awake: dict[str, list[int]] = defaultdict(list)
         for number, names in enumerate(self._fired()):
@@ -188,7 +189,7 @@ class _Search:
             self.say(f"{self.target}: piece {start + 1} of {len(cases)}")
             yield from fired(cases[start : start + _BATCH], self.target, self.runner)
 
-    def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[Chosen]:
+    def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[TriggeringPiece]:
         """Yield those patterns of a pass that differ; small pieces are looked at first."""
         looked, forms = set[str](), set[str]()
         for number in numbers:
@@ -203,20 +204,20 @@ class _Search:
                 forms.add(form_of(one.seed))
                 yield one
 
-    def _chosen(self, called: str, number: int) -> Chosen:
+    def _chosen(self, called: str, number: int) -> TriggeringPiece:
         """Return what of a piece is the pattern: all of it, or the smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
         wake = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
-            return Chosen(wake, number, seed, label)
+            return TriggeringPiece(wake, number, seed, label)
         fires, rng = Fires(self.target, called), self.fragment_store.rng(self.fragment_store.sources[number])
         small = smallest(seed, fires, self.runner, rng)
         label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
-        return Chosen(wake, number, small if label == "block" else seed, label)
+        return TriggeringPiece(wake, number, small if label == "block" else seed, label)
 
 
 def _note_wakes(
-    chosen: Sequence[Chosen], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
+    chosen: Sequence[TriggeringPiece], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
 ) -> None:
     """Add what the chosen pieces themselves wake on a target."""
     name = parse_target(target).about.name
@@ -226,7 +227,7 @@ def _note_wakes(
 
 
 def _patterns(
-    chosen: Sequence[Chosen],
+    chosen: Sequence[TriggeringPiece],
     seeds: Sequence[Seed],
     triggers: Sequence[Sequence[Trigger]],
     fragment_store: FragmentStore,

@@ -15,7 +15,7 @@ from miscompile.graph.program import to_program
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, draw
-from miscompile.patterns.extract import Operators, Sizes, Whole, blocks, subgraphs
+from miscompile.patterns.extract import Operators, PieceSizes, Whole, blocks, subgraphs
 from miscompile.producers.finish import ir_version_of
 from miscompile.producers.slices.binding import bindings
 from miscompile.producers.slices.observation import Observed, known, observed
@@ -28,7 +28,7 @@ _SHAPES = ("int64", "int32")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PieceLimits:
     """How large pieces are: operators in a `unit` and in a `block`, bytes of `constants`.
 
     Of a unit that is larger, `sample` blocks are drawn.
@@ -70,14 +70,14 @@ def whole_of(found: Observed, name: str) -> Whole:
     )
 
 
-def pieces(whole: Whole, limits: Limits, rng: random.Random, left: Counter[str]) -> Iterator[Seed]:
+def pieces(whole: Whole, limits: PieceLimits, rng: random.Random, left: Counter[str]) -> Iterator[Seed]:
     """Yield the units of a graph; where they are too large, random blocks instead. `left` counts what is left out."""
     found = False
-    for seed in subgraphs(whole, Sizes(1, limits.unit, limits.constants), left):
+    for seed in subgraphs(whole, PieceSizes(1, limits.unit, limits.constants), left):
         found = True
         yield seed
     if not found:
-        sizes = Sizes(1, limits.block, limits.constants)
+        sizes = PieceSizes(1, limits.block, limits.constants)
         yield from blocks(whole, sizes, Counter(), rng=rng, count=limits.sample)
 
 
@@ -103,7 +103,7 @@ def _smaller(seed: Seed, fires: Fires, runner: Runner, rng: random.Random) -> It
 
 def _one_less(seed: Seed) -> Iterator[Seed]:
     whole = Whole(seed.source, seed.graph, seed.opset, _types(seed), seed.ranges, seed.pinned)
-    operators = Operators(whole, Sizes(1, max(1, len(seed.graph.nodes))))
+    operators = Operators(whole, PieceSizes(1, max(1, len(seed.graph.nodes))))
     everything = frozenset(place for place, fixed in enumerate(operators.fixed) if not fixed)
     for place in sorted(everything, reverse=True):
         members = everything - {place}

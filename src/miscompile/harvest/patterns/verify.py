@@ -29,7 +29,7 @@ from miscompile.core.run import Run
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.harvest.patterns.pass_observation import fired
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range
 from miscompile.patterns.catalogue import catalogue
@@ -48,7 +48,7 @@ TRIES = 3
 """Programs per motif, opset and dtype: enough for a majority, in spite of sizes that happen to be one."""
 
 
-class Setting(NamedTuple):
+class MotifSetting(NamedTuple):
     """Programs of one motif that are alike but for sizes and elements."""
 
     opset: int
@@ -114,7 +114,7 @@ def opsets_of(target: str) -> tuple[int, ...]:
     return (*(opset for opset in OPSETS if opset < newest), newest)
 
 
-def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[Setting, ...]:
+def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[MotifSetting, ...]:
     """Return the settings to try: every opset in the first dtype, and every other dtype in the middle opset.
 
     `dtypes` is how many of the motif's to try (None: all).
@@ -122,10 +122,12 @@ def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) 
     """
     first, *others = motif.dtypes[:dtypes]
     middle = opsets[len(opsets) // 2]
-    return (*(Setting(opset, first) for opset in opsets), *(Setting(middle, dtype) for dtype in others))
+    return (*(MotifSetting(opset, first) for opset in opsets), *(MotifSetting(middle, dtype) for dtype in others))
 
 
-def programs(motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None) -> dict[Setting, list[Case]]:
+def programs(
+    motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None
+) -> dict[MotifSetting, list[Case]]:
     """Return programs that hold `motif` alone, by setting; settings in which it cannot be planted are left out.
 
     A motif that changes nothing stands between two operators, because optimisers keep a node whose result is the
@@ -139,7 +141,7 @@ def programs(motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None
     return {setting: cases for setting, cases in found.items() if cases}
 
 
-def _program(motif: Motif, setting: Setting, turn: int) -> Case | None:
+def _program(motif: Motif, setting: MotifSetting, turn: int) -> Case | None:
     scope = _scope(motif, setting, turn)
     try:
         planted = _between(scope, motif, setting, turn) if motif.noop else _alone(scope, motif, setting)
@@ -148,16 +150,16 @@ def _program(motif: Motif, setting: Setting, turn: int) -> Case | None:
         return None
 
 
-def _scope(motif: Motif, setting: Setting, turn: int) -> Scope:
+def _scope(motif: Motif, setting: MotifSetting, turn: int) -> Scope:
     rng = stream(0, "verify", motif.name, *setting, turn)
-    return Scope(rng, setting.opset, Limits(zero_size=0.0), Style(), Support(open=True))
+    return Scope(rng, setting.opset, OperatorLimits(zero_size=0.0), Style(), Support(open=True))
 
 
-def _alone(scope: Scope, motif: Motif, setting: Setting) -> Planted | None:
+def _alone(scope: Scope, motif: Motif, setting: MotifSetting) -> Planted | None:
     return plant(scope, motif, NONE, dtypes=(setting.dtype,))
 
 
-def _between(scope: Scope, motif: Motif, setting: Setting, turn: int) -> Planted | None:
+def _between(scope: Scope, motif: Motif, setting: MotifSetting, turn: int) -> Planted | None:
     """Plant `motif` on the result of a call, and use its own in another; which calls matters to no optimiser."""
     first, last = ("And", "Or") if setting.dtype == "bool" else ("Max", "Min")
     trial = _scope(motif, setting, turn)
@@ -175,16 +177,16 @@ def _inputs(scope: Scope, dtype: str, shape: tuple[int, ...], count: int) -> lis
     return [scope.new_input(dtype, shape, choose_range(dtype, scope.style)) for _ in range(count)]
 
 
-Found = Mapping[Setting, Sequence[frozenset[str] | None]]
+PassesBySetting = Mapping[MotifSetting, Sequence[frozenset[str] | None]]
 """For each program of a setting the passes that fired; None where it was not built."""
 
 
-def _fired(groups: Mapping[Setting, Sequence[Case]], target: str, runner: Runner) -> Found:
+def _fired(groups: Mapping[MotifSetting, Sequence[Case]], target: str, runner: Runner) -> PassesBySetting:
     every = iter(fired([case for cases in groups.values() for case in cases], target, runner))
     return {setting: [next(every) for _ in cases] for setting, cases in groups.items()}
 
 
-def _usual(found: Found) -> frozenset[str]:
+def _usual(found: PassesBySetting) -> frozenset[str]:
     """Return the passes that fire in at least half of the built programs of some setting."""
     names: set[str] = set()
     for outcomes in found.values():
@@ -195,8 +197,8 @@ def _usual(found: Found) -> frozenset[str]:
 
 
 def _hidden(
-    groups: Mapping[Setting, Sequence[Case]],
-    found: Found,
+    groups: Mapping[MotifSetting, Sequence[Case]],
+    found: PassesBySetting,
     names: frozenset[str],
     target: str,
     runner: Runner,

@@ -22,9 +22,9 @@ from miscompile.harvest.libraries.children import Child, Harvested, run_child
 from miscompile.harvest.libraries.hooks.recording import LINES, Lines
 from miscompile.harvest.processes import need
 from miscompile.harvest.relations.study import (
+    InstanceResults,
+    InstanceRunner,
     Relation,
-    Results,
-    Run,
     classes,
     compositions,
     counterparts,
@@ -91,7 +91,7 @@ def _relations(path: Path) -> list[Relation]:
     return [Relation(**{**row, "forms": tuple(row["forms"])}) for row in said]
 
 
-def write(words: Sequence[str], operations: Sequence[Operation], run: Run) -> None:
+def write(words: Sequence[str], operations: Sequence[Operation], run: InstanceRunner) -> None:
     """Be the child: OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
     out, known, first = Path(words[0]), _known(words[1]), int(words[2])
     size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
@@ -130,7 +130,9 @@ def _known(path: str) -> dict[str, list[Instance]]:
     return found
 
 
-def _composed(alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: Run) -> list[Relation]:
+def _composed(
+    alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: InstanceRunner
+) -> list[Relation]:
     """Return the composed relations between functions of one tensor, on floats that reach all sides of zero."""
     unary = [members for members in alike if _unary(members[0])]
     if not unary:
@@ -148,7 +150,7 @@ def _unary(operation: Operation) -> bool:
     return operation.form == "function" and len(required) == 1 and "tensor" in required[0].kinds
 
 
-def after(instance: Instance, results: Results) -> Instance | None:
+def after(instance: Instance, results: InstanceResults) -> Instance | None:
     """Return the instance with a result in the place of its tensor; None unless there is one result."""
     if len(results) != 1 or results[0] is None:
         return None

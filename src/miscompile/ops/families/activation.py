@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from miscompile.base.dtypes import FLOATS, NUMBERS, SIGNED, UNSIGNED, is_float
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, hull, narrow, of_facts, piecewise, reach
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 
 _FAMILY = "activation"

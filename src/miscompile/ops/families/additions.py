@@ -13,8 +13,8 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
-from miscompile.ops.elementwise import Span, narrow
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import narrow
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.rounding import rounded, span, times
 from miscompile.ops.spec import Call, OpSpec, Shape, Site
 from miscompile.ops.structural import INDEX_TYPES, accumulated, draw_axis, hull, kept, numbers, scalar, signed, vector

@@ -11,8 +11,8 @@ from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is
 from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, binary, corners, hull, of_facts, pair, reach, several
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, reach, several
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
 
 _FAMILY = "arithmetic"

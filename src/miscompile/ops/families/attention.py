@@ -9,7 +9,7 @@ import numpy as np
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.core.tensor import tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.rounding import accumulated, dot, rounded
@@ -40,7 +40,7 @@ def _sample_attention(site: Site) -> Call:
         inputs += [site.weight((batch, groups, past, size)), site.weight((batch, groups, past, out))]
     elif inputs[-1] is None:
         inputs.pop()
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "q_num_heads": heads if flat else None,
         "kv_num_heads": groups if flat else None,
         "is_causal": rng.choice((None, 0, 1)),
@@ -108,7 +108,7 @@ def _sample_rotary(site: Site) -> Call:
     flat = rng.random() < 0.4
     x = site.operand(shape=(batch, steps, heads * size) if flat else (batch, heads, steps, size))
     turned = 2 * rng.randint(1, size // 2) if rng.random() < 0.3 else size
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "num_heads": heads if flat or turned != size else None,
         "rotary_embedding_dim": turned if turned != size else rng.choice((None, 0)),
         "interleaved": rng.choice((None, 0, 1)),

@@ -11,8 +11,8 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
-from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.rounding import Span, accumulated, dot, minus, rounded, span, times, widest
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.rounding import accumulated, dot, minus, rounded, span, times, widest
 from miscompile.ops.shapes import draw_size, matrix_partner
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 

@@ -13,7 +13,7 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, SMALL, SMALL_FLOATS, SMALL_SINCE, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
@@ -68,7 +68,7 @@ def _even_zero(site: Site, dtype: str) -> Operand:
     return site.known(np.array(2 * site.rng.randint(int(info.low) // 2, int(info.high) // 2), dtype))
 
 
-def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, Plain | None]]:
+def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, PlainValue | None]]:
     """Draw the shape of a scale and the attributes that go with it: per tensor, per axis, or (from 21) per block."""
     rng, chance = site.rng, site.rng.random()
     axes = [axis for axis in range(len(shape)) if shape[axis] > 0]

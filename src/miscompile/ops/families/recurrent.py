@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from miscompile.base.dtypes import FLOATS
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
@@ -62,7 +62,7 @@ def _sample(site: Site, op: str) -> Call:
         inputs.append(site.weight((ways, 3 * hidden)) if rng.random() < 0.2 else None)
     while inputs[-1] is None:
         inputs.pop()
-    found: dict[str, Plain | None] = {"hidden_size": hidden, "direction": direction}
+    found: dict[str, PlainValue | None] = {"hidden_size": hidden, "direction": direction}
     if rng.random() < 0.25:
         found["activations"] = [rng.choice(choices) for _ in range(ways) for choices in cell.activations]
     found["linear_before_reset"] = rng.choice((None, 0, 1, 1)) if op == "GRU" else None

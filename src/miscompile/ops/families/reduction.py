@@ -33,7 +33,7 @@ _ATTEMPTS = 6
 _LOG_DOMAIN = (1e-3, math.inf)
 _EXP_DOMAIN = (-8, 6)
 
-Interval = Callable[[Facts, int], Bounds]
+ReductionInterval = Callable[[Facts, int], Bounds]
 """Bounds of a reduction of `n` elements with the given facts."""
 
 
@@ -91,7 +91,7 @@ def _extremum(x: Facts, _: int) -> Bounds:
     return kept(x)
 
 
-def _bounds(interval: Interval, exactness: Exactness, call: Call, n: int) -> Bounds:
+def _bounds(interval: ReductionInterval, exactness: Exactness, call: Call, n: int) -> Bounds:
     """Bounds of one reduction of `n` elements, with the rounding of its partial sums."""
     dtype = call.operand(0).dtype
     found = interval(call.facts(), n)
@@ -103,7 +103,7 @@ def _bounds(interval: Interval, exactness: Exactness, call: Call, n: int) -> Bou
 
 def reduction(
     op: str,
-    interval: Interval,
+    interval: ReductionInterval,
     exactness: Exactness,
     *,
     dtypes: tuple[str, ...] = NUMBERS,

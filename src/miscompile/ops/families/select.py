@@ -19,8 +19,8 @@ from miscompile.base.dtypes import (
 )
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, of_facts, reach
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import of_facts, reach
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import Call, OpSpec, Site
 
 _FAMILY = "select"

@@ -11,7 +11,7 @@ import numpy as np
 from miscompile.base.dtypes import FLOATS, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
@@ -36,7 +36,7 @@ def _sample_resize(site: Site) -> Call:
         raise RejectedDraft("nothing to resize")
     sizes = tuple(_resized(site, size, mode) for size in x.shape[2:])
     check_size(site, (*x.shape[:2], *sizes))
-    found: dict[str, Plain | None] = {"mode": mode if mode != "nearest" or rng.random() < 0.5 else None}
+    found: dict[str, PlainValue | None] = {"mode": mode if mode != "nearest" or rng.random() < 0.5 else None}
     found["coordinate_transformation_mode"] = _transformation(site, mode, sizes)
     if mode == "nearest":
         found["nearest_mode"] = rng.choice((None, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
@@ -127,7 +127,7 @@ def _sample_grid(site: Site) -> Call:
         # Cubic weights of points outside the image meet clamped points or clamped neighbours: two readings.
         inner = mode == "cubic" and padding in ("border", "reflection")
         grid = site.operand(dtype, shape=shape, within=(-0.9, 0.9) if inner else (-1.5, 1.5))
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "mode": names[mode] if mode != "linear" or rng.random() < 0.6 else None,
         "padding_mode": padding,
         "align_corners": aligned,
@@ -188,7 +188,7 @@ def _sample_roi(site: Site) -> Call:
     count, scale = rng.randint(1, 4), rng.choice((1.0, 1.0, 0.5, 2.0))
     boxes = [_box(site, x.shape[3] / scale, x.shape[2] / scale) for _ in range(count)]
     rois = site.known(tensor(np.array(boxes, np.float64), site.dtype).array, site.dtype)
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "output_height": rng.choice((None, 1, 2, 3)),
         "output_width": rng.choice((None, 1, 2, 3)),
         "sampling_ratio": rng.choice((1, 2, 2, 3)),

@@ -5,7 +5,7 @@ Source of each rule: the operator's page of the ONNX documentation.
 
 from miscompile.ops.spatial import window_of
 from miscompile.ops.spec import Call, Operand, Shape
-from miscompile.ops.wellformed.rules import Rule, Rules, broadcasts_to, has_axis, scalars, shape_of
+from miscompile.ops.wellformed.rules import CallRule, CallRules, broadcasts_to, has_axis, scalars, shape_of
 
 
 def _gemm(call: Call) -> bool:
@@ -122,7 +122,7 @@ def _quantize(call: Call) -> bool:
     return scale == wanted
 
 
-def _channels(*places: int) -> Rule:
+def _channels(*places: int) -> CallRule:
     """Rule: these inputs hold one number for each channel of the first input."""
 
     def rule(call: Call) -> bool:
@@ -170,7 +170,7 @@ def _einsum(call: Call) -> bool:
     return True
 
 
-LAYER_RULES: Rules = {
+LAYER_RULES: CallRules = {
     "Gemm": _gemm,
     "Einsum": _einsum,
     "MatMulInteger": _matmul_integer,

@@ -5,7 +5,7 @@ operator's page of the ONNX documentation.
 """
 
 from miscompile.ops.spec import Call, Shape
-from miscompile.ops.wellformed.rules import Rules, numbers_of, shape_of
+from miscompile.ops.wellformed.rules import CallRules, numbers_of, shape_of
 
 
 def _reverse_sequence(call: Call) -> bool:
@@ -142,7 +142,7 @@ def _col2im(call: Call) -> bool:
     return len(shape) == 3 and 0 not in shape
 
 
-RELATION_RULES: Rules = {
+RELATION_RULES: CallRules = {
     **dict.fromkeys(("DFT", "STFT"), _signal),
     "Col2Im": _col2im,
     "ReverseSequence": _reverse_sequence,

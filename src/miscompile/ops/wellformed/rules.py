@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from miscompile.ops.spec import Call, Shape
 from miscompile.ops.structural import integers_of
 
-Rule = Callable[[Call], bool]
+CallRule = Callable[[Call], bool]
 """Tells whether a call keeps what its operator's page asks; operands whose elements are not known pass."""
 
-Rules = Mapping[str, Rule]
+CallRules = Mapping[str, CallRule]
 """Rules by operator."""
 
 

@@ -7,7 +7,7 @@ import math
 
 from miscompile.ops.spec import Call
 from miscompile.ops.wellformed.rules import (
-    Rules,
+    CallRules,
     broadcasts_to,
     different_axes,
     has_axis,
@@ -134,7 +134,7 @@ def _cum_sum(call: Call) -> bool:
 
 _LAST, _FIRST = has_axis(-1), has_axis(0)
 
-SHAPE_RULES: Rules = {
+SHAPE_RULES: CallRules = {
     "Clip": scalars(1, 2),
     "Range": scalars(0, 1, 2),
     "PRelu": _prelu,

@@ -13,7 +13,7 @@ from miscompile.ops.spec import Operand
 from miscompile.producers.control.body import BodyScope
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.shaping import distinct, result_of, scalar_of
-from miscompile.producers.control.work import Fill, open_body, some_results, work
+from miscompile.producers.control.work import BodyFill, open_body, some_results, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_RESULTS = 3
@@ -21,7 +21,7 @@ _FED, _COMPUTED = 0.5, 0.85
 """Shares of conditions that are inputs, and those together with computed ones; the others are constants."""
 
 
-def branch(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def branch(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant an If and return its results. Raises RejectedDraft; roll the scope back then."""
     condition = _condition(scope)
     then = open_body(scope, "If", blocks)

@@ -14,12 +14,12 @@ import numpy as np
 from miscompile.base.dtypes import PLAIN
 from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.ops.registry import schema, version_of
-from miscompile.ops.support import Key, Support
+from miscompile.ops.support import CallKey, Support
 from miscompile.producers.finish import ir_version_of
 
 OPERATORS = ("If", "Loop", "Scan")
@@ -47,12 +47,12 @@ _PLAINEST = "float32"
 _TRUTH = TensorType("bool", ())
 
 
-def form_key(op: str, feature: str, opset: int, dtype: str = _PLAINEST) -> Key:
+def form_key(op: str, feature: str, opset: int, dtype: str = _PLAINEST) -> CallKey:
     """Return the key of a form in the support table; values of `dtype` come out of the bodies."""
     return f"{op}-{version_of(op, opset)}{_OPERANDS[op].format(dtype)} body={feature}"
 
 
-def is_form(key: Key) -> bool:
+def is_form(key: CallKey) -> bool:
     """Tell whether a key of the support table is one of control flow."""
     return " body=" in key
 
@@ -111,10 +111,10 @@ def blocks(support: Support, opset: int, dtypes: Sequence[str] = PLAIN) -> Block
 class Question(NamedTuple):
     """A case that shows whether a form is taken; it cannot be where all of the forms in `needs` are refused."""
 
-    key: Key
+    key: CallKey
     op: str
     case: Case
-    needs: frozenset[Key] = frozenset()
+    needs: frozenset[CallKey] = frozenset()
 
 
 def questions(opsets: Iterable[int]) -> Iterator[Question]:
@@ -122,7 +122,7 @@ def questions(opsets: Iterable[int]) -> Iterator[Question]:
 
     First those about what bodies do, then those about element types other than float32.
     """
-    asked: set[Key] = set()
+    asked: set[CallKey] = set()
     newest = sorted(opsets, reverse=True)
     features = ((opset, op, feature, _PLAINEST) for opset in newest for op in FEATURES for feature in FEATURES[op])
     types = (
@@ -215,7 +215,7 @@ def _scan(feature: str, dtype: str) -> tuple[Node, Fed]:
     row = Node("Mul", ("body_out", "slice"), ("row",)) if feature != "moved" else Node("Identity", ("slice",), ("row",))
     outputs = (*body.outputs, ValueInfo("row", vector))
     whole = Graph("body", parameters, outputs, (*body.nodes, row), body.initializers)
-    given: dict[str, Plain | None] = {"body": whole, "num_scan_inputs": 1}
+    given: dict[str, PlainValue | None] = {"body": whole, "num_scan_inputs": 1}
     if feature == "turned":
         given |= {"scan_input_axes": (1,), "scan_output_axes": (1,)}
         given |= {"scan_input_directions": (1,), "scan_output_directions": (1,)}

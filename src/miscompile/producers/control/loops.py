@@ -28,7 +28,7 @@ from miscompile.producers.control.shaping import (
     result_of,
     scalar_of,
 )
-from miscompile.producers.control.work import Fill, initial, open_body, some_results, still_exact, work
+from miscompile.producers.control.work import BodyFill, initial, open_body, some_results, still_exact, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_TURNS = 4
@@ -48,7 +48,7 @@ class _Turns(NamedTuple):
     """Whether the body itself must end the loop."""
 
 
-def loop(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def loop(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant a Loop and return its results. Raises RejectedDraft; roll the scope back then."""
     rng = scope.rng
     starts = [initial(scope, blocks.dtypes["Loop"]) for _ in range(1 + int(rng.random() * _MOST_CARRIED))]

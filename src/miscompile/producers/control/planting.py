@@ -9,16 +9,20 @@ from miscompile.producers.control.branches import branch
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.loops import loop
 from miscompile.producers.control.scans import scan
-from miscompile.producers.control.work import Fill
+from miscompile.producers.control.work import BodyFill
 from miscompile.producers.scope import Scope
 
 MOST_DEPTH = 2
 """Bodies within bodies: blocks are planted in the main graph and in the bodies of those."""
 
-_PLANTERS: dict[str, Callable[[Scope, Blocks, Fill], tuple[Operand, ...]]] = {"If": branch, "Loop": loop, "Scan": scan}
+_PLANTERS: dict[str, Callable[[Scope, Blocks, BodyFill], tuple[Operand, ...]]] = {
+    "If": branch,
+    "Loop": loop,
+    "Scan": scan,
+}
 
 
-def plant_block(scope: Scope, blocks: Blocks, fill: Fill) -> str | None:
+def plant_block(scope: Scope, blocks: Blocks, fill: BodyFill) -> str | None:
     """Plant a block and return its operator; None when nothing came of it, and the scope is as it was.
 
     `fill(body, nodes)` grows about so many operators in a body, blocks included.

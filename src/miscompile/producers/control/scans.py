@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import Graph, TensorType
 from miscompile.ops.facts import Facts
 from miscompile.ops.shapes import draw_shape
@@ -17,7 +17,7 @@ from miscompile.ops.values import choose_range
 from miscompile.producers.control.body import BodyScope
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.shaping import distinct, invariant_of, kept_inside, mixed, result_of
-from miscompile.producers.control.work import Fill, initial, open_body, some_results, still_exact, work
+from miscompile.producers.control.work import BodyFill, initial, open_body, some_results, still_exact, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_LENGTH = 6
@@ -40,7 +40,7 @@ class _Scanned(NamedTuple):
         return shape[: self.axis] + shape[self.axis + 1 :]
 
 
-def scan(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def scan(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant a Scan and return its results. Raises RejectedDraft; roll the scope back then."""
     rng = scope.rng
     turned = blocks.has("Scan", "turned")
@@ -119,10 +119,10 @@ def _next(body: BodyScope, state: Operand, slices: list[Operand]) -> Operand:
 
 def _attributes(
     scope: Scope, body: Graph, scanned: list[_Scanned], rows: list[Operand], *, turned: bool
-) -> tuple[dict[str, Plain], list[int]]:
+) -> tuple[dict[str, PlainValue], list[int]]:
     """Return the attributes, and the axis of each scan output counted from the front."""
     rng = scope.rng
-    given: dict[str, Plain] = {"body": body, "num_scan_inputs": len(scanned)}
+    given: dict[str, PlainValue] = {"body": body, "num_scan_inputs": len(scanned)}
     axes = [x.axis for x in scanned]
     if any(axes) or rng.random() < 0.2:
         ranks = [x.operand.rank for x in scanned]

@@ -13,7 +13,7 @@ from miscompile.producers.control.forms import Blocks
 from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
 
-Fill = Callable[[Scope, int], None]
+BodyFill = Callable[[Scope, int], None]
 """Grows about so many operators in a scope."""
 
 _MOST_NODES = 5
@@ -28,7 +28,7 @@ def open_body(scope: Scope, op: str, blocks: Blocks) -> BodyScope:
     return BodyScope(scope, op, blocks.dtypes[op], captures=blocks.has(op, "captured"), own=blocks.has(op, "own"))
 
 
-def work(body: BodyScope, fill: Fill) -> None:
+def work(body: BodyScope, fill: BodyFill) -> None:
     """Grow the operators of a body. Raises RejectedDraft when none comes about."""
     most = _MOST_NODES if body.depth == 1 else 3
     fill(body, 1 + int(body.rng.random() * most))

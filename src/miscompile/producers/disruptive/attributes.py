@@ -15,7 +15,7 @@ from miscompile.base.dtypes import PLAIN
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Attribute, AttributeKind, TensorType
 from miscompile.ops.registry import schema
-from miscompile.producers.disruptive.draft import Draft
+from miscompile.producers.disruptive.draft import InvalidDraft
 from miscompile.producers.disruptive.operands import Broken, give_up
 
 _KINDS: dict[str, AttributeKind] = {
@@ -34,7 +34,7 @@ _OTHER_KIND: dict[AttributeKind, Attribute] = {
 }
 
 
-def break_attribute(rng: random.Random, draft: Draft) -> Broken:
+def break_attribute(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Bring an attribute out of its range: an axis beyond the rank, a list too long, a negative size, no such mode."""
     known = _schema_attributes(draft)
     if not known:
@@ -51,7 +51,7 @@ def break_attribute(rng: random.Random, draft: Draft) -> Broken:
     return Broken(changed, detail, f"{name}:{label}", "form")
 
 
-def break_signature(rng: random.Random, draft: Draft) -> Broken:
+def break_signature(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Give too few or too many operands or results, leave a needed attribute out, or give one that is not there."""
     known = schema(draft.op, draft.opset, draft.domain)
     if known is None:
@@ -71,7 +71,7 @@ def break_signature(rng: random.Random, draft: Draft) -> Broken:
     return rng.choice(found)
 
 
-def break_declared(rng: random.Random, draft: Draft) -> Broken:
+def break_declared(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Declare of a result another type, rank or size than inference finds."""
     place = int(rng.random() * len(draft.outputs))
     kind = draft.outputs[place]
@@ -95,7 +95,7 @@ def break_declared(rng: random.Random, draft: Draft) -> Broken:
     return Broken(replace(draft, outputs=outputs), detail, f"{place}:{how}")
 
 
-def _too_many_results(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401 - onnx's schema
+def _too_many_results(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401 - onnx's schema
     del rng
     if known.max_output > 8:
         return None
@@ -105,7 +105,7 @@ def _too_many_results(rng: random.Random, draft: Draft, known: Any) -> Broken | 
     return Broken(replace(draft, outputs=outputs), f"{count} results are asked for", "results+")
 
 
-def _too_many_operands(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _too_many_operands(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     del rng
     if known.max_input > 16 or not draft.parts:
         return None
@@ -114,14 +114,14 @@ def _too_many_operands(rng: random.Random, draft: Draft, known: Any) -> Broken |
     return Broken(replace(draft, parts=parts), f"{len(parts)} operands are given", "operands+")
 
 
-def _too_few_operands(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _too_few_operands(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     if known.min_input == 0:
         return None
     count = int(rng.random() * known.min_input)
     return Broken(replace(draft, parts=draft.parts[:count]), f"{count} operands are given", f"operands={count}")
 
 
-def _absent_operand(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _absent_operand(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     if known.min_input == 0:
         return None
     place = int(rng.random() * known.min_input)
@@ -129,7 +129,7 @@ def _absent_operand(rng: random.Random, draft: Draft, known: Any) -> Broken | No
     return Broken(replace(draft, parts=parts), f"operand {place}, which is required, is left out", f"absent{place}")
 
 
-def _missing(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _missing(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     names = sorted(name for name in draft.attributes if name in known.attributes and known.attributes[name].required)
     if not names:
         return None
@@ -140,13 +140,13 @@ def _missing(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # 
     )
 
 
-def _unknown(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _unknown(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     del rng, known
     attributes = {**draft.attributes, "no_such_attribute": Attribute("int", 1)}
     return Broken(replace(draft, attributes=attributes), "an attribute is given that the operator lacks", "unknown")
 
 
-def _other_kind(rng: random.Random, draft: Draft, known: Any) -> Broken | None:  # noqa: ANN401
+def _other_kind(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     del known
     names = _schema_attributes(draft)
     if not names:
@@ -157,7 +157,7 @@ def _other_kind(rng: random.Random, draft: Draft, known: Any) -> Broken | None: 
     return Broken(replace(draft, attributes={**draft.attributes, name: other}), detail, f"{name}:kind")
 
 
-def _schema_attributes(draft: Draft) -> list[tuple[str, AttributeKind]]:
+def _schema_attributes(draft: InvalidDraft) -> list[tuple[str, AttributeKind]]:
     known = schema(draft.op, draft.opset, draft.domain)
     if known is None:
         return []
@@ -165,11 +165,11 @@ def _schema_attributes(draft: Draft) -> list[tuple[str, AttributeKind]]:
     return sorted((name, kind) for name, kind in kinds.items() if kind is not None)
 
 
-def _rank(draft: Draft) -> int:
+def _rank(draft: InvalidDraft) -> int:
     return next((len(part.shape) for part in draft.parts if part is not None), 0)
 
 
-def _stand_in(kind: AttributeKind, draft: Draft) -> Any:  # noqa: ANN401 - the value of an attribute
+def _stand_in(kind: AttributeKind, draft: InvalidDraft) -> Any:  # noqa: ANN401 - the value of an attribute
     """Return a value to start from for an attribute that the call leaves to its default."""
     length = max(1, _rank(draft) - 2)
     plain: dict[AttributeKind, Any] = {

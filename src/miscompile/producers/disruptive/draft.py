@@ -21,7 +21,7 @@ from miscompile.ops.values import draw
 from miscompile.producers.finish import ir_version_of
 from miscompile.producers.sweep import Single
 
-Role = Literal["constant", "fed", "structural"]
+DraftRole = Literal["constant", "fed", "structural"]
 """An initialiser; a graph input; a graph input whose elements decide on shapes or places."""
 
 Presentation = Literal["plain", "sizes", "ranks", "constants"]
@@ -32,11 +32,11 @@ initialiser, so that onnx's inference sees all there is.
 """
 
 
-class Part(NamedTuple):
+class DraftOperand(NamedTuple):
     """An operand with its elements. `known`: an operator's rule may ask for the elements, as for axes and shapes."""
 
     value: Tensor
-    role: Role
+    role: DraftRole
     known: bool
 
     @property
@@ -49,26 +49,26 @@ class Part(NamedTuple):
         """Sizes."""
         return self.value.shape
 
-    def cast(self, dtype: str) -> "Part":
+    def cast(self, dtype: str) -> "DraftOperand":
         """Return the operand with its elements converted to `dtype` (strings: their decimal form)."""
         return self._replace(value=_cast(self.value, dtype))
 
-    def sized(self, shape: Shape) -> "Part":
+    def sized(self, shape: Shape) -> "DraftOperand":
         """Return the operand with its elements repeated, or cut off, so that it has `shape`."""
         return self._replace(value=Tensor(self.dtype, np.resize(self.value.array, shape)))
 
-    def holding(self, elements: Array) -> "Part":
+    def holding(self, elements: Array) -> "DraftOperand":
         """Return the operand with other elements, of the same dtype."""
         return self._replace(value=Tensor(self.dtype, np.asarray(elements, self.value.array.dtype)))
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class InvalidDraft:
     """A call under `opset`: operands (None: left out), attributes, and the declared types of its outputs."""
 
     op: str
     opset: int
-    parts: tuple[Part | None, ...]
+    parts: tuple[DraftOperand | None, ...]
     attributes: Mapping[str, Attribute]
     outputs: tuple[TensorType, ...]
     domain: str = ""
@@ -94,7 +94,7 @@ class Draft:
         graph = Graph("main", infos, () if bare else results, (node,), constant)
         return Model(graph, {"": self.opset}, (), ir_version_of(self.opset))
 
-    def fed(self) -> list[tuple[int, Part]]:
+    def fed(self) -> list[tuple[int, DraftOperand]]:
         """Return the operands that are graph inputs, with their places."""
         return [(place, part) for place, part in enumerate(self.parts) if part is not None and part.role != "constant"]
 
@@ -117,23 +117,23 @@ class Draft:
         return Call(self.op, tuple(operands), self.attributes, len(self.outputs), self.domain)
 
 
-def take_apart(single: Single, rng: random.Random) -> Draft:
+def take_apart(single: Single, rng: random.Random) -> InvalidDraft:
     """Return a drawn program of one operator as a draft; elements of inputs are drawn from their ranges."""
     call, scope = single.call, single.scope
-    parts: list[Part | None] = []
+    parts: list[DraftOperand | None] = []
     for operand in call.inputs:
         if operand is None:
             parts.append(None)
         elif operand.name in scope.inputs:
             drawn = draw(rng, operand.dtype, operand.shape, scope.inputs[operand.name])
-            parts.append(Part(Tensor(operand.dtype, drawn), "fed", known=False))
+            parts.append(DraftOperand(Tensor(operand.dtype, drawn), "fed", known=False))
         elif operand.name in scope.pinned:
-            parts.append(Part(scope.pinned[operand.name], "structural", known=True))
+            parts.append(DraftOperand(scope.pinned[operand.name], "structural", known=True))
         else:
             assert operand.value is not None, f"{operand.name} is neither an input nor a constant"
             known = operand.name not in scope.drawn
-            parts.append(Part(Tensor(operand.dtype, operand.value), "constant", known))
-    return Draft(call.op, scope.opset, tuple(parts), call.attributes, _unsized(single.types), call.domain)
+            parts.append(DraftOperand(Tensor(operand.dtype, operand.value), "constant", known))
+    return InvalidDraft(call.op, scope.opset, tuple(parts), call.attributes, _unsized(single.types), call.domain)
 
 
 def _unsized(types: Sequence[TensorType]) -> tuple[TensorType, ...]:

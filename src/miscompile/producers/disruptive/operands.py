@@ -16,7 +16,7 @@ from miscompile.core.tensor import Array
 from miscompile.graph.model import TensorType
 from miscompile.ops.registry import schema
 from miscompile.ops.spec import Shape
-from miscompile.producers.disruptive.draft import Draft, Part
+from miscompile.producers.disruptive.draft import DraftOperand, InvalidDraft
 from miscompile.producers.disruptive.proof import Page
 
 FOREIGN = (*PLAIN, "string", "complex64")
@@ -44,13 +44,13 @@ class Broken(NamedTuple):
     because elsewhere they also ask for what keeps results apart or exact.
     """
 
-    draft: Draft
+    draft: InvalidDraft
     detail: str
     key: str
     page: Page = "none"
 
 
-def formals(draft: Draft) -> list[Formal]:
+def formals(draft: InvalidDraft) -> list[Formal]:
     """Return the formal operands, one for each operand given. Raises RejectedDraft when there is no schema."""
     known = schema(draft.op, draft.opset, draft.domain)
     if known is None or not known.inputs:
@@ -64,7 +64,7 @@ def formals(draft: Draft) -> list[Formal]:
     return found
 
 
-def break_dtype(rng: random.Random, draft: Draft) -> Broken:
+def break_dtype(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Give an operand, mostly with all that must have its type, a dtype that the operator does not take there."""
     known = formals(draft)
     place, part = _any_part(rng, draft)
@@ -80,7 +80,7 @@ def break_dtype(rng: random.Random, draft: Draft) -> Broken:
     return Broken(replace(draft, parts=parts, outputs=outputs), detail, f"{formal.name}:{dtype}:{len(places)}")
 
 
-def break_mixed(rng: random.Random, draft: Draft) -> Broken:
+def break_mixed(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Give one of several operands that must have one dtype another that the operator takes as well."""
     known = formals(draft)
     variables = [formal.variable for formal, part in zip(known, draft.parts, strict=True) if part is not None]
@@ -96,7 +96,7 @@ def break_mixed(rng: random.Random, draft: Draft) -> Broken:
     return Broken(_put(draft, place, part.cast(dtype)), detail, f"{place}:{part.dtype}/{dtype}")
 
 
-def break_shape(rng: random.Random, draft: Draft) -> Broken:
+def break_shape(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Change a size of an operand, or exchange two, so that it does not go with the others any more."""
     place, part = _any_part(rng, draft)
     shape = part.shape
@@ -112,7 +112,7 @@ def break_shape(rng: random.Random, draft: Draft) -> Broken:
     return _reshaped(draft, place, changed, f"{place}:{axis - len(shape)}:{relation}")
 
 
-def break_rank(rng: random.Random, draft: Draft) -> Broken:
+def break_rank(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Give an operand more or fewer dimensions than the operator takes."""
     place, part = _any_part(rng, draft)
     shape = part.shape
@@ -122,7 +122,7 @@ def break_rank(rng: random.Random, draft: Draft) -> Broken:
     return _reshaped(draft, place, changed, f"{place}:{len(shape)}>{len(changed)}:{changed[:1] == shape[:1]}")
 
 
-def break_contents(rng: random.Random, draft: Draft) -> Broken:
+def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
     """Put wrong elements into a structural operand: sizes, axes, counts, indices. Now and then it becomes an input."""
     known = formals(draft)
     places = [
@@ -133,7 +133,7 @@ def break_contents(rng: random.Random, draft: Draft) -> Broken:
     place = rng.choice(places or _nothing())
     part = _given(draft, place)
     label, elements = _spoilt(rng, part)
-    changed = Part(part.holding(elements).value, part.role, known=part.known or part.value.array.size <= 64)
+    changed = DraftOperand(part.holding(elements).value, part.role, known=part.known or part.value.array.size <= 64)
     if changed.role == "constant" and rng.random() < 0.3:
         changed = changed._replace(role="structural")
     shown = elements.ravel()[:8].tolist()
@@ -142,7 +142,7 @@ def break_contents(rng: random.Random, draft: Draft) -> Broken:
     return Broken(_put(draft, place, changed), detail, f"{known[place].name}:{label}:{changed.role}", page)
 
 
-def _spoilt(rng: random.Random, part: Part) -> tuple[str, Array]:
+def _spoilt(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:
     """Return other elements for a structural operand, and what they are called."""
     old = part.value.array
     info = np.iinfo(old.dtype)
@@ -166,7 +166,7 @@ def _spoilt(rng: random.Random, part: Part) -> tuple[str, Array]:
     return f"{how}={number}", new
 
 
-def _reshaped(draft: Draft, place: int, shape: Shape, key: str) -> Broken:
+def _reshaped(draft: InvalidDraft, place: int, shape: Shape, key: str) -> Broken:
     part = _given(draft, place)
     if int(np.prod(shape, dtype=np.int64)) > 4096:
         give_up("too large")
@@ -179,23 +179,23 @@ def _size_class(size: int) -> str:
     return str(size) if size < 2 else "n"
 
 
-def _any_part(rng: random.Random, draft: Draft) -> tuple[int, Part]:
+def _any_part(rng: random.Random, draft: InvalidDraft) -> tuple[int, DraftOperand]:
     places = [place for place, part in enumerate(draft.parts) if part is not None]
     place = rng.choice(places or _nothing())
     return place, _given(draft, place)
 
 
-def _given(draft: Draft, place: int) -> Part:
+def _given(draft: InvalidDraft, place: int) -> DraftOperand:
     part = draft.parts[place]
     assert part is not None, f"operand {place} is absent"
     return part
 
 
-def _put(draft: Draft, place: int, part: Part) -> Draft:
+def _put(draft: InvalidDraft, place: int, part: DraftOperand) -> InvalidDraft:
     return replace(draft, parts=(*draft.parts[:place], part, *draft.parts[place + 1 :]))
 
 
-def _retyped(draft: Draft, variable: str, dtype: str) -> tuple[TensorType, ...]:
+def _retyped(draft: InvalidDraft, variable: str, dtype: str) -> tuple[TensorType, ...]:
     """Declare the outputs that share a type variable with the operands of the new dtype."""
     known = schema(draft.op, draft.opset, draft.domain)
     assert known is not None

@@ -19,12 +19,12 @@ from miscompile.core.verdict import Verdict
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
 from miscompile.producers.disruptive.checker import ChildChecker
-from miscompile.producers.disruptive.draft import Draft, Presentation, take_apart
+from miscompile.producers.disruptive.draft import InvalidDraft, Presentation, take_apart
 from miscompile.producers.disruptive.operands import (
     Broken,
     break_contents,
@@ -39,7 +39,7 @@ from miscompile.producers.sweep import draft_single
 ORACLE = "disruptive"
 """What the recipe of a case calls the oracle that judges it."""
 
-_BREAKS: Mapping[str, tuple[Callable[[random.Random, Draft], Broken], float]] = {
+_BREAKS: Mapping[str, tuple[Callable[[random.Random, InvalidDraft], Broken], float]] = {
     "dtype": (break_dtype, 0.0),
     "mixed": (break_mixed, 0.0),
     "shape": (break_shape, 0.5),
@@ -131,7 +131,7 @@ class _Invalid:
     proof: Proof
 
 
-class Disruptive:
+class DisruptiveProducer:
     """Producer of invalid single-operator cases.
 
     `support` says which valid calls the target takes; only those are broken, so that a refusal is for the break.
@@ -149,7 +149,7 @@ class Disruptive:
         self.prover = Prover(check or ChildChecker())
         self.coverage = BrokenCoverage()
         self.spec = print_spec("disruptive", options)
-        self._limits = Limits(options.max_rank, options.max_dim, 256, zero_size=0.02)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, 256, zero_size=0.02)
         self._dtypes = {op: dtypes for op in specs() if (dtypes := tuple(self._offered(op)))}
         self._pairs = [
             (op, kind) for op in self._dtypes for kind in KINDS if not options.kinds or kind in options.kinds
@@ -214,7 +214,7 @@ class Disruptive:
             if proof is not None:
                 yield _Invalid(kind, broken, presentation, proof)
 
-    def _valid(self, rng: random.Random, op: str) -> Draft:
+    def _valid(self, rng: random.Random, op: str) -> InvalidDraft:
         """Draw a valid call. Raises RejectedDraft when the sampler, the target, onnx or the operator's page says no."""
         dtype, opset = rng.choice(self._dtypes[op]), rng.choice(self.options.opsets)
         style = Style(integral=True, full=rng.random() < 0.3)

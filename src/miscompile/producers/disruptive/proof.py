@@ -10,7 +10,7 @@ from typing import Literal
 from miscompile.graph.emit import emit
 from miscompile.ops.registry import specs
 from miscompile.ops.wellformed.check import well_formed
-from miscompile.producers.disruptive.draft import Draft, Presentation
+from miscompile.producers.disruptive.draft import InvalidDraft, Presentation
 
 Check = Callable[[bytes], str | None]
 """Says what is wrong with a model, an empty text if nothing is, None if it cannot say."""
@@ -34,8 +34,8 @@ class Proof:
     message: str
 
 
-def keeps_page(draft: Draft, page: Page, *, before_run: bool = False) -> bool:
-    """Tell whether the call keeps the rules of its operator's page, as far as `page` goes; see `Draft.call`."""
+def keeps_page(draft: InvalidDraft, page: Page, *, before_run: bool = False) -> bool:
+    """Tell whether the call keeps the rules of its operator's page, as far as `page` goes; see `InvalidDraft.call`."""
     call = draft.call(before_run=before_run)
     try:
         return well_formed(call) and (page != "elements" or specs()[draft.op].defined(call))
@@ -49,11 +49,11 @@ class Prover:
 
     check: Check
 
-    def refusal(self, draft: Draft, presentation: Presentation = "plain", *, bare: bool = True) -> str | None:
+    def refusal(self, draft: InvalidDraft, presentation: Presentation = "plain", *, bare: bool = True) -> str | None:
         """Return what onnx's checker says against the model: an empty text if nothing, None if it dies of it."""
         return self.check(emit(draft.model(presentation, bare=bare)))
 
-    def prove(self, draft: Draft, presentation: Presentation, page: Page) -> Proof | None:
+    def prove(self, draft: InvalidDraft, presentation: Presentation, page: Page) -> Proof | None:
         """Return why `draft`, written in `presentation`, is invalid; None when nothing says so.
 
         The call it came from must be valid: then what is refused is refused for the break.
@@ -69,7 +69,7 @@ class Prover:
         early = presentation == "plain" and (not draft.fed() or not keeps_page(draft, "form", before_run=True))
         return Proof("rule" if early else "runtime", f"the page of {draft.op} forbids it")
 
-    def prove_declaration(self, draft: Draft) -> Proof | None:
+    def prove_declaration(self, draft: InvalidDraft) -> Proof | None:
         """Return why the declared types of the outputs contradict the call; None when they may be right."""
         said = self.refusal(draft, bare=False)
         return Proof("checker", said) if said and self.refusal(draft) == "" else None

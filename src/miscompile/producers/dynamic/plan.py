@@ -44,17 +44,17 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SizePlan:
     """What becomes symbolic: `ties` are the axes of inputs, `adapted` elements of structural operands by position."""
 
     ties: Mapping[Place, str] = field(default_factory=dict)
     adapted: Mapping[str, Mapping[int, Linear]] = field(default_factory=dict)
 
-    def tied(self, place: Place, symbol: str) -> "Plan":
+    def tied(self, place: Place, symbol: str) -> "SizePlan":
         """Return the plan in which one more axis has the size of `symbol`."""
         return replace(self, ties={**self.ties, place: symbol})
 
-    def following(self, name: str, position: int, element: Linear) -> "Plan":
+    def following(self, name: str, position: int, element: Linear) -> "SizePlan":
         """Return the plan in which element `position` of operand `name` is `element`."""
         elements = {**self.adapted.get(name, {}), position: element}
         return replace(self, adapted={**self.adapted, name: elements})
@@ -101,7 +101,7 @@ class Base:
         facts = self.scope.operands[name].facts
         return known if known is not None else Range(facts.lo, facts.hi, facts.integral)
 
-    def value(self, name: str, plan: Plan, sizes: Sizes) -> Array:
+    def value(self, name: str, plan: SizePlan, sizes: Sizes) -> Array:
         """Return the elements of known operand `name` at these sizes."""
         value = self.scope.operands[name].value
         assert value is not None
@@ -114,18 +114,18 @@ class Base:
             flat[position] = element.at(sizes)
         return flat.reshape(value.shape)
 
-    def shape(self, name: str, plan: Plan, sizes: Sizes) -> Shape:
+    def shape(self, name: str, plan: SizePlan, sizes: Sizes) -> Shape:
         """Return the shape of source `name` at these sizes."""
         return tuple(
             sizes[plan.ties[name, axis]] if (name, axis) in plan.ties else size
             for axis, size in enumerate(self.scope.operands[name].shape)
         )
 
-    def opened(self, plan: Plan) -> frozenset[str]:
+    def opened(self, plan: SizePlan) -> frozenset[str]:
         """Return the drawn constants that have a symbolic size, and so must be inputs."""
         return frozenset(name for name, _ in plan.ties if name in self.openable)
 
-    def replay(self, plan: Plan, sizes: Sizes) -> dict[str, Operand]:
+    def replay(self, plan: SizePlan, sizes: Sizes) -> dict[str, Operand]:
         """Return an operand with shape and facts for every value of the graph at these sizes.
 
         Raises ReplayError when a node is not valid, or not defined for all elements, at these sizes.

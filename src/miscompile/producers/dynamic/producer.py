@@ -24,9 +24,9 @@ from miscompile.ops.registry import specs
 from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support
 from miscompile.ops.values import draw
-from miscompile.producers.dynamic.plan import Base, Plan, ReplayError, Sizes, require_same_kind
+from miscompile.producers.dynamic.plan import Base, ReplayError, SizePlan, Sizes, require_same_kind
 from miscompile.producers.dynamic.planting import plant_sizes
-from miscompile.producers.dynamic.search import GENERIC, Found, search
+from miscompile.producers.dynamic.search import GENERIC, FoundSymbols, search
 from miscompile.producers.dynamic.symbolic import Symbolic, candidates, contradicts, fed, loosened, symbolic
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
@@ -55,7 +55,7 @@ class _Sized:
     known: Mapping[str, Operand]
 
 
-class Dynamic:
+class DynamicProducer:
     """Producer of programs with symbolic sizes, each with a feed for each of several sizes.
 
     What the target refuses when shape arithmetic computes it, it is not given for long: `learn` sees to that.
@@ -108,7 +108,7 @@ class Dynamic:
         return _case(base, found.plan, made, admitted, recipe | {"producer": self.spec}, rng)
 
 
-def _admitted(base: Base, found: Found, made: Symbolic, rng: random.Random) -> list[_Sized]:
+def _admitted(base: Base, found: FoundSymbols, made: Symbolic, rng: random.Random) -> list[_Sized]:
     """Return at least two sizes at which the program is valid. Raises RejectedDraft when there are none."""
     if any(contradicts(made, known, sizes) for known, sizes in zip(found.generic, GENERIC, strict=True)):
         raise RejectedDraft("inference contradicts the graph")
@@ -130,7 +130,12 @@ def _admitted(base: Base, found: Found, made: Symbolic, rng: random.Random) -> l
 
 
 def _case(
-    base: Base, plan: Plan, made: Symbolic, admitted: Sequence[_Sized], recipe: Mapping[str, Any], rng: random.Random
+    base: Base,
+    plan: SizePlan,
+    made: Symbolic,
+    admitted: Sequence[_Sized],
+    recipe: Mapping[str, Any],
+    rng: random.Random,
 ) -> Case:
     names = [info.name for info in made.model.graph.inputs]
     chosen = [*admitted, admitted[0]] if rng.random() < _AGAIN else list(admitted)
@@ -140,7 +145,7 @@ def _case(
     return Case(to_program(made.model, exact), feeds, {**recipe, **more})
 
 
-def _feed(base: Base, plan: Plan, names: Sequence[str], sized: _Sized, rng: random.Random) -> Feed:
+def _feed(base: Base, plan: SizePlan, names: Sequence[str], sized: _Sized, rng: random.Random) -> Feed:
     feed = []
     for name in names:
         value = fed(base, plan, name, sized.sizes)

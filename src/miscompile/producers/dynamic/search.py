@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.model import Node
 from miscompile.ops.spec import Operand
-from miscompile.producers.dynamic.plan import Base, Linear, Plan, ReplayError, Sizes, require_same_kind
+from miscompile.producers.dynamic.plan import Base, Linear, ReplayError, SizePlan, Sizes, require_same_kind
 
 GENERIC: tuple[Mapping[str, int], ...] = ({"N": 11, "M": 13}, {"N": 14, "M": 10})
 """Sizes that no generated graph has by itself: what holds at both is taken to hold in general."""
@@ -31,10 +31,10 @@ _FOLLOWED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSymbols:
     """A plan, the size that each symbol has in the static graph, and the graph's values at the generic sizes."""
 
-    plan: Plan
+    plan: SizePlan
     original: Sizes
     generic: tuple[Mapping[str, Operand], ...]
 
@@ -44,9 +44,9 @@ class Found:
         return sum(first[name].shape != second[name].shape for node in base.nodes for name in node.outputs)
 
 
-def search(base: Base, rng: random.Random, symbols: int) -> Found:
+def search(base: Base, rng: random.Random, symbols: int) -> FoundSymbols:
     """Return a plan with one symbol, or two where `symbols` says so and they can be had. Raises RejectedDraft."""
-    found = _seeded(base, rng, "N", Plan(), {})
+    found = _seeded(base, rng, "N", SizePlan(), {})
     if symbols > 1:
         try:
             return _seeded(base, rng, "M", found.plan, found.original)
@@ -55,7 +55,7 @@ def search(base: Base, rng: random.Random, symbols: int) -> Found:
     return found
 
 
-def _seeded(base: Base, rng: random.Random, symbol: str, plan: Plan, original: Sizes) -> Found:
+def _seeded(base: Base, rng: random.Random, symbol: str, plan: SizePlan, original: Sizes) -> FoundSymbols:
     places = [
         (name, axis)
         for name, shape in base.sources.items()
@@ -63,13 +63,13 @@ def _seeded(base: Base, rng: random.Random, symbol: str, plan: Plan, original: S
         if size > 1 and (name, axis) not in plan.ties and name in base.scope.inputs
     ]
     rng.shuffle(places)
-    found: list[Found] = []
+    found: list[FoundSymbols] = []
     for place in places[:_SEEDS]:
         size = base.sources[place[0]][place[1]]
         begun = _begin(base, rng, plan.tied(place, symbol), symbol, size)
         done = _repaired(base, rng, begun, symbol, size)
         if done is not None:
-            found.append(Found(done[0], {**original, symbol: size}, done[1]))
+            found.append(FoundSymbols(done[0], {**original, symbol: size}, done[1]))
             if len(found) == _ENOUGH:
                 break
     if not found:
@@ -77,7 +77,7 @@ def _seeded(base: Base, rng: random.Random, symbol: str, plan: Plan, original: S
     return max(found, key=lambda one: one.reach(base))
 
 
-def _begin(base: Base, rng: random.Random, plan: Plan, symbol: str, size: int) -> Plan:
+def _begin(base: Base, rng: random.Random, plan: SizePlan, symbol: str, size: int) -> SizePlan:
     """Return what the search sets out with: the one axis, or all that look as if they belonged to it."""
     if rng.random() < _TIE_ALL:
         for name in base.scope.inputs:
@@ -95,8 +95,8 @@ def _begin(base: Base, rng: random.Random, plan: Plan, symbol: str, size: int) -
 
 
 def _repaired(
-    base: Base, rng: random.Random, plan: Plan, symbol: str, size: int
-) -> tuple[Plan, tuple[Mapping[str, Operand], ...]] | None:
+    base: Base, rng: random.Random, plan: SizePlan, symbol: str, size: int
+) -> tuple[SizePlan, tuple[Mapping[str, Operand], ...]] | None:
     for _ in range(_REPAIRS):
         try:
             return plan, _generic(base, plan)
@@ -111,7 +111,7 @@ def _repaired(
     return None
 
 
-def _generic(base: Base, plan: Plan) -> tuple[Mapping[str, Operand], ...]:
+def _generic(base: Base, plan: SizePlan) -> tuple[Mapping[str, Operand], ...]:
     """Replay at both generic sizes. Raises ReplayError."""
     first, second = (base.replay(plan, sizes) for sizes in GENERIC)
     require_same_kind(base, first, second)
@@ -119,7 +119,7 @@ def _generic(base: Base, plan: Plan) -> tuple[Mapping[str, Operand], ...]:
     return first, second
 
 
-def _repairs(base: Base, plan: Plan, node: Node, symbol: str, size: int) -> Iterator[tuple[float, Plan]]:
+def _repairs(base: Base, plan: SizePlan, node: Node, symbol: str, size: int) -> Iterator[tuple[float, SizePlan]]:
     """Yield plans in which `node` may fit, each with a weight."""
     for name in dict.fromkeys(node.inputs):
         if name in base.structural:
@@ -135,7 +135,7 @@ def _repairs(base: Base, plan: Plan, node: Node, symbol: str, size: int) -> Iter
 
 
 def _readings(
-    node: Node, plan: Plan, name: str, element: int, symbol: str, size: int
+    node: Node, plan: SizePlan, name: str, element: int, symbol: str, size: int
 ) -> Iterator[tuple[float, Linear]]:
     """Yield the ways in which an element may have come of the size."""
     if element == size:
@@ -148,7 +148,7 @@ def _readings(
         yield 2.0, Linear("", 0, -1)
 
 
-def _known(plan: Plan, name: str) -> list[Linear]:
+def _known(plan: SizePlan, name: str) -> list[Linear]:
     return [element for element in plan.adapted.get(name, {}).values() if not element.symbol]
 
 

@@ -25,7 +25,7 @@ _SHAPE_SLICES = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ShapeChain:
     """Nodes and constants that compute one operand, and its name."""
 
     nodes: tuple[Node, ...]
@@ -42,7 +42,7 @@ class Chains:
 
     def write(
         self, name: str, elements: Mapping[int, Linear], axes: Mapping[str, Sequence[Place]], whole: str | None
-    ) -> Chain:
+    ) -> ShapeChain:
         """Return the chain for operand `name`, whose other elements stay as they are.
 
         `axes` are the axes known to have the size of each symbol; `whole` is a value whose shape is the operand.
@@ -131,7 +131,7 @@ class Chains:
     def _constant(self, scope: Scope, values: Sequence[int]) -> Operand:
         return scope.new_constant(Tensor("int64", np.array(values, np.int64)))
 
-    def _renamed(self, scope: Scope, entered: Mapping[str, str], result: Operand) -> Chain:
+    def _renamed(self, scope: Scope, entered: Mapping[str, str], result: Operand) -> ShapeChain:
         names = dict(entered)
         for name in scope.operands:
             if name not in names:
@@ -139,4 +139,4 @@ class Chains:
                 self._fresh += 1
         nodes = rename_nodes(scope.nodes, names)
         constants = {names[name]: value for name, value in scope.initializers.items()}
-        return Chain(nodes, constants, names[result.name])
+        return ShapeChain(nodes, constants, names[result.name])

@@ -13,10 +13,10 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, Va
 from miscompile.graph.rename import redirect
 from miscompile.graph.typing import value_types
 from miscompile.ops.spec import Operand
-from miscompile.producers.dynamic.plan import Base, Linear, Place, Plan, Sizes
-from miscompile.producers.dynamic.search import GENERIC, Found
-from miscompile.producers.dynamic.shape_arithmetic import Chain, Chains
-from miscompile.producers.finish import Setting
+from miscompile.producers.dynamic.plan import Base, Linear, Place, SizePlan, Sizes
+from miscompile.producers.dynamic.search import GENERIC, FoundSymbols
+from miscompile.producers.dynamic.shape_arithmetic import Chains, ShapeChain
+from miscompile.producers.finish import InputSetting
 
 _LOOSE = 0.4
 """Share of Reshape targets with one symbolic element in which that is written as -1, or as 0 where it is copied."""
@@ -36,7 +36,7 @@ class Symbolic:
     computed: tuple[str, ...]
 
 
-def loosened(base: Base, found: Found, rng: random.Random) -> Plan:
+def loosened(base: Base, found: FoundSymbols, rng: random.Random) -> SizePlan:
     """Return the plan with some targets of Reshape written as -1 and 0, which follow by themselves."""
     plan = found.plan
     for node in base.nodes:
@@ -61,14 +61,14 @@ def loosened(base: Base, found: Found, rng: random.Random) -> Plan:
     return plan
 
 
-def symbolic(base: Base, found: Found, rng: random.Random, barred: frozenset[str]) -> Symbolic:
+def symbolic(base: Base, found: FoundSymbols, rng: random.Random, barred: frozenset[str]) -> Symbolic:
     """Return the model of a plan. `barred` are operands that the target does not take when they are computed.
 
     Raises RejectedDraft for one of these, or when the target does not take shape arithmetic, and ModelError when onnx
     does not type the model.
     """
     plan = found.plan
-    model = base.finisher.model(base.outputs, Setting(opened=base.opened(plan)))
+    model = base.finisher.model(base.outputs, InputSetting(opened=base.opened(plan)))
     chains = Chains(base, rng)
     computed: list[str] = []
     before: dict[int, list[Node]] = {}
@@ -92,7 +92,7 @@ def symbolic(base: Base, found: Found, rng: random.Random, barred: frozenset[str
     return _typed(base, found, _rewritten(model, before, renamed, constants, plan), computed)
 
 
-def _chain(base: Base, found: Found, rng: random.Random, chains: Chains, name: str, place: int) -> Chain:
+def _chain(base: Base, found: FoundSymbols, rng: random.Random, chains: Chains, name: str, place: int) -> ShapeChain:
     available = [*base.sources, *(name for node in base.nodes[:place] for name in node.outputs)]
     available = [value for value in available if value in base.scope.inputs or value not in base.openable]
     axes = {symbol: list(_axes(found, available, symbol)) for symbol in found.plan.symbols()}
@@ -101,7 +101,7 @@ def _chain(base: Base, found: Found, rng: random.Random, chains: Chains, name: s
     return chains.write(name, found.plan.adapted[name], axes, chosen)
 
 
-def _axes(found: Found, available: Sequence[str], symbol: str) -> Iterator[Place]:
+def _axes(found: FoundSymbols, available: Sequence[str], symbol: str) -> Iterator[Place]:
     """Yield the axes of available values whose size is that of `symbol` in general."""
     for name in available:
         shapes = [operands[name].shape for operands in found.generic]
@@ -110,7 +110,7 @@ def _axes(found: Found, available: Sequence[str], symbol: str) -> Iterator[Place
                 yield name, axis
 
 
-def _is_shape_of(base: Base, found: Found, name: str, value: str) -> bool:
+def _is_shape_of(base: Base, found: FoundSymbols, name: str, value: str) -> bool:
     """Tell whether known operand `name` is the shape of `value` in general."""
     if base.scope.operands[name].rank != 1:
         return False
@@ -125,7 +125,7 @@ def _rewritten(
     before: Mapping[int, Sequence[Node]],
     renamed: Mapping[str, str],
     constants: dict[str, Tensor],
-    plan: Plan,
+    plan: SizePlan,
 ) -> Model:
     """Put chains before the nodes that use them first, and symbols into the types of the inputs."""
     nodes: list[Node] = []
@@ -141,14 +141,14 @@ def _rewritten(
     return replace(model, graph=replace(model.graph, nodes=tuple(nodes), inputs=inputs, initializers=kept))
 
 
-def _symbolic(info: ValueInfo, plan: Plan) -> TensorType:
+def _symbolic(info: ValueInfo, plan: SizePlan) -> TensorType:
     assert isinstance(info.type, TensorType)
     assert info.type.shape is not None
     shape = tuple(plan.ties.get((info.name, axis), size) for axis, size in enumerate(info.type.shape))
     return TensorType(info.type.dtype, shape)
 
 
-def _typed(base: Base, found: Found, model: Model, computed: Sequence[str]) -> Symbolic:
+def _typed(base: Base, found: FoundSymbols, model: Model, computed: Sequence[str]) -> Symbolic:
     """Declare for each output what inference knows of it, and the symbols that its sizes have in general."""
     untyped = tuple(
         ValueInfo(info.name, TensorType(base.scope.operands[info.name].dtype, None)) for info in model.graph.outputs
@@ -163,7 +163,7 @@ def _typed(base: Base, found: Found, model: Model, computed: Sequence[str]) -> S
     return Symbolic(replace(model, graph=graph), types, tuple(computed))
 
 
-def _declared(found: Found, name: str, known: Sequence[Dim] | None) -> tuple[Dim, ...]:
+def _declared(found: FoundSymbols, name: str, known: Sequence[Dim] | None) -> tuple[Dim, ...]:
     shapes = [operands[name].shape for operands in found.generic]
     declared: list[Dim] = []
     for axis, pair in enumerate(zip(*shapes, strict=True)):
@@ -211,7 +211,7 @@ def candidates(rng: random.Random, original: Sizes, usual: Sequence[int]) -> lis
     return found
 
 
-def fed(base: Base, plan: Plan, name: str, sizes: Sizes) -> Tensor | None:
+def fed(base: Base, plan: SizePlan, name: str, sizes: Sizes) -> Tensor | None:
     """Return what pinned input `name` is fed at these sizes, None for an input that is drawn."""
     if name not in base.scope.pinned:
         return None

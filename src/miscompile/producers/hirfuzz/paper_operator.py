@@ -16,11 +16,11 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
 from miscompile.graph.model import Attribute
-from miscompile.ops.elementwise import Span
+from miscompile.ops.facts import Span
 from miscompile.ops.registry import specs
 from miscompile.ops.shapes import broadcasts
 from miscompile.ops.spec import Call, Operand, Site
-from miscompile.patterns.language import Apply, Argument, Number, Ref, parse_motifs
+from miscompile.patterns.language import Argument, MotifCall, Number, Ref, parse_motifs
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite
 
@@ -29,7 +29,7 @@ Spans = tuple[Span | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OnnxChain:
     """How an operator is said for some dtypes.
 
     The operands are those that the sampler of the ONNX operator `like` picks, which knows its domain; or, without
@@ -37,7 +37,7 @@ class Form:
     """
 
     dtypes: tuple[str, ...]
-    steps: tuple[Apply, ...]
+    steps: tuple[MotifCall, ...]
     like: str = ""
     spans: Callable[[Site], Spans] | None = None
 
@@ -53,23 +53,25 @@ class PaperOperator:
 
     name: str
     arity: Literal[1, 2]
-    forms: tuple[Form, ...]
+    forms: tuple[OnnxChain, ...]
     note: str = ""
 
-    def form(self, dtype: str) -> Form | None:
+    def form(self, dtype: str) -> OnnxChain | None:
         """Return the form for operands of `dtype`, None when ONNX has none."""
         return next((form for form in self.forms if dtype in form.dtypes), None)
 
 
-def form_of(dtypes: tuple[str, ...], lines: str, like: str = "", spans: Callable[[Site], Spans] | None = None) -> Form:
+def form_of(
+    dtypes: tuple[str, ...], lines: str, like: str = "", spans: Callable[[Site], Spans] | None = None
+) -> OnnxChain:
     """Return the form written as `lines` of the motif language over `a` and `b`. Raises SpecError for bad lines."""
     (motif,) = parse_motifs(f"[form]\na = value()\nb = value()\n{lines}", "an operator's form")
-    return Form(
-        dtypes, tuple([statement for statement in motif.statements if isinstance(statement, Apply)]), like, spans
+    return OnnxChain(
+        dtypes, tuple([statement for statement in motif.statements if isinstance(statement, MotifCall)]), like, spans
     )
 
 
-def operands_of(site: ScopeSite, operator: PaperOperator, form: Form) -> tuple[Operand, ...]:
+def operands_of(site: ScopeSite, operator: PaperOperator, form: OnnxChain) -> tuple[Operand, ...]:
     """Return the operands of a form, in its domain. Raises RejectedDraft."""
     if form.spans is not None:
         left, *right = form.spans(site)
@@ -85,7 +87,7 @@ def operands_of(site: ScopeSite, operator: PaperOperator, form: Form) -> tuple[O
     return operands
 
 
-def say(scope: Scope, form: Form, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+def say(scope: Scope, form: OnnxChain, operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """Add the steps of `form` over `operands` and return their results; the last one is the operator's.
 
     Raises RejectedDraft when a step cannot be added; earlier ones stay, so roll back to a mark.

@@ -17,7 +17,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.ops.registry import schema, specs, version_of
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage, Path
@@ -119,7 +119,7 @@ class Hirfuzz:
         self.support = support
         self.coverage = Coverage()
         self.spec = print_spec("hirfuzz", options)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._barren: set[tuple[str, str, int]] = set()
         self._menu = lru_cache(maxsize=None)(self._make_menu)
         if not any(self._menu(opset) for opset in options.opsets):

@@ -49,7 +49,7 @@ from miscompile.producers.instances.onnx_values import (
     value_type,
 )
 
-Constants = Literal["none", "known", "rest"]
+ConstantPolicy = Literal["none", "known", "rest"]
 """Which operands are initialisers: none; those without which the shapes of the results are not known (the shape of a
 Reshape); or all but the first, as in OPERA's templates."""
 
@@ -129,7 +129,7 @@ def _names(stem: str) -> Iterable[str]:
         yield f"{stem}_{place}"
 
 
-def to_onnx_case(instance: Instance, constants: Constants = "none") -> Case:
+def to_onnx_case(instance: Instance, constants: ConstantPolicy = "none") -> Case:
     """Return the program of one node with the feed that its test gave it. Raises ModelError as `to_model` does."""
     model, feed = to_model(instance, constants)
     recipe = {"api": instance.api, "source": instance.source, "origin": instance.origin}
@@ -198,7 +198,7 @@ def _operand(graph: Graph, name: str, known: Mapping[str, Held]) -> Value:
     raise ModelError(f"{node.op} stands before the node under test")
 
 
-def to_model(instance: Instance, constants: Constants = "none") -> tuple[Model, tuple[Tensor, ...]]:
+def to_model(instance: Instance, constants: ConstantPolicy = "none") -> tuple[Model, tuple[Tensor, ...]]:
     """Return the model of a node and the tensors that its inputs are fed with.
 
     Raises ModelError when the instance is none of ONNX, breaks its operator's rules, or gives results that cannot be
@@ -229,7 +229,7 @@ def _usual_results(op: str, domain: str, version: int) -> tuple[bool, ...]:
     return (True,) * (max(schema.min_output, 1) if schema else 1)
 
 
-def _constants(instance: Instance, constants: Constants) -> set[int]:
+def _constants(instance: Instance, constants: ConstantPolicy) -> set[int]:
     places = [place for place, value in enumerate(instance.inputs) if isinstance(value, Held | Drawn)]
     if constants == "none":
         return set()

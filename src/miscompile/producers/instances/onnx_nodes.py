@@ -30,7 +30,7 @@ LARGEST = 1 << 20
 
 
 @dataclass(slots=True)
-class Harvest:
+class NodeHarvest:
     """What is gathered, and the nodes that were met and lost, by reason."""
 
     instances: list[Instance] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Harvest:
     lost: Counter[str] = field(default_factory=Counter)
 
 
-def gather(model: Model, feed: Mapping[str, Any], origin: str, into: Harvest) -> None:
+def gather(model: Model, feed: Mapping[str, Any], origin: str, into: NodeHarvest) -> None:
     """Add an instance of every node of `model`; `feed` holds its inputs, by name, as the evaluator takes them."""
     into.counts["models"] += 1
     types = _types(model)
@@ -104,7 +104,7 @@ def _whole(model: Model, feed: Mapping[str, Any]) -> list[tuple[Graph, dict[str,
     return scopes
 
 
-def _piecewise(model: Model, feed: Mapping[str, Any], into: Harvest) -> dict[str, Any]:
+def _piecewise(model: Model, feed: Mapping[str, Any], into: NodeHarvest) -> dict[str, Any]:
     known: dict[str, Any] = {name: to_array(value) for name, value in model.graph.initializers.items()}
     known.update(feed)
     for node in model.graph.nodes:
@@ -121,7 +121,7 @@ def _piecewise(model: Model, feed: Mapping[str, Any], into: Harvest) -> dict[str
     return known
 
 
-def gather_drawn(model: Model, origin: str, into: Harvest) -> None:
+def gather_drawn(model: Model, origin: str, into: NodeHarvest) -> None:
     """Add an instance of every node without running the model: tensors are drawn, small constants kept.
 
     Right for networks whose weights are not there; the shapes are those of onnx's shape inference.

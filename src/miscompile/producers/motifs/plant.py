@@ -23,16 +23,16 @@ from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
 from miscompile.patterns.language import (
     FLOAT_SETTINGS,
-    Apply,
     Argument,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
     Size,
-    Value,
     Weight,
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
@@ -148,10 +148,10 @@ def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
 def fits(motif: Motif, shape: Shape) -> bool:
     """Tell whether the first value of `motif` can have `shape`."""
     first = motif.statements[0]
-    return not isinstance(first, Value) or _matches(first, shape, {})
+    return not isinstance(first, MotifValue) or _matches(first, shape, {})
 
 
-def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
+def _matches(statement: MotifValue, shape: Shape, bound: Mapping[str, int]) -> bool:
     """Tell whether a value of `shape` serves, sizes with a name in `bound` being fixed already."""
     sizes = statement.sizes
     if sizes is None:
@@ -211,7 +211,7 @@ class _Gardener:
                 raise RejectedDraft("the values given have other shapes than the motif asks for")
         for statement in self.motif.statements:
             match statement:
-                case Value():
+                case MotifValue():
                     self._value(statement)
                 case Weight():
                     self.bound[statement.name] = self._weight(statement)
@@ -219,7 +219,7 @@ class _Gardener:
                     value = self.dictionary.elements(statement.elements)
                     nudge = self._hit(self.mutations.elements)
                     self.bound[statement.name] = self._fixed(nudged(self.rng, value) if nudge else value)
-                case Apply():
+                case MotifCall():
                     self._apply(statement)
         return self.planted
 
@@ -253,7 +253,7 @@ class _Gardener:
             return "float32"
         return self.rng.choice(options)
 
-    def _value(self, statement: Value) -> None:
+    def _value(self, statement: MotifValue) -> None:
         dtype = statement.dtype or self.dtype
         operand = self.held.get(statement.name) or self._find(statement, dtype)
         if operand is None:
@@ -270,7 +270,7 @@ class _Gardener:
             raise RejectedDraft("the value has another shape than the motif asks for")
         self.bound[statement.name] = operand
 
-    def _find(self, statement: Value, dtype: str) -> Operand | None:
+    def _find(self, statement: MotifValue, dtype: str) -> Operand | None:
         pool, within = self.scope.pool.get(dtype, ()), statement.within
         for _ in range(6 if pool else 0):
             operand = pool[int(self.rng.random() * len(pool))]
@@ -280,7 +280,7 @@ class _Gardener:
                 return operand
         return None
 
-    def _bind(self, statement: Value, shape: Shape) -> bool:
+    def _bind(self, statement: MotifValue, shape: Shape) -> bool:
         if not _matches(statement, shape, self.sizes):
             return False
         if statement.sizes is not None:
@@ -290,7 +290,7 @@ class _Gardener:
                     self.sizes[size] = actual
         return True
 
-    def _new_shape(self, statement: Value) -> Shape:
+    def _new_shape(self, statement: MotifValue) -> Shape:
         if statement.sizes is None:
             return draw_shape(self.rng, self.scope.limits)
         tail = tuple(self._size(size) for size in statement.sizes)
@@ -317,7 +317,7 @@ class _Gardener:
             return self.scope.new_input(dtype, tuple(shape), span)
         return self.scope.drawn_constant(dtype, tuple(shape), span)
 
-    def _apply(self, statement: Apply) -> None:
+    def _apply(self, statement: MotifCall) -> None:
         self.literal = self._literal_dtype(statement)
         arguments = [self._argument(argument) for argument in statement.arguments]
         self._mutate_arguments(statement.op, arguments)
@@ -330,7 +330,7 @@ class _Gardener:
             if self._hit(self.mutations.inner_output):
                 self.planted.outputs.append(result.name)
 
-    def _literal_dtype(self, statement: Apply) -> str:
+    def _literal_dtype(self, statement: MotifCall) -> str:
         """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
         if statement.op in FLOAT_SETTINGS:
             return "float32"
@@ -383,7 +383,7 @@ class _Gardener:
             return self.scope.new_pinned(value)
         return self.scope.new_constant(value, as_node=self.rng.random() < 0.05)
 
-    def _attributes(self, statement: Apply, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
+    def _attributes(self, statement: MotifCall, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
         known = schema(statement.op, self.scope.opset)
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:

@@ -17,9 +17,9 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
 from miscompile.graph.model import Attribute
 from miscompile.ops.registry import schema
-from miscompile.patterns.language import TYPING, Elements, Setting, Size, Word
+from miscompile.patterns.language import TYPING, AttributeSetting, Elements, Size, Word
 
-Plain: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
+PlainSetting: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
 
 _FLAGS = frozenset(
     {"keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "exclusive", "reverse", "largest"}
@@ -34,7 +34,7 @@ class Dictionary:
         """Take the live table of `sizes`, and `size`, which draws one for a name that is not in it."""
         self._dtype, self._sizes, self._size = dtype, sizes, size
 
-    def plain(self, name: str, setting: Setting) -> Plain:
+    def plain(self, name: str, setting: AttributeSetting) -> PlainSetting:
         """Return the value of attribute `name`, with every name in it replaced."""
         if isinstance(setting, str) and name in TYPING:
             return DTYPES[self._dtype if setting == "T" else str(setting)].code
@@ -70,7 +70,7 @@ class Dictionary:
         return self._size(item) if isinstance(item, str) else item
 
 
-def wrapped(op: str, opset: int, name: str, value: Plain) -> Attribute:
+def wrapped(op: str, opset: int, name: str, value: PlainSetting) -> Attribute:
     """Return the attribute of the kind that the schema asks for, else of the kind that the value tells."""
     if isinstance(value, int | str):
         return _kept(op, opset, name, value)
@@ -82,7 +82,7 @@ def _kept(op: str, opset: int, name: str, value: int | str) -> Attribute:
     return _wrapped(_kinds(op, opset).get(name, ""), value)
 
 
-def _wrapped(kind: str, value: Plain) -> Attribute:
+def _wrapped(kind: str, value: PlainSetting) -> Attribute:
     if kind == "float" and isinstance(value, int):
         return attribute(float(value))
     if kind == "floats" and isinstance(value, tuple):
@@ -99,7 +99,7 @@ def _kinds(op: str, opset: int) -> dict[str, str]:
     return {} if known is None else {name: said.type.name.lower() for name, said in known.attributes.items()}
 
 
-def other_value(rng: random.Random, name: str, value: Plain) -> Plain | None:
+def other_value(rng: random.Random, name: str, value: PlainSetting) -> PlainSetting | None:
     """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
     if name == "axis":
         return rng.choice([0, 1, -1, -2])

@@ -27,7 +27,7 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
 from miscompile.producers.slices.binding import normalised
 from miscompile.producers.slices.observation import observed
-from miscompile.producers.slices.slices import Cut, Tally, kind_of, slices
+from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
 
 INDEX = "slices.json"
 _FORMAT = 1
@@ -64,7 +64,11 @@ def models_below(folder: Path) -> list[Path]:
 
 
 def collect(
-    paths: Iterable[Path], cut: Cut, seed: int = 0, seconds: float = 60.0, say: Callable[[str], None] | None = None
+    paths: Iterable[Path],
+    cut: SliceLimits,
+    seed: int = 0,
+    seconds: float = 60.0,
+    say: Callable[[str], None] | None = None,
 ) -> Collection:
     """Cut the models at `paths` into slices; `seconds` limits how long one model is observed, `say` hears of each.
 
@@ -72,7 +76,7 @@ def collect(
     """
     kept: dict[str, Seed] = {}
     skipped: list[str] = []
-    tally, models, size = Tally(), 0, 0
+    tally, models, size = SliceTally(), 0, 0
     for path in paths:
         if say is not None:
             say(f"cutting {path.name} into slices")
@@ -90,7 +94,7 @@ def collect(
     return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines())
 
 
-def _pieces(path: Path, cut: Cut, seed: int, seconds: float, tally: Tally) -> list[Seed]:
+def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> list[Seed]:
     model = load(path)
     check(model)
     whole = observed(normalised(model), stream(seed, "observe", path.name), seconds)

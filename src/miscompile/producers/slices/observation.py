@@ -38,7 +38,7 @@ _LARGEST = 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedValue:
     """What is known of one value: its type with fixed sizes; bounds of its elements where it was observed.
 
     `value` holds the elements of a small integer tensor that was the same on every feed.
@@ -54,7 +54,7 @@ class Observed:
     """A model with fixed sizes, and what is known of its values by name. `ran`: every node was observed."""
 
     model: Model
-    values: Mapping[str, Seen]
+    values: Mapping[str, ObservedValue]
     ran: bool
 
 
@@ -85,7 +85,7 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
 
 def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
     """Return what `lines`, which the observer printed of `model`, tell of its values, and what inference adds."""
-    values = {name: Seen(kind) for name, kind in _inferred(model).items()}
+    values = {name: ObservedValue(kind) for name, kind in _inferred(model).items()}
     told: dict[str, list[Mapping[str, Any]]] = {}
     rows = [0] * len(_WHOLE_NUMBERS)
     for line in lines:
@@ -104,7 +104,7 @@ def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
         if info.name in values and ranges:
             fed_line = next((line for line in given[info.name] if line["feed"] == best), None)
             span = ranges[best] if fed_line is None or not ranges[best].integral else _span([fed_line])
-            values[info.name] = Seen(values[info.name].type, span)
+            values[info.name] = ObservedValue(values[info.name].type, span)
     made = [name for node in model.graph.nodes for name in node.outputs if name]
     return Observed(model, values, all(name in told for name in made))
 
@@ -163,7 +163,7 @@ def _printed(command: list[str], folder: Path, seconds: float) -> bytes:
     return done.stdout
 
 
-def _summary(lines: Sequence[Mapping[str, Any]]) -> Seen | None:
+def _summary(lines: Sequence[Mapping[str, Any]]) -> ObservedValue | None:
     """Return what all feeds together say of a value; None when its type depends on what is fed."""
     first = lines[0]
     kind = TensorType(first["dtype"], tuple(first["shape"]))
@@ -171,7 +171,7 @@ def _summary(lines: Sequence[Mapping[str, Any]]) -> Seen | None:
         return None
     if kind.dtype not in DTYPES:
         return None
-    return Seen(kind, _span(lines), _constant(kind, lines))
+    return ObservedValue(kind, _span(lines), _constant(kind, lines))
 
 
 def _span(lines: Sequence[Mapping[str, Any]]) -> Range | None:

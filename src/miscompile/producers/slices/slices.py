@@ -21,14 +21,14 @@ from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.randomness import plain
 from miscompile.graph.regions import Regions, elements, standard
 from miscompile.ops.seed import Seed
-from miscompile.producers.slices.observation import Observed, Seen
+from miscompile.producers.slices.observation import Observed, ObservedValue
 
 _TELLING_SIZE = 16
 """Constants up to this many elements tell slices apart by their contents; layers differ in larger ones all the time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SliceLimits:
     """How models are cut.
 
     Slices have `least` to `most` nodes, and those that work on their weights alone; constants of at most `weights`
@@ -48,7 +48,7 @@ class Cut:
 
 
 @dataclass(slots=True)
-class Tally:
+class SliceTally:
     """What was left out, by reason, in numbers of slices (or of nodes, for operators)."""
 
     reasons: Counter[str] = field(default_factory=Counter)
@@ -58,14 +58,16 @@ class Tally:
         return tuple(f"{reason}: {count}" for reason, count in self.reasons.most_common())
 
 
-def slices(whole: Observed, source: str, cut: Cut, rng: random.Random, tally: Tally | None = None) -> Iterator[Seed]:
+def slices(
+    whole: Observed, source: str, cut: SliceLimits, rng: random.Random, tally: SliceTally | None = None
+) -> Iterator[Seed]:
     """Yield slices of a model, no two of them alike but for the contents of large weights.
 
     The same model, options and random stream give the same slices. Left out are nodes of foreign domains, random
     operators, values that are no tensors of a plain type and fixed sizes, and what exceeds the limits of `cut`;
     `tally` counts them.
     """
-    cutter = _Cutter(whole, cut, tally if tally is not None else Tally())
+    cutter = _Cutter(whole, cut, tally if tally is not None else SliceTally())
     seen: set[str] = set()
     for members in cutter.pieces(rng):
         seed = cutter.seed(members, f"{source}/{len(seen) + 1}")
@@ -94,7 +96,7 @@ def _told(value: Tensor) -> Tensor:
 class _Cutter(Regions):
     """The graph of one model, with what can stand in a slice."""
 
-    def __init__(self, whole: Observed, cut: Cut, tally: Tally) -> None:
+    def __init__(self, whole: Observed, cut: SliceLimits, tally: SliceTally) -> None:
         self.opset, self.values, self.cut, self.tally = whole.model.opset, whole.values, cut, tally
         super().__init__(whole.model.graph, self._fits)
 
@@ -162,5 +164,5 @@ class _Cutter(Regions):
     def _usable(self, name: str) -> bool:
         if name in self.graph.initializers:
             return self.graph.initializers[name].dtype in PLAIN
-        seen: Seen | None = self.values.get(name)
+        seen: ObservedValue | None = self.values.get(name)
         return seen is not None and seen.type.dtype in PLAIN

@@ -10,10 +10,10 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node, ValueInfo
 from miscompile.ops.registry import schema, specs, version_of
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.patterns.language import Apply
+from miscompile.patterns.language import MotifCall
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope, tensor_type
@@ -44,12 +44,12 @@ class Host:
         return len(self.patterns)
 
 
-def new_scope(rng: random.Random, opset: int, support: Support, limits: Limits, style: Style) -> Scope:
+def new_scope(rng: random.Random, opset: int, support: Support, limits: OperatorLimits, style: Style) -> Scope:
     """Return an empty scope with room for a seed and patterns."""
     return Scope(rng, opset, limits, style, support, ROOM)
 
 
-def prepared(seed: Seed, opset: int, support: Support, limits: Limits, patterns: Iterable[str] = ()) -> Host:
+def prepared(seed: Seed, opset: int, support: Support, limits: OperatorLimits, patterns: Iterable[str] = ()) -> Host:
     """Return `seed` as a host. Raises RejectedDraft when the target does not take it, or it may be undefined."""
     strict = not any(True for node in seed.graph.nodes for _ in node.subgraphs())
     scope = new_scope(random.Random(0), opset, support, limits, Style(integral=False, full=False))
@@ -93,13 +93,13 @@ def same_meaning(seed: Seed, opset: int) -> bool:
 def takes(pattern: Pattern, opset: int) -> bool:
     """Tell whether a form of `pattern` can stand in `opset`: its operators are there, and mean what they meant."""
     motif = pattern.motif
-    if motif is not None and all(_stands(call, opset) for call in motif.statements if isinstance(call, Apply)):
+    if motif is not None and all(_stands(call, opset) for call in motif.statements if isinstance(call, MotifCall)):
         return True
     return pattern.seed is not None and same_meaning(pattern.seed, opset)
 
 
 @cache
-def _stands(call: Apply, opset: int) -> bool:
+def _stands(call: MotifCall, opset: int) -> bool:
     """Tell whether `opset` has the operator of a call with its attributes; axes can be an operand as well."""
     known = schema(call.op, opset, specs()[call.op].domain)
     if known is None:

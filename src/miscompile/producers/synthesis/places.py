@@ -16,7 +16,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand, Shape
 from miscompile.ops.values import Range
-from miscompile.patterns.language import Motif, Value
+from miscompile.patterns.language import Motif, MotifValue
 from miscompile.patterns.lift import constant_holes
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.guards import guard
@@ -26,7 +26,7 @@ from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
 from miscompile.producers.synthesis.host import live, same_meaning
 
-Strategy = Literal["concrete", "abstract", "bridged"]
+PlacementStrategy = Literal["concrete", "abstract", "bridged"]
 
 _BINDINGS = 3
 """Choices of operands before the next strategy has its turn."""
@@ -37,10 +37,10 @@ _SHARED = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPattern:
     """A pattern in a scope: how it came in, the operands of the context that it reads, its outputs, its bridges."""
 
-    strategy: Strategy
+    strategy: PlacementStrategy
     read: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     bridges: int
@@ -81,14 +81,14 @@ class _Filling:
 
 def place(
     scope: Scope, pattern: Pattern, context: Context, mutations: Mutations = NONE, noops: Sequence[Motif] = ()
-) -> Placed:
+) -> PlacedPattern:
     """Place `pattern` after what stands in `scope`, its `context`.
 
     Raises RejectedDraft when it cannot be; the scope is as it was.
     """
     seed = pattern.seed if pattern.seed is not None and same_meaning(pattern.seed, scope.opset) else None
     motif = pattern.motif
-    ways: list[Callable[[bool], Placed]] = []
+    ways: list[Callable[[bool], PlacedPattern]] = []
     if seed is not None:
         ways.append(lambda _: _concrete(scope, seed, context, bridged=False))
     if motif is not None:
@@ -105,7 +105,7 @@ def place(
     raise RejectedDraft(f"pattern {pattern.name} cannot be placed")
 
 
-def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> Placed:
+def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> PlacedPattern:
     """Play the fragment as it is, on operands of exactly the types of its holes.
 
     What its operators take only as constants, such as positions in a table, is drawn from where it was seen to lie.
@@ -134,7 +134,7 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
     for node in seed.graph.nodes:
         player.play(node)
     outputs = tuple(player.known[info.name] for info in seed.graph.outputs)
-    return Placed("bridged" if filling.bridges else "concrete", tuple(filling.read), outputs, filling.bridges)
+    return PlacedPattern("bridged" if filling.bridges else "concrete", tuple(filling.read), outputs, filling.bridges)
 
 
 def _within(scope: Scope, operand: Operand, span: tuple[float, float] | None) -> Operand:
@@ -150,7 +150,7 @@ def _within(scope: Scope, operand: Operand, span: tuple[float, float] | None) ->
 
 def _abstract(
     scope: Scope, motif: Motif, context: Context, mutations: Mutations, noops: Sequence[Motif], *, kept: bool
-) -> Placed:
+) -> PlacedPattern:
     """Plant the motif on operands that its sizes and dtypes allow, bridging where there is none.
 
     `kept`: operands are kept where the motif says that elements of new values lie.
@@ -177,8 +177,8 @@ def _abstract(
         raise RejectedDraft("the motif does not fit")
     rng, uses = scope.rng, scope.uses
     outputs = [one for one in planted.results if not uses[one.name] or rng.random() < _SHARED]
-    strategy: Strategy = "bridged" if filling.bridges else "abstract"
-    return Placed(strategy, tuple(filling.read), tuple(outputs), filling.bridges)
+    strategy: PlacementStrategy = "bridged" if filling.bridges else "abstract"
+    return PlacedPattern(strategy, tuple(filling.read), tuple(outputs), filling.bridges)
 
 
 def _known_dtype(scope: Scope, wanted: Sequence[str]) -> str:
@@ -212,7 +212,7 @@ def _bridged(scope: Scope, dtype: str, shape: Shape, filling: _Filling) -> Opera
     return bridge(scope, source, dtype, shape)
 
 
-def _bound(statement: Value, shape: Shape, sizes: Mapping[str, int]) -> dict[str, int] | None:
+def _bound(statement: MotifValue, shape: Shape, sizes: Mapping[str, int]) -> dict[str, int] | None:
     """Return `sizes` with the names that a value of `shape` gives a size; None when the statement does not admit it."""
     if statement.sizes is None:
         return dict(sizes)
@@ -226,7 +226,7 @@ def _bound(statement: Value, shape: Shape, sizes: Mapping[str, int]) -> dict[str
     return found
 
 
-def _new_shape(statement: Value, sizes: Mapping[str, int], scope: Scope) -> Shape:
+def _new_shape(statement: MotifValue, sizes: Mapping[str, int], scope: Scope) -> Shape:
     rng: random.Random = scope.rng
     if statement.sizes is None:
         return tuple(rng.randint(1, 4) for _ in range(rng.randint(1, 3)))

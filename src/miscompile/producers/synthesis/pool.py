@@ -21,7 +21,7 @@ _LOOKS = 3
 
 
 @dataclass(slots=True)
-class Entry:
+class PooledSeed:
     """A seed in the pool, with the passes that changed it, and its uses since it last led to something new."""
 
     host: Host
@@ -34,14 +34,14 @@ class SeedPool:
     """At most `capacity` seeds. Everything depends on the calls alone."""
 
     capacity: int
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[PooledSeed] = field(default_factory=list)
     seen: set[frozenset[str]] = field(default_factory=set)
     together: Counter[tuple[str, str]] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
 
     def draw(
         self, rng: random.Random, wanted: Iterable[str] = (), opsets: Collection[int] | None = None
-    ) -> Entry | None:
+    ) -> PooledSeed | None:
         """Draw a seed of one of `opsets` (None: any); None where there is none.
 
         With `wanted`, passes about to be woken, it is one whose own passes were seen least beside these.
@@ -55,11 +55,11 @@ class SeedPool:
         chosen.idle += 1
         return chosen
 
-    def put(self, host: Host, passes: frozenset[str] = frozenset()) -> Entry:
+    def put(self, host: Host, passes: frozenset[str] = frozenset()) -> PooledSeed:
         """Take a seed in, and let another go where there is no room."""
         if len(self.entries) >= self.capacity:
             self._retire()
-        entry = Entry(host, passes)
+        entry = PooledSeed(host, passes)
         self.entries.append(entry)
         return entry
 

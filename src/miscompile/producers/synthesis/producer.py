@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.verdict import Holds, Verdict
 from miscompile.graph.program import to_program
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import noop_motifs
@@ -29,7 +29,7 @@ from miscompile.producers.synthesis.choice import Chooser
 from miscompile.producers.synthesis.corpus import Corpus, Kept
 from miscompile.producers.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of, takes
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.producers.synthesis.pool import Entry, SeedPool
+from miscompile.producers.synthesis.pool import PooledSeed, SeedPool
 from miscompile.producers.synthesis.splice import Spliced, splice
 from miscompile.transforms.functions.transform import wrapped
 
@@ -51,7 +51,7 @@ class _Offspring:
     """What a case would be as a seed, and where it came from."""
 
     seed: Seed
-    parent: Entry
+    parent: PooledSeed
     pattern: str
 
 
@@ -82,7 +82,7 @@ class Synthesised:
         self.spec = print_spec("oatest", options)
         self.chooser = Chooser(list(patterns), targets, options.steer)
         self.pool = SeedPool(options.pool)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._strict = Strict(_seed_knobs(options), support)
         self._given = [*seeds, *_contexts(options, patterns)]
         self._waiting: deque[Case] = deque()
@@ -175,7 +175,7 @@ class Synthesised:
             "observe": rng.random() < self.options.observe, "chance": rng.random(), "synthesis": self._number,
         }  # fmt: skip
 
-    def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
+    def _remember(self, number: int, scope: Scope, entry: PooledSeed, pattern: Pattern, spliced: Spliced) -> None:
         if not self.options.high_order or len(scope.nodes) > self.options.most:
             return
         seed = seed_of(scope, spliced.outputs, f"{entry.host.seed.source} + {pattern.name}")
@@ -208,10 +208,10 @@ class Synthesised:
         style = Style(rng.random() < options.integral, rng.random() < options.full)
         return new_scope(rng, opset, self.support, self._limits, style)
 
-    def _entry(self, rng: random.Random, wanted: Collection[str], opsets: tuple[int, ...]) -> Entry:
+    def _entry(self, rng: random.Random, wanted: Collection[str], opsets: tuple[int, ...]) -> PooledSeed:
         """Return a seed of one of `opsets`, which the pattern takes: of the pool, or a new one that goes into it."""
         if self.options.seeds == "none":
-            return Entry(self._alone(rng, opsets))
+            return PooledSeed(self._alone(rng, opsets))
         pool = self.pool
         count = len(pool.entries)
         if count < _FIRST or rng.random() < (_GROWING if count < _FEW else _FRESH):

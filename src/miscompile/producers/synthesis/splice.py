@@ -21,7 +21,7 @@ from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
 from miscompile.producers.synthesis.host import Host, open_places
-from miscompile.producers.synthesis.places import Placed, context_of, place
+from miscompile.producers.synthesis.places import PlacedPattern, context_of, place
 
 _JOINS = 8
 """Choices of consumers before a pattern's outputs are left to be outputs of the graph."""
@@ -48,7 +48,7 @@ class Spliced:
     of the seed's nodes reads an output of the pattern. `outputs` are the names that the graph should give out.
     """
 
-    placed: Placed
+    placed: PlacedPattern
     point: int
     first: int
     last: int
@@ -99,7 +99,7 @@ def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) ->
     return needed
 
 
-def _joined(scope: Scope, host: Host, player: Player, placed: Placed, point: int) -> _Joints:
+def _joined(scope: Scope, host: Host, player: Player, placed: PlacedPattern, point: int) -> _Joints:
     """Play the rest of the seed with the pattern's outputs in it; without them, where no consumer takes one."""
     rest = host.seed.graph.nodes[point:]
     sockets = _sockets(host, point)

@@ -8,45 +8,47 @@ here: expressions of a rule's author are called, and never stand in it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from miscompile.transforms.rules.rule import Apply, Expression, Pattern, Rule, Variable
-from miscompile.transforms.rules.terms import Symbol, Type, newest, opset_of, typed
+from miscompile.transforms.rules.rule import Apply, ParameterExpression, Rule, TermPattern, Variable
+from miscompile.transforms.rules.terms import Symbol, TermType, newest, opset_of, typed
 
 Match = tuple[Any, ...]
 """The class of the root, the classes of the tensor variables, the values of the parameters, and values to check."""
 
-Values = tuple[Any, ...]
+ParameterValues = tuple[Any, ...]
 """The types of the tensor variables, then the values of the parameters, then what was drawn."""
 
-Admit = Callable[[Match, tuple[Type | None, ...]], Values | None]
+Admit = Callable[[Match, tuple[TermType | None, ...]], ParameterValues | None]
 
 _OLDEST = 13
 
 
-class Step(NamedTuple):
+class TermStep(NamedTuple):
     """A term to add: operands are variables by their place, or earlier steps by the complement of theirs."""
 
     symbol: Symbol
     operands: tuple[int, ...]
-    kind: Type
+    kind: TermType
 
 
-class Plan(NamedTuple):
+class TermPlan(NamedTuple):
     """What a right side adds, and what then equals the left side: a variable, or the complement of a step."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TermStep, ...]
     result: int
 
 
-class Refused(NamedTuple):
+class RefusedRewrite(NamedTuple):
     """A right side that is ill-formed or of another type than the left one: the rule is not sound."""
 
-    found: Type | None
+    found: TermType | None
 
 
-Build = Callable[[Values, Type, int], Plan | Refused | None]
+TermBuilder = Callable[[ParameterValues, TermType, int], TermPlan | RefusedRewrite | None]
 
 
-def admit_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[Expression]) -> Admit:
+def admit_of(
+    rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[ParameterExpression]
+) -> Admit:
     """Return what tells whether `rule` holds for a match and types, and gives the values of its variables if so.
 
     A match ends with what the expressions in `checks` must be equal to.
@@ -66,7 +68,7 @@ def admit_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str], chec
     return function
 
 
-def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> Build:
+def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> TermBuilder:
     """Return what makes the plan of the right side from values, the type of the left side, and the opset.
 
     It gives None where an operator does not exist at the opset.
@@ -81,10 +83,10 @@ def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> B
     return _built(rule.right, writer, tensors)
 
 
-def _built(right: Pattern, writer: "_Writer", tensors: Sequence[str]) -> Build:
+def _built(right: TermPattern, writer: "_Writer", tensors: Sequence[str]) -> TermBuilder:
     steps: list[str] = []
 
-    def write(pattern: Pattern) -> tuple[int, str]:
+    def write(pattern: TermPattern) -> tuple[int, str]:
         """Write what makes a part, and return the reference to it and the name of its type."""
         if isinstance(pattern, Variable):
             return tensors.index(pattern.name), writer.local[pattern.name]
@@ -102,7 +104,7 @@ def _built(right: Pattern, writer: "_Writer", tensors: Sequence[str]) -> Build:
     result, found = write(right)
     writer.line(f"if {found} != kind: return refused({found})")
     writer.line(f"return new(plan, (({''.join(f'{step}, ' for step in steps)}), {result}))")
-    function: Build = writer.function("values, kind, opset")
+    function: TermBuilder = writer.function("values, kind, opset")
     return function
 
 
@@ -116,8 +118,8 @@ def _symbol(pattern: Apply, writer: "_Writer") -> str:
 
 
 _NAMES = {
-    "typed": typed, "opset_of": opset_of, "new": tuple.__new__, "symbol": Symbol, "step": Step, "plan": Plan,
-    "refused": Refused,
+    "typed": typed, "opset_of": opset_of, "new": tuple.__new__, "symbol": Symbol, "step": TermStep, "plan": TermPlan,
+    "refused": RefusedRewrite,
 }  # fmt: skip
 
 
@@ -139,7 +141,7 @@ class _Writer:
         self._known[name] = value
         return name
 
-    def value(self, expression: Expression) -> str:
+    def value(self, expression: ParameterExpression) -> str:
         """Return what computes an expression."""
         if expression.variable is not None:
             return self.local[expression.variable]

@@ -57,7 +57,7 @@ def _identity(option: Option) -> tuple[str, int, int]:
     return name, option.place, option.symbol.output
 
 
-Chooser = Callable[[int, int], Option]
+OptionChooser = Callable[[int, int], Option]
 """Chooses for a class on a layer."""
 
 
@@ -92,7 +92,7 @@ def layered(space: Space, pick: Pick, layers: int, seed: int, kept: frozenset[st
     return _select(space, chooser, layers, kept)
 
 
-def _most(space: Space, layers: int, seed: int) -> Chooser:
+def _most(space: Space, layers: int, seed: int) -> OptionChooser:
     """Return the chooser of the option whose tree has the most operators, on each layer above the cheapest.
 
     Where several have as many, the lot decides: to exchange the operands of a sum makes it no larger, and yet another.
@@ -120,7 +120,7 @@ def _most(space: Space, layers: int, seed: int) -> Chooser:
     return lambda number, layer: best[number, layer]
 
 
-def _random(space: Space, seed: int) -> Chooser:
+def _random(space: Space, seed: int) -> OptionChooser:
     """Return the chooser of an option by lot; each lot depends on the seed, the class, the layer and the option."""
     keys = space.program.graph.keys
 
@@ -173,7 +173,7 @@ def _union(option: Option, sets: dict[int, int]) -> int | None:
     return needed
 
 
-def _select(space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> Selection:
+def _select(space: Space, chooser: OptionChooser, top: int, kept: frozenset[str]) -> Selection:
     """Return what `chooser` makes of the outputs, with the values in `kept` computed as they are.
 
     To keep some values may close a circle where others left it open; then the values of the program on it are kept
@@ -190,7 +190,7 @@ def _select(space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> S
 class _Walk:
     """One walk from the outputs to the leaves."""
 
-    def __init__(self, space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> None:
+    def __init__(self, space: Space, chooser: OptionChooser, top: int, kept: frozenset[str]) -> None:
         self._space = space
         self._program = space.program
         self._choose = chooser

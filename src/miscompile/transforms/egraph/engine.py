@@ -5,26 +5,26 @@ Terms are hash-consed, so that equal terms are one node; a union-find says which
 Source: Willsey et al., egg: Fast and Extensible Equality Saturation (POPL 2021), sections 3 and 4.
 """
 
-from miscompile.transforms.rules.terms import Symbol, Type
+from miscompile.transforms.rules.terms import Symbol, TermType
 
-Key = tuple[int, ...]
+NodeKey = tuple[int, ...]
 """A term: the number of its symbol, then the classes of its operands."""
 
-Signature = int
+NodeSignature = int
 """Operator, output and number of operands: what a pattern asks of a term before it looks at anything else."""
 
-Index = dict[Signature, dict[int, list[Key]]]
+Index = dict[NodeSignature, dict[int, list[NodeKey]]]
 """Terms by signature and class, as they stood when the index was made."""
 
 WORD = 1 << 64
 _MASK = WORD - 1
 _ODD = 0x9E3779B97F4A7C15
 
-_SIGNATURES: dict[tuple[str, int, int], Signature] = {}
+_SIGNATURES: dict[tuple[str, int, int], NodeSignature] = {}
 """One number for each signature that was ever asked for; there are few more than the language has operators."""
 
 
-def signature(op: str, output: int, arity: int) -> Signature:
+def signature(op: str, output: int, arity: int) -> NodeSignature:
     """Return the number of a signature; the same within one process, and never shown outside."""
     return _SIGNATURES.setdefault((op, output, arity), len(_SIGNATURES))
 
@@ -66,21 +66,21 @@ class EGraph:
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
-        self.terms: list[Key | None] = []
+        self.terms: list[NodeKey | None] = []
         """The term of each node; None for one that became the same as another."""
-        self.shapes: list[Signature] = []
+        self.shapes: list[NodeSignature] = []
         self.owners: list[int] = []
         self.births: list[int] = []
         self.origins: dict[int, int] = {}
         """Nodes that stand in the program, with the place of its node; -1 for inputs and initialisers."""
-        self.types: list[Type | None] = []
+        self.types: list[TermType | None] = []
         self.keys: list[int] = []
         self.members: dict[int, list[int]] = {}
         self.uses: list[list[int]] = []
         self._parents: list[int] = []
         self._ids: dict[Symbol, int] = {}
-        self._nodes: dict[Key, int] = {}
-        self._signatures: dict[tuple[int, int], Signature] = {}
+        self._nodes: dict[NodeKey, int] = {}
+        self._signatures: dict[tuple[int, int], NodeSignature] = {}
         self._dirty: list[int] = []
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class EGraph:
             self.symbols.append(symbol)
         return found
 
-    def add(self, symbol: int, children: tuple[int, ...], kind: Type | None, birth: int) -> int:
+    def add(self, symbol: int, children: tuple[int, ...], kind: TermType | None, birth: int) -> int:
         """Return the class of a term, made if there is none; `kind` and `birth` are those of a new one.
 
         Operands must be classes as `find` gives them.
@@ -138,7 +138,7 @@ class EGraph:
         """Return the node of a term, if there is one."""
         return self._nodes.get((symbol, *children))
 
-    def _put(self, key: Key, number: int, birth: int) -> None:
+    def _put(self, key: NodeKey, number: int, birth: int) -> None:
         node = len(self.terms)
         what = key[0], len(key)
         shape = self._signatures.get(what)

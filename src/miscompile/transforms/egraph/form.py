@@ -12,9 +12,9 @@ from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.transforms.egraph.choice import Pick, Selection, layered, original, simplest
 from miscompile.transforms.egraph.engine import mix
 from miscompile.transforms.egraph.layers import Space, space_of
-from miscompile.transforms.egraph.program import Program, name_key, program_of
+from miscompile.transforms.egraph.program import TermProgram, name_key, program_of
 from miscompile.transforms.egraph.restore import Layout, Restored, layout, restore
-from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.saturation import RuleTally, SaturationLimits, chosen, saturate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class Saturated:
         return sites(model, self)
 
 
-def saturated(model: Model, form: Saturated) -> tuple[Program, Tally]:
+def saturated(model: Model, form: Saturated) -> tuple[TermProgram, RuleTally]:
     """Return `model` in an e-graph to which the rules have been applied, and how often each was."""
     rules = chosen(form.groups, form.exactness, form.file)
     program = program_of(model)
-    limits = Limits(form.rounds, form.nodes, form.structural, 1.0 if form.groups or form.file else form.share)
+    limits = SaturationLimits(form.rounds, form.nodes, form.structural, 1.0 if form.groups or form.file else form.share)
     return program, saturate(program, rules, limits, form.seed)
 
 
@@ -91,7 +91,7 @@ def sites(model: Model, form: Saturated) -> tuple[str, ...]:
     return _best(program, form)[0].changed()
 
 
-def _best(program: Program, form: Saturated) -> tuple[Selection, Layout]:
+def _best(program: TermProgram, form: Saturated) -> tuple[Selection, Layout]:
     """Return what the options choose; which of the candidates for the simplest is best does not depend on `only`."""
     space = space_of(program)
     only = frozenset(filter(None, form.only.split("+")))

@@ -19,7 +19,7 @@ from math import inf
 from typing import NamedTuple
 
 from miscompile.transforms.egraph.engine import EGraph
-from miscompile.transforms.egraph.program import LEAVES, OPAQUE, VALUE, Program
+from miscompile.transforms.egraph.program import LEAVES, OPAQUE, VALUE, TermProgram
 from miscompile.transforms.rules.terms import Symbol
 
 _FREE = LEAVES | {"Constant"}
@@ -52,7 +52,7 @@ class Space:
     number of operators of a tree for each class, and `least` the option that has it.
     """
 
-    program: Program
+    program: TermProgram
     ranks: dict[int, int]
     options: dict[int, tuple[Option, ...]]
     names: dict[int, list[str]]
@@ -60,7 +60,7 @@ class Space:
     least: dict[int, Option]
 
 
-def space_of(program: Program) -> Space:
+def space_of(program: TermProgram) -> Space:
     """Return the space of what can be extracted for the outputs of `program` after saturation."""
     graph = program.graph
     find = graph.find
@@ -75,7 +75,7 @@ def space_of(program: Program) -> Space:
     return Space(program, ranks, found, names, costs, least)
 
 
-def kept_option(program: Program, name: str) -> Option:
+def kept_option(program: TermProgram, name: str) -> Option:
     """Return how the program computes the value called `name`."""
     own = program.own[name]
     operands = program.origins[own.place].operands if own.place >= 0 else ()

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
-from miscompile.transforms.egraph.applying import Admit, Build, Match, Values, admit_of, build_of
-from miscompile.transforms.egraph.engine import WORD, Index, Key, Signature, lottery, mix, signature
-from miscompile.transforms.rules.rule import Apply, Expression, Rule, Variable
+from miscompile.transforms.egraph.applying import Admit, Match, ParameterValues, TermBuilder, admit_of, build_of
+from miscompile.transforms.egraph.engine import WORD, Index, NodeKey, NodeSignature, lottery, mix, signature
+from miscompile.transforms.rules.rule import Apply, ParameterExpression, Rule, Variable
 from miscompile.transforms.rules.terms import Symbol
 
-Finder = Callable[[Mapping[int, Sequence[Key]], Index, Sequence[Symbol]], list[Match]]
+Finder = Callable[[Mapping[int, Sequence[NodeKey]], Index, Sequence[Symbol]], list[Match]]
 
 _GROUPS: dict[str, tuple[int, int]] = {}
 """A bit and a stable key for each group of rules that was ever made ready."""
@@ -32,7 +32,7 @@ class Ready:
     chance: float
     key: int
     """Stable over processes and whatever other rules there are."""
-    root: Signature | None
+    root: NodeSignature | None
     """What the root of a match must be; None where the left side is a variable."""
     tensors: tuple[str, ...]
     count: int
@@ -47,7 +47,7 @@ class Ready:
     _left: "_Writer"
     _find: Finder | None = None
     _admit: Admit | None = None
-    _build: Build | None = None
+    _build: TermBuilder | None = None
 
     @property
     def find(self) -> Finder:
@@ -64,13 +64,13 @@ class Ready:
         return self._admit
 
     @property
-    def build(self) -> Build:
+    def build(self) -> TermBuilder:
         """What makes the plan of the right side of values, the type of the left side, and the opset."""
         if self._build is None:
             self._build = build_of(self.rule, self.tensors, self.parameters)
         return self._build
 
-    def drawn(self, values: Values, rng: random.Random) -> Values | None:
+    def drawn(self, values: ParameterValues, rng: random.Random) -> ParameterValues | None:
         """Return `values` with what the rule draws besides; None when there is nothing to draw."""
         found: dict[str, Any] = dict(zip((*self.tensors, *self.parameters), values, strict=True))
         more = []
@@ -86,7 +86,7 @@ class Ready:
 def ready(rule: Rule) -> Ready:
     """Return `rule` ready for use; at which share of the places it is used is the caller's affair."""
     left, writer = rule.left, _Writer()
-    root: Signature | None = None
+    root: NodeSignature | None = None
     if isinstance(left, Variable):
         writer.tensors[left.name] = ""
     else:
@@ -112,7 +112,7 @@ def _key(rule: Rule) -> int:
     return crc32(rule.name.encode())
 
 
-def bits(signatures: Iterable[Signature]) -> int:
+def bits(signatures: Iterable[NodeSignature]) -> int:
     """Return signatures as bits, so that whether some are among others is one operation on integers."""
     found = 0
     for each in signatures:
@@ -145,8 +145,8 @@ class _Writer:
     def __init__(self) -> None:
         self.tensors: dict[str, str] = {}
         self.parameters: dict[str, str] = {}
-        self.checks: list[Expression] = []
-        self.signatures: dict[Signature, str] = {}
+        self.checks: list[ParameterExpression] = []
+        self.signatures: dict[NodeSignature, str] = {}
         self._checked: list[str] = []
         self._lines: list[str] = []
         self._values: dict[str, object] = {}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.rules.instances import symbol_of, type_of
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, variables
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
 from miscompile.transforms.rules.translation.nodes import nodes_of
 
@@ -38,7 +38,7 @@ def plant(rule: Rule, rng: random.Random) -> Model:
     return Model(Graph("planted", inputs, outputs, nodes, writer.initializers), {"": OPSET})
 
 
-def _declared(environment: Environment, name: str) -> TensorType:
+def _declared(environment: Bindings, name: str) -> TensorType:
     kind = environment[name]
     return TensorType(kind.dtype, kind.shape)
 
@@ -50,14 +50,14 @@ class _Writer:
     environment: Mapping[str, object]
     nodes: list[Node] = field(default_factory=list)
     initializers: dict[str, Tensor] = field(default_factory=dict)
-    _names: Names = field(default_factory=lambda: Names(["result"]))
+    _names: NameSupply = field(default_factory=lambda: NameSupply(["result"]))
     _made: dict[Apply, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.environment:
             self._names.claim(name)
 
-    def write(self, pattern: Pattern) -> str:
+    def write(self, pattern: TermPattern) -> str:
         """Return the name of the value that `pattern` stands for."""
         if isinstance(pattern, Variable):
             return pattern.name

@@ -18,7 +18,7 @@ from miscompile.graph.model import Graph, Model, Node, SparseTensorType, TensorT
 from miscompile.graph.typing import value_types
 from miscompile.transforms.egraph.engine import EGraph
 from miscompile.transforms.rules.kinds import ELEMENTS
-from miscompile.transforms.rules.terms import Symbol, Type, constant, typed
+from miscompile.transforms.rules.terms import Symbol, TermType, constant, typed
 from miscompile.transforms.rules.translation.nodes import term_of
 
 VALUE = "value"
@@ -51,7 +51,7 @@ def name_key(name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SourceNode:
     """A node of the model as a term: what it reads, in the order of the term's operands, and the classes of that."""
 
     node: Node
@@ -68,7 +68,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TermProgram:
     """A model in an e-graph.
 
     `values` gives the class of each value that a node makes or reads and of each output, in an order in which a value
@@ -80,7 +80,7 @@ class Program:
     graph: EGraph
     values: Mapping[str, int]
     own: Mapping[str, Own]
-    origins: tuple[Origin, ...]
+    origins: tuple[SourceNode, ...]
     constants: frozenset[int]
 
     def names(self) -> dict[int, list[str]]:
@@ -102,7 +102,7 @@ class Program:
         return len(found)
 
 
-def program_of(model: Model) -> Program:
+def program_of(model: Model) -> TermProgram:
     """Return `model` in a new e-graph. Raises ModelError when a value is used that nothing defines."""
     return _Reader(model).read()
 
@@ -115,8 +115,8 @@ class _Reader:
         self.graph = EGraph()
         self.values: dict[str, int] = {}
         self.own: dict[str, Own] = {}
-        self.origins: list[Origin] = []
-        self.types: dict[str, Type] = {}
+        self.origins: list[SourceNode] = []
+        self.types: dict[str, TermType] = {}
         """Values of concrete type, the only ones that the language speaks of."""
         main = model.graph
         given = {info.name for info in main.inputs}
@@ -126,7 +126,7 @@ class _Reader:
         self._opset = model.opset
         self._asked = False
 
-    def read(self) -> Program:
+    def read(self) -> TermProgram:
         main = self.model.graph
         self._ports(main)
         for place, node in enumerate(main.nodes):
@@ -135,7 +135,7 @@ class _Reader:
             self._use(info.name)
         self.graph.rebuild()
         constants = frozenset(map(self.graph.find, self._constant_classes))
-        return Program(self.model, self.graph, self.values, self.own, tuple(self.origins), constants)
+        return TermProgram(self.model, self.graph, self.values, self.own, tuple(self.origins), constants)
 
     def _ports(self, main: Graph) -> None:
         for name, value in main.initializers.items():
@@ -157,7 +157,7 @@ class _Reader:
             value = node.attributes["value"].value
             self.constants[node.outputs[0]] = value
             self._know(node.outputs[0], TensorType(value.dtype, value.shape))
-            self.origins.append(Origin(node, (), ()))
+            self.origins.append(SourceNode(node, (), ()))
             return
         terms = term_of(node, self.types, self.constants) if self._opset >= _OLDEST else None
         if terms is None or not _plain(node, terms[0][1]):
@@ -165,7 +165,7 @@ class _Reader:
             return
         children = terms[0][1]
         operands = tuple([self._use(child) for child in children])
-        self.origins.append(Origin(node, children, operands))
+        self.origins.append(SourceNode(node, children, operands))
         for name, (symbol, _) in zip(node.outputs, terms, strict=True):
             kind = typed(symbol, tuple([self.types[child] for child in children]))
             self._place(name, symbol, operands, kind, place)
@@ -175,7 +175,7 @@ class _Reader:
     def _opaque(self, place: int, node: Node) -> None:
         read = tuple(dict.fromkeys(reads(node)))
         operands = tuple([self._pin(name) if name in self.constants else self._use(name) for name in read])
-        self.origins.append(Origin(node, read, operands))
+        self.origins.append(SourceNode(node, read, operands))
         for output, (name, kind) in enumerate(zip(node.outputs, self._results(node), strict=True)):
             if not name:
                 continue
@@ -183,7 +183,7 @@ class _Reader:
                 self._know(name, kind)
             self._place(name, Symbol(OPAQUE, (place,), output), operands, self.types.get(name), place)
 
-    def _place(self, name: str, symbol: Symbol, operands: tuple[int, ...], kind: Type | None, place: int) -> None:
+    def _place(self, name: str, symbol: Symbol, operands: tuple[int, ...], kind: TermType | None, place: int) -> None:
         graph = self.graph
         number = graph.intern(symbol)
         self.values[name] = graph.add(number, operands, kind, name_key(name))
@@ -214,7 +214,7 @@ class _Reader:
     def _pin(self, name: str) -> int:
         return self._leaf(PINNED, name, None)
 
-    def _leaf(self, op: str, name: str, kind: Type | None) -> int:
+    def _leaf(self, op: str, name: str, kind: TermType | None) -> int:
         graph = self.graph
         symbol = graph.intern(Symbol(op, (name,)))
         number = graph.add(symbol, (), kind, name_key(name))
@@ -252,9 +252,9 @@ class _Reader:
             self._kinds.setdefault(name, kind)
 
 
-def _concrete(kind: ValueType | None) -> Type | None:
+def _concrete(kind: ValueType | None) -> TermType | None:
     if isinstance(kind, TensorType) and kind.dtype in ELEMENTS and is_static(kind):
-        return Type(kind.dtype, kind.shape)  # type: ignore[arg-type]  # static: the sizes are numbers
+        return TermType(kind.dtype, kind.shape)  # type: ignore[arg-type]  # static: the sizes are numbers
     return None
 
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Graph, Model, Node
-from miscompile.graph.rename import Names, redirect
+from miscompile.graph.rename import NameSupply, redirect
 from miscompile.transforms.egraph.choice import Selection, State
 from miscompile.transforms.egraph.layers import Option
-from miscompile.transforms.egraph.program import LEAVES, Program, is_constant
-from miscompile.transforms.rules.terms import Symbol, Type
+from miscompile.transforms.egraph.program import LEAVES, TermProgram, is_constant
+from miscompile.transforms.rules.terms import Symbol, TermType
 from miscompile.transforms.rules.translation.nodes import nodes_of
 
-Maker = tuple[object, ...]
+NodeMaker = tuple[object, ...]
 """What makes values: a node of the program by its place, or a symbol but for its output; then the values it reads."""
 
 
 @dataclass(slots=True)
-class Instance:
+class RestoredNode:
     """A node of the new graph: which of its outputs are wanted, and as which values."""
 
     symbol: Symbol
@@ -42,7 +42,7 @@ class Layout:
     """A selection with its values numbered: leaves by name, instances in the order in which they can be computed."""
 
     leaves: dict[int, str]
-    instances: list[Instance]
+    instances: list[RestoredNode]
     values: dict[State, int]
 
     @property
@@ -59,7 +59,7 @@ def layout(selection: Selection) -> Layout:
 class _Numbering:
     def __init__(self) -> None:
         self._found = Layout({}, [], {})
-        self._made: dict[Maker, Instance] = {}
+        self._made: dict[NodeMaker, RestoredNode] = {}
         self._leaves: dict[str, int] = {}
         self._count = 0
 
@@ -77,10 +77,10 @@ class _Numbering:
                 self._leaves[name] = self._new()
                 self._found.leaves[self._leaves[name]] = name
             return self._leaves[name]
-        maker: Maker = (place, *reads) if place >= 0 else (symbol.op, symbol.parameters, *reads)
+        maker: NodeMaker = (place, *reads) if place >= 0 else (symbol.op, symbol.parameters, *reads)
         instance = self._made.get(maker)
         if instance is None:
-            instance = self._made[maker] = Instance(symbol, place, reads)
+            instance = self._made[maker] = RestoredNode(symbol, place, reads)
             self._found.instances.append(instance)
         if symbol.output not in instance.outputs:
             instance.outputs[symbol.output] = self._new()
@@ -96,15 +96,15 @@ class Restored:
     """A model, and what tells the types of its inner values, which few callers want."""
 
     model: Model
-    ask: Callable[[], dict[str, Type]]
+    ask: Callable[[], dict[str, TermType]]
 
     @property
-    def types(self) -> Mapping[str, Type]:
+    def types(self) -> Mapping[str, TermType]:
         """The types of those inner values that the model's nodes compute and whose types are concrete."""
         return self.ask()
 
 
-def restore(program: Program, selection: Selection, found: Layout) -> Restored:
+def restore(program: TermProgram, selection: Selection, found: Layout) -> Restored:
     """Return the model that a selection, laid out as `found`, describes.
 
     Inputs, outputs, opset imports and functions are those of the program. Raises RejectedDraft when a term cannot be
@@ -117,11 +117,11 @@ def restore(program: Program, selection: Selection, found: Layout) -> Restored:
 class _Writer:
     """Names values and writes nodes."""
 
-    def __init__(self, program: Program, selection: Selection, found: Layout) -> None:
+    def __init__(self, program: TermProgram, selection: Selection, found: Layout) -> None:
         self._program = program
         self._layout = found
         self._graph: Graph = program.model.graph
-        self._names = Names(all_names(self._graph))
+        self._names = NameSupply(all_names(self._graph))
         self._called: dict[int, str] = dict(found.leaves)
         self._copies: list[Node] = []
         self._initializers: dict[str, Tensor] = {}
@@ -181,7 +181,7 @@ class _Writer:
         )
         return replace(self._program.model, graph=changed)
 
-    def types(self) -> dict[str, Type]:
+    def types(self) -> dict[str, TermType]:
         """Return the types of what the instances compute."""
         kinds, find = self._program.graph.types, self._program.graph.find
         known = {value: kinds[find(state[0])] for state, value in self._layout.values.items()}
@@ -189,7 +189,7 @@ class _Writer:
         found = {self._called[value]: known[value] for value in made}
         return {name: kind for name, kind in found.items() if kind is not None and name not in self._initializers}
 
-    def _nodes(self, instance: Instance) -> tuple[Node, ...]:
+    def _nodes(self, instance: RestoredNode) -> tuple[Node, ...]:
         reads = tuple([self._called[value] for value in instance.reads])
         outputs = {output: self._called[value] for output, value in instance.outputs.items()}
         if instance.place < 0:

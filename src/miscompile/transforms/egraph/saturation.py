@@ -13,13 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from miscompile.base.rng import stream
-from miscompile.transforms.egraph.applying import Match, Refused
-from miscompile.transforms.egraph.engine import EGraph, Index, Key, mix
+from miscompile.transforms.egraph.applying import Match, RefusedRewrite
+from miscompile.transforms.egraph.engine import EGraph, Index, NodeKey, mix
 from miscompile.transforms.egraph.matching import Ready, bits, flags_of, ready
-from miscompile.transforms.egraph.program import Program
+from miscompile.transforms.egraph.program import TermProgram
 from miscompile.transforms.rules.library import chosen as named
 from miscompile.transforms.rules.library import user_rules
-from miscompile.transforms.rules.rule import LOOSER, Exactness, Rule
+from miscompile.transforms.rules.rule import LOOSER, Rule, RuleExactness
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
@@ -47,7 +47,7 @@ class RuleSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SaturationLimits:
     """How far saturation goes: rounds, terms, structural rules for each value of the program, the share of groups.
 
     Each group of rules takes part with the chance `share`, by the seed. What a graph costs is how many rules are tried
@@ -61,7 +61,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RuleTally:
     """How often each rule, by name, matched, made two classes one, was refused, or had no operator in the opset."""
 
     matches: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class Tally:
 
 
 @lru_cache(8)
-def chosen(groups: str = "", exactness: Exactness = "rounding", file: str = "") -> RuleSet:
+def chosen(groups: str = "", exactness: RuleExactness = "rounding", file: str = "") -> RuleSet:
     """Return the library's rules of these groups or names (joined with `+`; empty: all), none looser than `exactness`.
 
     `file` is the path of a TOML file with rules of the user's own, which come besides those that are named, or alone
@@ -106,7 +106,7 @@ def rule_set(rules: Iterable[Rule]) -> RuleSet:
     )
 
 
-def saturate(program: Program, rules: RuleSet, limits: Limits, seed: int) -> Tally:
+def saturate(program: TermProgram, rules: RuleSet, limits: SaturationLimits, seed: int) -> RuleTally:
     """Add to the e-graph of `program` what the rules find equal, and return how often each was used."""
     engine = _Engine(program, limits, seed)
     for turn in range(limits.rounds):
@@ -118,8 +118,8 @@ def saturate(program: Program, rules: RuleSet, limits: Limits, seed: int) -> Tal
 class _Engine:
     """One saturation of one program."""
 
-    def __init__(self, program: Program, limits: Limits, seed: int) -> None:
-        self.tally = Tally()
+    def __init__(self, program: TermProgram, limits: SaturationLimits, seed: int) -> None:
+        self.tally = RuleTally()
         self._program = program
         self._graph: EGraph = program.graph
         self._limits = limits
@@ -162,7 +162,7 @@ class _Engine:
         within = self._within()
         offers: dict[int, list[tuple[Ready, Match]]] = {number: [] for number in within}
         general: dict[str, list[Ready]] = {}
-        tops: dict[int, dict[int, list[Key]]] = {}
+        tops: dict[int, dict[int, list[NodeKey]]] = {}
         for each in rules.shaped:
             if each.flag & flags and each.root is not None and not each.needs & ~present:
                 top = tops.get(each.root)
@@ -232,7 +232,7 @@ class _Engine:
         if plan is None:
             tally.unsupported[name] += 1
             return False
-        if isinstance(plan, Refused):
+        if isinstance(plan, RefusedRewrite):
             tally.refused[name] += 1
             return False
         birth = (each.key * 0x9E3779B97F4A7C15 + graph.keys[root] * 0xBF58476D1CE4E5B9) & _MASK

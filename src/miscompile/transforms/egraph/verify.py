@@ -13,9 +13,9 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import array_stream
 from miscompile.core.tensor import Array, Tensor
-from miscompile.transforms.egraph.program import LEAVES, OPAQUE, Program, is_constant
+from miscompile.transforms.egraph.program import LEAVES, OPAQUE, TermProgram, is_constant
 from miscompile.transforms.rules.kinds import ELEMENTS
-from miscompile.transforms.rules.terms import Symbol, Type, evaluate
+from miscompile.transforms.rules.terms import Symbol, TermType, evaluate
 
 _SLACK = 64
 """How many units in the last place of the greatest operand or result two ways to compute a value may be apart."""
@@ -45,7 +45,7 @@ class Verified:
         return self.exact + self.close + len(self.bad)
 
 
-def verify(program: Program, seed: int, found: Verified) -> None:
+def verify(program: TermProgram, seed: int, found: Verified) -> None:
     """Evaluate every term of the e-graph of `program` on inputs drawn from `seed`, and add to `found`.
 
     What nodes outside the language compute is drawn as well, since nothing is known of it. Classes without a type are
@@ -57,7 +57,7 @@ def verify(program: Program, seed: int, found: Verified) -> None:
 class _Checker:
     """One e-graph, with the values of its classes."""
 
-    def __init__(self, program: Program, seed: int, found: Verified) -> None:
+    def __init__(self, program: TermProgram, seed: int, found: Verified) -> None:
         self._program = program
         self._graph = program.graph
         self._rng = array_stream(seed, "verify")
@@ -124,7 +124,7 @@ class _Checker:
     def _evaluated(self, symbol: Symbol, children: Sequence[int]) -> Array:
         return evaluate(symbol, tuple([self._values[child] for child in children]))
 
-    def _drawn(self, kind: Type) -> Array:
+    def _drawn(self, kind: TermType) -> Array:
         """Return random elements: small integers, or for integer types now and then the whole range."""
         dtype = DTYPES[kind.dtype]
         if dtype.kind == "bool":

@@ -7,6 +7,7 @@ take other paths. Source: https://onnx.ai/onnx/repo-docs/IR.html#graphs (initial
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Model, Node, TensorType, ValueInfo
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import gives
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.exact.structural import structural_values
 
 _IR_DEFAULTS = 4
@@ -31,6 +32,8 @@ class Constness(Placed):
     Without `overridable` no constant becomes an input: that is the only change after which kernels may pack weights
     otherwise, and add in another order.
     """
+
+    stream_name: ClassVar[str] = "Constness"
 
     structural: bool = False
     overridable: bool = True
@@ -50,7 +53,7 @@ class Constness(Placed):
         """Return `model` with constants said otherwise. Raises RejectedDraft when it has none."""
         picked, fixed = self.picked(self.places(model)), self._fixed(model)
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             for name, value in constants(scope):
                 place = scope.place(name)
                 if place in picked:
@@ -63,7 +66,7 @@ class Constness(Placed):
     def _fixed(self, model: Model) -> frozenset[str]:
         return frozenset() if self.structural else structural_values(model)
 
-    def _ways(self, model: Model, scope: Scope, name: str, fixed: frozenset[str]) -> list[str]:
+    def _ways(self, model: Model, scope: NodeScope, name: str, fixed: frozenset[str]) -> list[str]:
         """Return the other ways in which constant `name` of `scope` can be said."""
         if scope.kind == "function" or model.ir_version < _IR_DEFAULTS:
             return []
@@ -76,7 +79,7 @@ class Constness(Placed):
         return ways
 
 
-def constants(scope: Scope) -> Iterator[tuple[str, Tensor]]:
+def constants(scope: NodeScope) -> Iterator[tuple[str, Tensor]]:
     """Yield the constants of a scope with their values: initialisers that nothing overrides, and Constant nodes."""
     given = scope.given
     yield from ((name, value) for name, value in scope.initializers.items() if name not in given)
@@ -110,19 +113,19 @@ def constant(name: str, value: Tensor) -> Node:
     return Node("Constant", (), (name,), {"value": Attribute("tensor", value)})
 
 
-def _as_node(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_node(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     """Put a Constant node before the first node that reads it."""
     first = next((place for place, node in enumerate(scope.nodes) if name in reads(node)), len(scope.nodes))
     kept = {other: known for other, known in scope.initializers.items() if other != name}
     return replace(scope, initializers=kept, nodes=(*scope.nodes[:first], constant(name, value), *scope.nodes[first:]))
 
 
-def _as_initializer(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_initializer(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     nodes = tuple(node for node in scope.nodes if node.outputs != (name,))
     return replace(scope, initializers={**scope.initializers, name: value}, nodes=nodes)
 
 
-def _as_input(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_input(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     types = {other: kind for other, kind in scope.types.items() if other != name}
     inputs = (*scope.inputs, ValueInfo(name, TensorType(value.dtype, value.shape)))
     return replace(scope, inputs=inputs, types=types)

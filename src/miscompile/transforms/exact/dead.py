@@ -6,14 +6,15 @@ of them is asked for.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Model, Node
-from miscompile.graph.rename import Names, refresh
+from miscompile.graph.rename import NameSupply, refresh
 from miscompile.ops.registry import schema
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.functions.calls import pure
 from miscompile.transforms.functions.regions import names_of
 
@@ -37,15 +38,17 @@ class Dead(Placed):
     results that nobody reads are named or left out. What is made once more has not failed, so that it cannot now.
     """
 
+    stream_name: ClassVar[str] = "Dead"
+
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the nodes and initialisers to which something unused can be added, or from which it can be taken."""
         return tuple(place for scope in scopes(model) for place, _ in _ways(scope, model))
 
     def apply(self, model: Model) -> Model:
         """Return `model` with other dead parts. Raises RejectedDraft when it is empty."""
-        picked, names = self.picked(self.places(model)), Names(names_of(model))
+        picked, names = self.picked(self.places(model)), NameSupply(names_of(model))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             for place, ways in tuple(_ways(scope, model)):
                 if place in picked:
                     rng = self.stream(place)
@@ -55,7 +58,7 @@ class Dead(Placed):
         return rewrite(model, change)
 
 
-def _ways(scope: Scope, model: Model) -> Iterator[tuple[str, list[str]]]:
+def _ways(scope: NodeScope, model: Model) -> Iterator[tuple[str, list[str]]]:
     """Yield the places of `scope` with what can be done there."""
     for name in scope.initializers:
         yield scope.place(name), [_COPY]
@@ -71,7 +74,7 @@ def _ways(scope: Scope, model: Model) -> Iterator[tuple[str, list[str]]]:
             yield scope.place_of(node), ways
 
 
-def _results(node: Node, scope: Scope) -> int:
+def _results(node: Node, scope: NodeScope) -> int:
     """Return how many results `node` may have where all of them but the first may be left out; 0 elsewhere."""
     known = schema(node.op, scope.opset)
     if node.domain not in ("", "ai.onnx") or node.op not in _EXTRA or known is None:
@@ -79,7 +82,7 @@ def _results(node: Node, scope: Scope) -> int:
     return _EXTRA[node.op] if len(known.outputs) == _EXTRA[node.op] else 0
 
 
-def _changed(scope: Scope, place: str, way: str, names: Names, *, behind: bool) -> Scope:
+def _changed(scope: NodeScope, place: str, way: str, names: NameSupply, *, behind: bool) -> NodeScope:
     if way == _COPY:
         name = next(name for name in scope.initializers if scope.place(name) == place)
         copied: dict[str, Tensor] = {names.fresh(f"{name}_unused"): scope.initializers[name]}
@@ -100,7 +103,7 @@ def _changed(scope: Scope, place: str, way: str, names: Names, *, behind: bool) 
     return scope.with_nodes((*scope.nodes[:at], *made, *scope.nodes[at + 1 :]))
 
 
-def _unused(node: Node, names: Names, *, behind: bool) -> Iterator[Node]:
+def _unused(node: Node, names: NameSupply, *, behind: bool) -> Iterator[Node]:
     """Yield `node` once more under other names, and with `behind` an Identity of its first result."""
     (twin,) = refresh((node,), {}, lambda name: names.fresh(f"{name}_unused"))
     yield twin

@@ -5,17 +5,17 @@ Kernel and body must agree: exactly where the operator moves, compares or select
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Function, Model, Node, TensorType, ValueType
 from miscompile.graph.prune import callee_key, function_key
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.exact.bodies import body_of, has_body
 from miscompile.transforms.exact.inline import inlined
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.wrap_kinds import PLAIN
 from miscompile.transforms.functions.calls import MAY_DRAW
 from miscompile.transforms.functions.compose import importing, own_domain
@@ -33,7 +33,7 @@ _INTEGERS = ("int32", "int64")
 
 _IR_FUNCTIONS = 8
 
-Exactness = Literal["exact", "rounding"]
+ExpansionExactness = Literal["exact", "rounding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Expand(Placed):
     With `exact` only operators whose bodies give the same bits are replaced; without, all that are faithful up to
     rounding as well. `kept` leaves the bodies in model-local functions, one for all nodes that can share it.
     """
+
+    stream_name: ClassVar[str] = "Expand"
 
     exact: bool = True
     kept: bool = False
@@ -64,10 +66,10 @@ class Expand(Placed):
         picked = self.picked(self._places(model, types))
         domain = own_domain(model)
         made: list[Function] = []
-        names = Names(function.name for function in model.functions)
+        names = NameSupply(function.name for function in model.functions)
         calls: set[str] = set()
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             nodes = []
             for node in scope.nodes:
                 place = scope.place_of(node)
@@ -85,14 +87,14 @@ class Expand(Placed):
             return inlined(whole, frozenset(calls))
         return importing(replace(whole, ir_version=max(model.ir_version, _IR_FUNCTIONS)))
 
-    def exactness(self, model: Model) -> Exactness:
+    def exactness(self, model: Model) -> ExpansionExactness:
         """Tell whether all operators that `apply` replaces in `model` have bodies that give the same bits."""
         picked = self.picked(self.places(model))
         ops = {node.op for scope in scopes(model) for node in scope.nodes if scope.place_of(node) in picked}
         return "exact" if ops <= EXACT | EXACT_IN_INTEGERS and self.exact else "rounding"
 
     def _body(
-        self, node: Node, scope: Scope, types: Mapping[str, ValueType], model: Model
+        self, node: Node, scope: NodeScope, types: Mapping[str, ValueType], model: Model
     ) -> tuple[Function, Node] | None:
         """Return function and call for `node`, None where it stays."""
         if node.domain not in ("", "ai.onnx") or node.op in MAY_DRAW or not has_body(node.op, scope.opset):
@@ -133,7 +135,7 @@ def _faithful(node: Node) -> bool:
     return node.op != "Attention" or len(node.outputs) < 4 or not node.outputs[3]
 
 
-def _shared(function: Function, made: list[Function], names: Names) -> Function:
+def _shared(function: Function, made: list[Function], names: NameSupply) -> Function:
     """Return the one of the functions `made` that does what `function` does, or that under a name of its own."""
     for other in made:
         if difference(replace(function, name=other.name), other) is None:

@@ -6,14 +6,14 @@ exact relations. The model's signature changes, so that these two say what to fe
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
 from miscompile.transforms.exact.constness import constants
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, scopes
+from miscompile.transforms.exact.scopes import NodeScope, scopes
 from miscompile.transforms.exact.structural import structural_values
 
 Value = TypeVar("Value")
@@ -26,6 +26,8 @@ class Opened(Placed):
     Constants that state sizes, axes, trip counts or quantisation stay, unless `structural`: some compilers refuse
     programs that feed them.
     """
+
+    stream_name: ClassVar[str] = "Opened"
 
     structural: bool = False
 
@@ -61,6 +63,8 @@ class Opened(Placed):
 @dataclass(frozen=True, slots=True)
 class Closed(Placed):
     """Presents inputs as constants, for one feed. Places are the names of inputs."""
+
+    stream_name: ClassVar[str] = "Closed"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the inputs that can be constants: dense tensors that are no outputs as well."""
@@ -101,7 +105,7 @@ def fed_inputs(graph: Graph) -> list[ValueInfo]:
     return [info for info in graph.inputs if info.name not in defaults]
 
 
-def _main(model: Model) -> Scope:
+def _main(model: Model) -> NodeScope:
     return next(scope for scope in scopes(model) if scope.kind == "main")
 
 

@@ -6,14 +6,15 @@ not remove because both of its ends are part of the signature. Source: https://o
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Model, Node, TensorType, ValueType
-from miscompile.graph.rename import Names, redirect
+from miscompile.graph.rename import NameSupply, redirect
 from miscompile.transforms.exact.constness import constants
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import takes
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.wrap_kinds import PLAIN
 from miscompile.transforms.functions.regions import names_of
@@ -31,6 +32,8 @@ class Identity(Placed):
     are not known.
     """
 
+    stream_name: ClassVar[str] = "Identity"
+
     structural: bool = False
     constants: bool = False
 
@@ -41,9 +44,9 @@ class Identity(Placed):
     def apply(self, model: Model) -> Model:
         """Return `model` with Identity nodes. Raises RejectedDraft when it has no value for one."""
         types, fixed = types_by_scope(model), self._fixed(model)
-        picked, names = self.picked(_places(model, types, fixed)), Names(names_of(model))
+        picked, names = self.picked(_places(model, types, fixed)), NameSupply(names_of(model))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             for place, name, at_output in tuple(_edges(scope, types, fixed)):
                 if place in picked:
                     scope = (_before_output if at_output else _after)(scope, name, names)
@@ -62,7 +65,7 @@ def _places(model: Model, types: _Types, fixed: frozenset[str]) -> tuple[str, ..
     return tuple(place for scope in scopes(model) for place, _, _ in _edges(scope, types, fixed))
 
 
-def _edges(scope: Scope, types: _Types, fixed: frozenset[str]) -> Iterator[tuple[str, str, bool]]:
+def _edges(scope: NodeScope, types: _Types, fixed: frozenset[str]) -> Iterator[tuple[str, str, bool]]:
     """Yield place, value, and whether the Identity makes the scope's output of that name."""
     known = types.get(scope.path, {})
     read = {name for node in scope.nodes for name in reads(node)}
@@ -82,7 +85,7 @@ def _edges(scope: Scope, types: _Types, fixed: frozenset[str]) -> Iterator[tuple
             yield f"{scope.place(name)}:out", name, True
 
 
-def _after(scope: Scope, name: str, names: Names) -> Scope:
+def _after(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
     """Let every reader of `name` read a copy; the scope's own output stays."""
     copy = names.fresh(f"{name}_same")
     users = [place for place, node in enumerate(scope.nodes) if name in reads(node)]
@@ -93,7 +96,7 @@ def _after(scope: Scope, name: str, names: Names) -> Scope:
     return replace(scope, nodes=tuple(nodes))
 
 
-def _before_output(scope: Scope, name: str, names: Names) -> Scope:
+def _before_output(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
     """Let `name`, an output, be the copy of a value that its node now makes under another name."""
     inner = names.fresh(f"{name}_inner")
     at = next(place for place, node in enumerate(scope.nodes) if name in node.outputs)
@@ -110,6 +113,8 @@ class NoIdentity(Placed):
     One between an input, an initialiser or another output and an output of the same scope must stay.
     """
 
+    stream_name: ClassVar[str] = "NoIdentity"
+
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the Identity nodes that can go, if all others go as well."""
         return tuple(place for scope in scopes(model) for place in _bare(scope, None)[1])
@@ -120,7 +125,7 @@ class NoIdentity(Placed):
         return rewrite(model, lambda scope: _bare(scope, picked)[0])
 
 
-def _bare(scope: Scope, picked: frozenset[str] | None) -> tuple[Scope, list[str]]:
+def _bare(scope: NodeScope, picked: frozenset[str] | None) -> tuple[NodeScope, list[str]]:
     done: list[str] = []
     for node in scope.nodes:
         place = scope.place_of(node)
@@ -137,7 +142,7 @@ def _is_identity(node: Node) -> bool:
     return node.op == "Identity" and node.domain in ("", "ai.onnx") and len(node.inputs) == 1 and bool(node.inputs[0])
 
 
-def _without(scope: Scope, node: Node) -> Scope | None:
+def _without(scope: NodeScope, node: Node) -> NodeScope | None:
     """Return `scope` without the Identity `node`; None when it has to stay."""
     (source,), (result,) = node.inputs, node.outputs
     others = tuple(other for other in scope.nodes if other is not node)

@@ -4,6 +4,7 @@ The reverse of duplication. Values get more readers, which keeps fusions from fi
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.core.tensor import Tensor
 from miscompile.graph.equality import difference
@@ -11,7 +12,7 @@ from miscompile.graph.model import Model, Node
 from miscompile.graph.prune import callee_key
 from miscompile.graph.rename import redirect
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.functions.calls import pure
 
 
@@ -23,6 +24,8 @@ class Merge(Placed):
     output of their scope, stay; operators that may give other values each time are never merged.
     """
 
+    stream_name: ClassVar[str] = "Merge"
+
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the nodes and initialisers that an earlier one can stand for, if all others are merged."""
         return tuple(place for scope in scopes(model) for place in _merged(scope, model, None)[1])
@@ -33,7 +36,7 @@ class Merge(Placed):
         return rewrite(model, lambda scope: _merged(scope, model, picked)[0])
 
 
-def _merged(scope: Scope, model: Model, picked: frozenset[str] | None) -> tuple[Scope, list[str]]:
+def _merged(scope: NodeScope, model: Model, picked: frozenset[str] | None) -> tuple[NodeScope, list[str]]:
     """Return `scope` with what is `picked` (None: everything) merged, and the places where this was done."""
     initializers, instead, done = _merged_constants(scope, picked)
     kept: list[Node] = []
@@ -61,7 +64,7 @@ def _merged(scope: Scope, model: Model, picked: frozenset[str] | None) -> tuple[
 
 
 def _merged_constants(
-    scope: Scope, picked: frozenset[str] | None
+    scope: NodeScope, picked: frozenset[str] | None
 ) -> tuple[dict[str, Tensor], dict[str, str], list[str]]:
     given, outputs = scope.given, scope.handed_out
     kept: dict[str, Tensor] = {}
@@ -82,7 +85,7 @@ def _merged_constants(
     return kept, instead, done
 
 
-def _mergeable(node: Node, scope: Scope, model: Model) -> bool:
+def _mergeable(node: Node, scope: NodeScope, model: Model) -> bool:
     return (
         scope.handed_out.isdisjoint(node.outputs)
         and not any(True for _ in node.subgraphs())

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import ClassVar
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.equality import same_model
 from miscompile.graph.model import Model, Node
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.functions.calls import pure
 from miscompile.transforms.functions.convex_sets import links
 
@@ -21,11 +22,13 @@ _Rank = tuple[float, float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Placed):
+class NodeOrder(Placed):
     """Presents nodes as early or as late as they can stand. Places are nodes, and initialisers by their names.
 
     Operators that may give other values each time keep their order among themselves.
     """
+
+    stream_name: ClassVar[str] = "Order"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the nodes and initialisers that are not alone in their scope."""
@@ -39,7 +42,7 @@ class Order(Placed):
         """Return `model` in another order. Raises RejectedDraft when there is only this one, or none other is drawn."""
         picked = self.picked(self.places(model))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             nodes, names = self._nodes(scope, picked, model), self._names(scope, picked)
             if nodes == scope.nodes and names == list(scope.initializers):
                 return scope
@@ -57,11 +60,11 @@ class Order(Placed):
         draw = self.draw(place)
         return (-1.0 if self.draw(place, "early") < 0.5 else 1.0), draw, here
 
-    def _names(self, scope: Scope, picked: frozenset[str]) -> list[str]:
+    def _names(self, scope: NodeScope, picked: frozenset[str]) -> list[str]:
         ranks = {name: self._rank(scope.place(name), at, picked) for at, name in enumerate(scope.initializers)}
         return sorted(ranks, key=ranks.__getitem__)
 
-    def _nodes(self, scope: Scope, picked: frozenset[str], model: Model) -> tuple[Node, ...]:
+    def _nodes(self, scope: NodeScope, picked: frozenset[str], model: Model) -> tuple[Node, ...]:
         ranks = {at: self._rank(scope.place_of(node), at, picked) for at, node in enumerate(scope.nodes)}
         return tuple(scope.nodes[at] for at in _sorted(scope.nodes, ranks, model))
 

@@ -8,6 +8,7 @@ that a reducer made of it, and the places that matter can be named (`only`) and 
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import RejectedDraft, SpecError
@@ -23,6 +24,9 @@ class Placed:
     `share` is the share of the places that are changed, at least one. `only` names the places instead, joined by `+`;
     names that the model lacks are passed over.
     """
+
+    stream_name: ClassVar[str]
+    """Names the relation's random streams, so that a new name for its class does not change what a seed draws."""
 
     seed: int = 0
     share: float = 0.5
@@ -48,8 +52,8 @@ class Placed:
 
     def draw(self, place: str, *more: str | int) -> float:
         """Return a number in [0, 1) that depends on relation, seed and place alone."""
-        return digest_words(self.seed, type(self).__name__, place, *more) / _WHOLE
+        return digest_words(self.seed, self.stream_name, place, *more) / _WHOLE
 
     def stream(self, place: str, *more: str | int) -> random.Random:
         """Return a random stream that depends on relation, seed and place alone."""
-        return stream(self.seed, type(self).__name__, place, *more)
+        return stream(self.seed, self.stream_name, place, *more)

@@ -8,17 +8,17 @@ differ: theirs have slashes, dots, colons, or are numbers.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import quote
 
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import SpecError
 from miscompile.graph.edges import all_names, map_bodies, names_in
 from miscompile.graph.model import Function, Graph, Model, Node
-from miscompile.graph.rename import Names, rename, rename_nodes
+from miscompile.graph.rename import NameSupply, rename, rename_nodes
 from miscompile.transforms.exact.placed import Placed
 
-Style = Literal["identifier", "usual", "any"]
+NameStyle = Literal["identifier", "usual", "any"]
 """identifier: C90 identifiers only; usual: also what exporters write; any: also text that no page forbids outright."""
 
 _IDENTIFIERS = (
@@ -63,7 +63,9 @@ class Rename(Placed):
     A node is renamed with its first result. Names are unique over the whole model, whatever a scope would allow.
     """
 
-    style: Style = "usual"
+    stream_name: ClassVar[str] = "Rename"
+
+    style: NameStyle = "usual"
 
     def __post_init__(self) -> None:
         """Raise SpecError for a style or share that means nothing."""
@@ -79,7 +81,7 @@ class Rename(Placed):
 
     def apply(self, model: Model) -> Model:
         """Return `model` with other names. Raises RejectedDraft when it has no inner value."""
-        picked, names = self.picked(self.places(model)), Names(all_names(model.graph))
+        picked, names = self.picked(self.places(model)), NameSupply(all_names(model.graph))
 
         def renamed(name: str, path: str) -> str:
             place = _place(path, name)
@@ -90,21 +92,21 @@ class Rename(Placed):
         graph = rename(model.graph, instead)
         return replace(
             model,
-            graph=replace(graph, nodes=self._named(graph.nodes, instead, Names())),
+            graph=replace(graph, nodes=self._named(graph.nodes, instead, NameSupply())),
             functions=tuple(self._function(function, picked, renamed) for function in model.functions),
         )
 
     def _function(self, function: Function, picked: frozenset[str], renamed: Callable[[str, str], str]) -> Function:
         path = _path(function)
         instead = {name: renamed(name, path) for name in _values(function) if _place(path, name) in picked}
-        nodes = self._named(rename_nodes(function.nodes, instead), instead, Names())
+        nodes = self._named(rename_nodes(function.nodes, instead), instead, NameSupply())
         inputs, outputs = (
             tuple(instead.get(name, name) for name in names) for names in (function.inputs, function.outputs)
         )
         types = {instead.get(name, name): known for name, known in function.types.items()}
         return replace(function, inputs=inputs, outputs=outputs, nodes=nodes, types=types)
 
-    def _named(self, nodes: tuple[Node, ...], instead: Mapping[str, str], names: Names) -> tuple[Node, ...]:
+    def _named(self, nodes: tuple[Node, ...], instead: Mapping[str, str], names: NameSupply) -> tuple[Node, ...]:
         """Return `nodes`, and those in their bodies, with other names where their first result has one."""
         old = {new: name for name, new in instead.items()}
 

@@ -25,18 +25,18 @@ from miscompile.graph.model import (
 )
 from miscompile.graph.typing import value_types
 
-Kind = Literal["main", "body", "function"]
+ScopeKind = Literal["main", "body", "function"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NodeScope:
     """The nodes of one scope with all that belongs to them; `depth` counts the bodies around.
 
     Functions have neither initialisers nor types of their inputs and outputs. `opsets` says what operators mean here.
     """
 
     path: str
-    kind: Kind
+    kind: ScopeKind
     depth: int
     inputs: tuple[ValueInfo, ...]
     outputs: tuple[ValueInfo, ...]
@@ -70,18 +70,18 @@ class Scope:
         """Names of the outputs."""
         return frozenset(info.name for info in self.outputs)
 
-    def with_nodes(self, nodes: tuple[Node, ...]) -> "Scope":
+    def with_nodes(self, nodes: tuple[Node, ...]) -> "NodeScope":
         """Return this scope with other nodes, and without the types of values that are gone."""
         kept = {*self.initializers, *self.sparse, *self.given, *(name for node in nodes for name in node.outputs)}
         types = {name: known for name, known in self.types.items() if name in kept}
         return replace(self, nodes=nodes, types=types)
 
 
-Change = Callable[[Scope], Scope]
+ScopeChange = Callable[[NodeScope], NodeScope]
 """Returns another scope in place of one. Bodies have been changed already when their node's scope comes."""
 
 
-def rewrite(model: Model, change: Change) -> Model:
+def rewrite(model: Model, change: ScopeChange) -> Model:
     """Return `model` with every scope replaced by what `change` makes of it; `model` itself where nothing changes.
 
     Paths are those of the original: the first outputs of nodes with bodies must stay until their scope's turn.
@@ -92,11 +92,11 @@ def rewrite(model: Model, change: Change) -> Model:
     return model if same else replace(model, graph=graph, functions=functions)
 
 
-def scopes(model: Model) -> list[Scope]:
+def scopes(model: Model) -> list[NodeScope]:
     """Return every scope of `model`, bodies before the scope that they stand in."""
-    found: list[Scope] = []
+    found: list[NodeScope] = []
 
-    def note(scope: Scope) -> Scope:
+    def note(scope: NodeScope) -> NodeScope:
         found.append(scope)
         return scope
 
@@ -160,9 +160,11 @@ def _bodies(node: Node, path: str) -> Iterator[tuple[str, Graph]]:
             yield from ((f"{owner}/{key}.{place}", body) for place, body in enumerate(attribute.value))
 
 
-def _graph(graph: Graph, path: str, kind: Kind, depth: int, opsets: Mapping[str, int], change: Change) -> Graph:
+def _graph(
+    graph: Graph, path: str, kind: ScopeKind, depth: int, opsets: Mapping[str, int], change: ScopeChange
+) -> Graph:
     nodes = _nodes(graph.nodes, path, depth, opsets, change)
-    old = Scope(
+    old = NodeScope(
         path, kind, depth, graph.inputs, graph.outputs, nodes,
         graph.initializers, graph.sparse_initializers, graph.types, opsets,
     )  # fmt: skip
@@ -172,11 +174,11 @@ def _graph(graph: Graph, path: str, kind: Kind, depth: int, opsets: Mapping[str,
     return Graph(graph.name, new.inputs, new.outputs, new.nodes, new.initializers, new.sparse, new.types)
 
 
-def _function(function: Function, change: Change) -> Function:
+def _function(function: Function, change: ScopeChange) -> Function:
     path = ":".join(("fn", *(quote(part, safe="") for part in (function.domain, function.name, function.overload))))
     nodes = _nodes(function.nodes, path, 0, function.opsets, change)
     inputs, outputs = (tuple(ValueInfo(name, None) for name in names) for names in (function.inputs, function.outputs))
-    old = Scope(path, "function", 0, inputs, outputs, nodes, {}, {}, function.types, function.opsets)
+    old = NodeScope(path, "function", 0, inputs, outputs, nodes, {}, {}, function.types, function.opsets)
     new = change(old)
     if new is old and nodes is function.nodes:
         return function
@@ -190,13 +192,13 @@ def _function(function: Function, change: Change) -> Function:
 
 
 def _nodes(
-    nodes: tuple[Node, ...], path: str, depth: int, opsets: Mapping[str, int], change: Change
+    nodes: tuple[Node, ...], path: str, depth: int, opsets: Mapping[str, int], change: ScopeChange
 ) -> tuple[Node, ...]:
     found = tuple(_node(node, path, depth, opsets, change) for node in nodes)
     return nodes if all(new is old for new, old in zip(found, nodes, strict=True)) else found
 
 
-def _node(node: Node, path: str, depth: int, opsets: Mapping[str, int], change: Change) -> Node:
+def _node(node: Node, path: str, depth: int, opsets: Mapping[str, int], change: ScopeChange) -> Node:
     if not any(attribute.kind in ("graph", "graphs") for attribute in node.attributes.values()):
         return node
     found = iter([_graph(body, inner, "body", depth + 1, opsets, change) for inner, body in _bodies(node, path)])

@@ -8,7 +8,7 @@ https://onnx.ai/onnx/repo-docs/IR.html
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -33,7 +33,7 @@ _Opsets = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoragePart:
     """One part: the protobuf message that is to be changed, and the version of the operators that its nodes mean.
 
     `name` is the value that a part of aspect `info` is about; its message is the graph.
@@ -46,11 +46,11 @@ class Part:
     name: str = ""
 
 
-def parts_of(proto: onnx.ModelProto) -> Iterator[Part]:
+def parts_of(proto: onnx.ModelProto) -> Iterator[StoragePart]:
     """Yield the parts of `proto`, whether or not something about them can change."""
     functions = {(function.domain, function.name) for function in proto.functions}
-    yield Part("ir", "ir", proto)
-    yield Part("notes", "notes", proto)
+    yield StoragePart("ir", "ir", proto)
+    yield StoragePart("notes", "notes", proto)
     yield from _of_graph(proto.graph, "", _opsets(proto.opset_import), functions)
     for function in proto.functions:
         path = f"fn:{_written(function.domain)}:{_written(function.name)}:{_written(function.overload)}"
@@ -69,16 +69,18 @@ def _at(path: str, name: str) -> str:
     return f"{path}/{_written(name)}" if path else _written(name)
 
 
-def _of_graph(graph: onnx.GraphProto, path: str, opsets: _Opsets, functions: set[tuple[str, str]]) -> Iterator[Part]:
-    yield Part(f"notes:{path}:graph", "notes", graph)
+def _of_graph(
+    graph: onnx.GraphProto, path: str, opsets: _Opsets, functions: set[tuple[str, str]]
+) -> Iterator[StoragePart]:
+    yield StoragePart(f"notes:{path}:graph", "notes", graph)
     for tensor in graph.initializer:
         if can_be_restored(tensor):
-            yield Part(f"tensors:{_at(path, tensor.name)}", "tensors", tensor)
+            yield StoragePart(f"tensors:{_at(path, tensor.name)}", "tensors", tensor)
     yield from _infos(graph, path)
     yield from _of_nodes(graph.node, path, opsets, functions)
 
 
-def _infos(graph: onnx.GraphProto, path: str) -> Iterator[Part]:
+def _infos(graph: onnx.GraphProto, path: str) -> Iterator[StoragePart]:
     """Yield the inner values: those whose types are told, and in the main graph also the others.
 
     What operators of other domains give is left alone: inference may know nothing of them.
@@ -88,21 +90,21 @@ def _infos(graph: onnx.GraphProto, path: str) -> Iterator[Part]:
     for node in graph.node:
         for name in node.output:
             if name and node.domain in ("", "ai.onnx") and name not in outputs and (name in told or not path):
-                yield Part(f"info:{_at(path, name)}", "info", graph, name=name)
+                yield StoragePart(f"info:{_at(path, name)}", "info", graph, name=name)
 
 
-def _of_nodes(nodes: Any, path: str, opsets: _Opsets, functions: set[tuple[str, str]]) -> Iterator[Part]:  # noqa: ANN401
+def _of_nodes(nodes: Any, path: str, opsets: _Opsets, functions: set[tuple[str, str]]) -> Iterator[StoragePart]:  # noqa: ANN401
     for node in nodes:
         place = _at(path, next(filter(None, node.output), ""))
-        yield Part(f"notes:{place}", "notes", node)
+        yield StoragePart(f"notes:{place}", "notes", node)
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = opsets.get(domain, 0)
         if (node.domain, node.op_type) not in functions and schema(node.op_type, opset, domain) is not None:
-            yield Part(f"operands:{place}", "operands", node, opset)
-            yield Part(f"attributes:{place}", "attributes", node, opset)
+            yield StoragePart(f"operands:{place}", "operands", node, opset)
+            yield StoragePart(f"attributes:{place}", "attributes", node, opset)
         for attribute in node.attribute:
             if attribute.HasField("t") and can_be_restored(attribute.t):
-                yield Part(f"tensors:{place}:{attribute.name}", "tensors", attribute.t)
+                yield StoragePart(f"tensors:{place}:{attribute.name}", "tensors", attribute.t)
             if attribute.HasField("g"):
                 yield from _of_graph(attribute.g, f"{place}/{attribute.name}", opsets, functions)
             for at, body in enumerate(attribute.graphs):
@@ -116,11 +118,13 @@ _NOTES = ("", "a note", "\n", "é" * 40, "{}", "%s", "x" * 2000)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored(Placed):
+class Storage(Placed):
     """Presents the bytes of a model otherwise. Places are parts of the file, such as `node:y:attributes`.
 
     `aspects` are those that may change; `ir` is the IR version that a model may be raised to.
     """
+
+    stream_name: ClassVar[str] = "Stored"
 
     aspects: tuple[Aspect, ...] = ASPECTS
     ir: int = 10
@@ -148,11 +152,11 @@ class Stored(Placed):
                 self._write(part, proto, types)
         return bytes(proto.SerializeToString())
 
-    def _parts(self, proto: onnx.ModelProto) -> list[Part]:
+    def _parts(self, proto: onnx.ModelProto) -> list[StoragePart]:
         wanted = [part for part in parts_of(proto) if part.aspect in self.aspects]
         return [part for part in wanted if part.aspect != "ir" or proto.ir_version < self.ir]
 
-    def _write(self, part: Part, proto: onnx.ModelProto, types: Mapping[str, ValueType]) -> None:
+    def _write(self, part: StoragePart, proto: onnx.ModelProto, types: Mapping[str, ValueType]) -> None:
         rng = self.stream(part.place)
         match part.aspect:
             case "tensors":
@@ -192,7 +196,7 @@ def _annotate(message: onnx.NodeProto | onnx.GraphProto, rng: random.Random, *, 
         message.metadata_props.add(key=rng.choice(("k", "pkg.onnxscript.source", "")), value=rng.choice(_NOTES))
 
 
-def _tell(part: Part, types: Mapping[str, ValueType]) -> None:
+def _tell(part: StoragePart, types: Mapping[str, ValueType]) -> None:
     """Forget the type of an inner value, or write down the one that is inferred."""
     graph: onnx.GraphProto = part.message
     for at, info in enumerate(graph.value_info):

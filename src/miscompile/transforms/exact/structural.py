@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node
-from miscompile.graph.prune import Key, callee_key, function_key
+from miscompile.graph.prune import FunctionKey, callee_key, function_key
 
 _REDUCTIONS = tuple(
     f"Reduce{name}"
@@ -54,7 +54,7 @@ class _Search:
         self.found: set[str] = set()
         self._model = model
         self._functions = {function_key(function): function for function in model.functions}
-        self._formals: dict[Key, tuple[frozenset[int], frozenset[int]]] = {}
+        self._formals: dict[FunctionKey, tuple[frozenset[int], frozenset[int]]] = {}
 
     def graph(self, graph: Graph, *, whole: bool) -> None:
         """Search a graph; with `whole`, all that it hands out is structural."""
@@ -84,7 +84,7 @@ class _Search:
     def _mark(self, node: Node, slots: Iterable[int]) -> None:
         self.found.update(node.inputs[slot] for slot in slots if slot < len(node.inputs) and node.inputs[slot])
 
-    def _operands(self, key: Key) -> tuple[frozenset[int], frozenset[int]]:
+    def _operands(self, key: FunctionKey) -> tuple[frozenset[int], frozenset[int]]:
         """Return which operands of a function are structural in any case, and which if a result is."""
         if key not in self._formals:
             function = self._functions[key]

@@ -5,6 +5,7 @@ changes no node. The outputs stand at the end, so that whoever reads the first o
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.transforms.exact.placed import Placed
@@ -14,6 +15,8 @@ from miscompile.transforms.exact.scopes import scopes, types_by_scope
 @dataclass(frozen=True, slots=True)
 class Taps(Placed):
     """Presents inner values of the main graph as outputs as well. Places are values."""
+
+    stream_name: ClassVar[str] = "Taps"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the values that can be handed out: dense tensors of known rank that nodes make."""

@@ -7,18 +7,19 @@ Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Sc
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads, toposort
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.exact.constness import constants
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import gives
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.structural import structural_values
-from miscompile.transforms.exact.wrap_kinds import HOWS, PLAIN, How, Piece, wrapped
+from miscompile.transforms.exact.wrap_kinds import HOWS, PLAIN, WrapKind, WrappedNodes, wrapped
 from miscompile.transforms.functions.calls import pure
 from miscompile.transforms.functions.convex_sets import links
 from miscompile.transforms.functions.regions import names_of
@@ -40,7 +41,9 @@ class Wrap(Placed):
     Nodes in functions stay, since nothing is known of their types.
     """
 
-    how: How = "any"
+    stream_name: ClassVar[str] = "Wrap"
+
+    how: WrapKind = "any"
     depth: int = 3
     structural: bool = False
 
@@ -75,10 +78,10 @@ class Wrap(Placed):
 
     def apply(self, model: Model) -> Model:
         """Return `model` with nodes in bodies. Raises RejectedDraft when no node can be wrapped."""
-        types, fixed, names = types_by_scope(model), self._fixed(model), Names(names_of(model))
+        types, fixed, names = types_by_scope(model), self._fixed(model), NameSupply(names_of(model))
         picked = self.picked(self._places(model, types, fixed))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             if scope.path not in types or not scope.opset:
                 return scope
             taken: set[str] = set()
@@ -93,10 +96,10 @@ class Wrap(Placed):
             raise RejectedDraft("none of the nodes chosen can be wrapped")
         return changed
 
-    def _depth(self, scope: Scope, nodes: tuple[Node, ...]) -> int:
+    def _depth(self, scope: NodeScope, nodes: tuple[Node, ...]) -> int:
         return scope.depth + 1 + max(map(depth_of, nodes))
 
-    def _at(self, scope: Scope, place: str, around: "_Around") -> Scope:
+    def _at(self, scope: NodeScope, place: str, around: "_Around") -> NodeScope:
         """Return `scope` with a set of nodes around the one at `place` wrapped, if one can be."""
         at = next(at for at, node in enumerate(scope.nodes) if scope.place_of(node) == place)
         if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped meanwhile
@@ -110,7 +113,7 @@ class Wrap(Placed):
         nodes = tuple(scope.nodes[one] for one in sorted(chosen))
         rng = self.stream(place, "wrap")
         moved = _own_constants(scope, nodes, chosen) if rng.random() < _MOVED else {}
-        piece = Piece(nodes, outputs, moved, around.types, scope.opset, around.fixed)
+        piece = WrappedNodes(nodes, outputs, moved, around.types, scope.opset, around.fixed)
         new = wrapped(piece, self.how, rng, around.names)
         if rng.random() < _NESTED and self._depth(scope, new) <= self.depth:
             new = wrapped(replace(piece, nodes=new, constants={}), "any", rng, around.names)
@@ -118,7 +121,7 @@ class Wrap(Placed):
         rest = {name: value for name, value in scope.initializers.items() if name not in moved}
         return replace(scope, initializers=rest).with_nodes(_spliced(scope.nodes, chosen, new))
 
-    def _grown(self, scope: Scope, at: int, place: str, around: "_Around") -> frozenset[int]:
+    def _grown(self, scope: NodeScope, at: int, place: str, around: "_Around") -> frozenset[int]:
         """Return a convex set around node `at`: next comes the neighbour whose own draw is the least."""
         known, wanted = links(scope.nodes), self.stream(place, "size").choice(_SIZES)
         chosen = frozenset((at,))
@@ -133,7 +136,7 @@ class Wrap(Placed):
                 break
         return chosen
 
-    def _admits(self, scope: Scope, node: Node, around: "_Around") -> bool:
+    def _admits(self, scope: NodeScope, node: Node, around: "_Around") -> bool:
         return (
             around.taken.isdisjoint(filter(None, node.outputs))
             and _can_move(node, scope, around.types, around.model)
@@ -152,7 +155,7 @@ class _Around:
     model: Model
     types: Mapping[str, ValueType]
     fixed: frozenset[str]
-    names: Names
+    names: NameSupply
     taken: set[str]
 
 
@@ -161,7 +164,7 @@ def depth_of(node: Node) -> int:
     return max((1 + max(map(depth_of, body.nodes), default=0) for body in node.subgraphs()), default=0)
 
 
-def _can_move(node: Node, scope: Scope, types: Mapping[str, ValueType], model: Model) -> bool:
+def _can_move(node: Node, scope: NodeScope, types: Mapping[str, ValueType], model: Model) -> bool:
     """Tell whether `node` always gives the same, and what If and Loop can hand out."""
     kinds = [types.get(name) for name in node.outputs if name]
     return (
@@ -175,7 +178,7 @@ def _can_move(node: Node, scope: Scope, types: Mapping[str, ValueType], model: M
     )
 
 
-def _told(scope: Scope, types: Mapping[str, ValueType]) -> Scope:
+def _told(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
     """Return a body with the types of its outputs: what a Loop hands out has no shape that inference could find."""
     if scope.kind != "body":
         return scope
@@ -183,7 +186,7 @@ def _told(scope: Scope, types: Mapping[str, ValueType]) -> Scope:
     return replace(scope, outputs=outputs)
 
 
-def _used(scope: Scope) -> frozenset[str]:
+def _used(scope: NodeScope) -> frozenset[str]:
     """Return the values that some node of `scope` reads, or that it hands out; a body must hand out something."""
     return frozenset(scope.handed_out).union(*map(reads, scope.nodes))
 
@@ -191,7 +194,7 @@ def _used(scope: Scope) -> frozenset[str]:
 _BODIED = ("If", "Loop")
 
 
-def _handed_out(scope: Scope, chosen: frozenset[int]) -> tuple[str, ...]:
+def _handed_out(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
     """Return the values of the nodes `chosen` that others read or that the scope hands out, in order."""
     wanted = set(scope.handed_out)
     for at, node in enumerate(scope.nodes):
@@ -200,7 +203,7 @@ def _handed_out(scope: Scope, chosen: frozenset[int]) -> tuple[str, ...]:
     return tuple(name for at in sorted(chosen) for name in scope.nodes[at].outputs if name and name in wanted)
 
 
-def _own_constants(scope: Scope, nodes: tuple[Node, ...], chosen: frozenset[int]) -> dict[str, Tensor]:
+def _own_constants(scope: NodeScope, nodes: tuple[Node, ...], chosen: frozenset[int]) -> dict[str, Tensor]:
     """Return the initialisers of `scope` that `nodes` alone read."""
     read = {name for node in nodes for name in reads(node)}
     others = {name for at, node in enumerate(scope.nodes) if at not in chosen for name in reads(node)}

@@ -13,12 +13,12 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.bodies import is_static
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo, ValueType
-from miscompile.graph.rename import Names, refresh
+from miscompile.graph.rename import NameSupply, refresh
 from miscompile.transforms.exact.constness import constant
 from miscompile.transforms.exact.schemas import gives
 
-How = Literal["any", "if", "if_computed", "loop", "loop_computed", "scan"]
-HOWS: tuple[How, ...] = ("if", "if_computed", "loop", "loop_computed", "scan")
+WrapKind = Literal["any", "if", "if_computed", "loop", "loop_computed", "scan"]
+HOWS: tuple[WrapKind, ...] = ("if", "if_computed", "loop", "loop_computed", "scan")
 
 PLAIN = frozenset({
     "float16", "float32", "float64", "bfloat16", "bool",
@@ -39,7 +39,7 @@ _BOOL, _INT64 = DTYPES["bool"].code, DTYPES["int64"].code
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WrappedNodes:
     """Nodes to wrap: what they hand out, the constants that move along, and the types of what they read and make.
 
     Values that are `barred` are captured and nothing else: what a body is given as an input is no constant any more.
@@ -71,7 +71,7 @@ class Piece:
         return found
 
 
-def wrapped(piece: Piece, how: How, rng: random.Random, names: Names) -> tuple[Node, ...]:
+def wrapped(piece: WrappedNodes, how: WrapKind, rng: random.Random, names: NameSupply) -> tuple[Node, ...]:
     """Return nodes that give the outputs of `piece` and hold its nodes in a body.
 
     `how` is drawn where it says `any`, and falls back on what needs no operand where the piece has none.
@@ -89,7 +89,7 @@ def wrapped(piece: Piece, how: How, rng: random.Random, names: Names) -> tuple[N
 class _Writer:
     """Writes the nodes for one piece."""
 
-    def __init__(self, piece: Piece, rng: random.Random, names: Names) -> None:
+    def __init__(self, piece: WrappedNodes, rng: random.Random, names: NameSupply) -> None:
         self.operands = piece.operands()
         self._piece, self._rng, self._names = piece, rng, names
         self._nodes: list[Node] = []

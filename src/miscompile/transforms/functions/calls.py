@@ -9,9 +9,9 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Function, Model, Node
 from miscompile.graph.prune import callee_key, function_key
 from miscompile.graph.randomness import RANDOM
-from miscompile.graph.rename import Names, redirect
+from miscompile.graph.rename import NameSupply, redirect
 from miscompile.ops.registry import version_of
-from miscompile.transforms.functions.compose import PASSED, Piece, Traits, call_of, function_of, with_function
+from miscompile.transforms.functions.compose import PASSED, FunctionPiece, Traits, call_of, function_of, with_function
 from miscompile.transforms.functions.convex_sets import wrappable
 from miscompile.transforms.functions.regions import Region, names_of, regions
 
@@ -50,7 +50,7 @@ def share_operator(model: Model, rng: random.Random, traits: Traits) -> Model:
     return with_function(_calling(model, function, piece, frozenset(members)), function, rng)
 
 
-def _calling(model: Model, function: Function, piece: Piece, members: frozenset[_Place]) -> Model:
+def _calling(model: Model, function: Function, piece: FunctionPiece, members: frozenset[_Place]) -> Model:
     """Return `model` with a call of `function`, which is made of `piece`, in place of each of `members`."""
     for number in sorted({number for number, _ in members}):
         region = regions(model)[number]  # putting nodes without bodies changes neither number nor order of regions
@@ -62,7 +62,7 @@ def _calling(model: Model, function: Function, piece: Piece, members: frozenset[
     return model
 
 
-def _call_like(node: Node, function: Function, piece: Piece) -> Node:
+def _call_like(node: Node, function: Function, piece: FunctionPiece) -> Node:
     """Return a call of `function`, made of a piece of one node, that does what `node` does."""
     slots = [place for place, formal in enumerate(piece.nodes[0].inputs) if formal]
     return call_of(function, (node.inputs[slot] for slot in slots), filter(None, node.outputs), node.attributes)
@@ -85,7 +85,7 @@ def _formal(place: int) -> str:
     return f"p{place}"
 
 
-def _single(nodes: Sequence[Node], opsets: Mapping[str, int]) -> Piece:
+def _single(nodes: Sequence[Node], opsets: Mapping[str, int]) -> FunctionPiece:
     """Return the piece that any of `nodes`, which are of one group, can call: all attributes come from the call."""
     first = nodes[0]
     given = [any(node.inputs[place] for node in nodes) for place in range(len(first.inputs))]
@@ -98,7 +98,7 @@ def _single(nodes: Sequence[Node], opsets: Mapping[str, int]) -> Piece:
     names = {"", "ai.onnx"} if first.domain in ("", "ai.onnx") else {first.domain}
     imports = {domain: version for domain, version in opsets.items() if domain in names}
     formals, results = tuple(filter(None, inputs)), tuple(filter(None, outputs))
-    return Piece((node,), formals, results, {}, first.attributes, {}, imports)
+    return FunctionPiece((node,), formals, results, {}, first.attributes, {}, imports)
 
 
 def split_call(model: Model, rng: random.Random) -> Model:
@@ -120,7 +120,7 @@ def split_call(model: Model, rng: random.Random) -> Model:
     region, place, uses = rng.choice(found)
     movable = [(name, user) for name, user in uses if user is not None]
     moved = rng.sample(movable, rng.randint(1, min(len(movable), len(uses) - 1)))
-    call, names = region.nodes[place], Names(names_of(model))
+    call, names = region.nodes[place], NameSupply(names_of(model))
     twin = replace(call, name="", outputs=tuple(names.fresh(name) if name else "" for name in call.outputs))
     instead = dict(zip(call.outputs, twin.outputs, strict=True))
     nodes = [

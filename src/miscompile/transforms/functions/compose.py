@@ -8,8 +8,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import map_bodies, names_in, reads, toposort
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node
-from miscompile.graph.prune import Key
-from miscompile.graph.rename import Names, rename_nodes
+from miscompile.graph.prune import FunctionKey
+from miscompile.graph.rename import NameSupply, rename_nodes
 from miscompile.ops.registry import schema
 from miscompile.transforms.functions.convex_sets import used_outside
 from miscompile.transforms.functions.regions import Region
@@ -37,7 +37,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FunctionPiece:
     """A set of nodes as a function would have them, still under the names that they have in their region.
 
     `constants` are the initialisers that move inside, `given` the attributes that the call hands over, and `defaults`
@@ -53,7 +53,7 @@ class Piece:
     opsets: Mapping[str, int]
 
 
-def cut(region: Region, places: frozenset[int], rng: random.Random, traits: Traits) -> Piece:
+def cut(region: Region, places: frozenset[int], rng: random.Random, traits: Traits) -> FunctionPiece:
     """Return the nodes at `places`, a convex set, as a piece. Raises RejectedDraft when nothing uses what they make."""
     nodes = tuple(region.nodes[place] for place in sorted(places))
     outputs = used_outside(region, places)
@@ -72,7 +72,7 @@ def cut(region: Region, places: frozenset[int], rng: random.Random, traits: Trai
     attributes = _Attributes(rng, traits.attributes, nodes)
     nodes = tuple(map(attributes.hand_over, nodes))
     opsets = {domain: region.opsets[domain] for domain in region.opsets if domain in _domains(nodes, bool(constants))}
-    return Piece(nodes, tuple(inputs), tuple(outputs), constants, attributes.given, attributes.defaults, opsets)
+    return FunctionPiece(nodes, tuple(inputs), tuple(outputs), constants, attributes.given, attributes.defaults, opsets)
 
 
 def _holds(region: Region, value: Tensor) -> bool:
@@ -98,7 +98,7 @@ class _Attributes:
         self.given: dict[str, Attribute] = {}
         self.defaults: dict[str, Attribute] = {}
         self._rng, self._share = rng, share
-        self._names = Names()
+        self._names = NameSupply()
         for name, attribute in _references(nodes):
             self.given[name] = attribute
             self._names.fresh(name)
@@ -130,7 +130,7 @@ def _references(nodes: Iterable[Node]) -> Iterator[tuple[str, Attribute]]:
             yield from _references(body.nodes)
 
 
-def function_of(piece: Piece, model: Model, base: str, rng: random.Random, traits: Traits) -> Function:
+def function_of(piece: FunctionPiece, model: Model, base: str, rng: random.Random, traits: Traits) -> Function:
     """Return a function, new to `model`, that does what `piece` does; `base` begins its name.
 
     Its values have the names of the region, or fresh ones, or each other's: names inside a function mean nothing
@@ -166,21 +166,21 @@ def _naming(rng: random.Random, names: list[str]) -> dict[str, str]:
             return dict(zip(names, others, strict=True))
 
 
-def _key(model: Model, base: str, rng: random.Random, traits: Traits) -> Key:
+def _key(model: Model, base: str, rng: random.Random, traits: Traits) -> FunctionKey:
     """Return domain, name and overload that no function of `model` has, in a domain that is ours."""
     domain = own_domain(model)
     ours = [function for function in model.functions if function.domain == domain]
     if traits.overloads and ours and rng.random() < 0.5:
         name = rng.choice(ours).name
-        return domain, name, Names(function.overload for function in ours if function.name == name).fresh("other")
-    return domain, Names(function.name for function in ours).fresh(base), ""
+        return domain, name, NameSupply(function.overload for function in ours if function.name == name).fresh("other")
+    return domain, NameSupply(function.name for function in ours).fresh(base), ""
 
 
 def own_domain(model: Model) -> str:
     """Return a domain that no operator of `model` has; the one of functions that were made here before, if any."""
     functions = {function.domain for function in model.functions}
     taken = set(model.opsets) - functions
-    return Names(taken).fresh(DOMAIN)
+    return NameSupply(taken).fresh(DOMAIN)
 
 
 def call_of(function: Function, inputs: Iterable[str], outputs: Iterable[str], given: Mapping[str, Attribute]) -> Node:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Function, Model, Node
 from miscompile.graph.prune import callee_key, function_key
-from miscompile.transforms.functions.compose import Piece, call_of, splice
+from miscompile.transforms.functions.compose import FunctionPiece, call_of, splice
 from miscompile.transforms.functions.convex_sets import links, used_outside, wrappable
 from miscompile.transforms.functions.regions import Region, regions
 
@@ -23,7 +23,7 @@ class _Match:
     given: Mapping[str, Attribute] = field(default_factory=dict)
 
 
-def call_again(model: Model, function: Function, piece: Piece, most: int) -> Model:
+def call_again(model: Model, function: Function, piece: FunctionPiece, most: int) -> Model:
     """Return `model` with up to `most` further occurrences of `piece` replaced by calls of `function`, made of it."""
     if any(node for node in piece.nodes for _ in node.subgraphs()):
         return model
@@ -39,7 +39,7 @@ def call_again(model: Model, function: Function, piece: Piece, most: int) -> Mod
     return model
 
 
-def _occurrence(region: Region, function: Function, piece: Piece) -> tuple[frozenset[int], Node] | None:
+def _occurrence(region: Region, function: Function, piece: FunctionPiece) -> tuple[frozenset[int], Node] | None:
     """Return where `region` has the nodes of `piece` once more, and the call that can stand there."""
     if region.function == function_key(function) or not _same_meaning(region.opsets, piece):
         return None
@@ -52,7 +52,7 @@ def _occurrence(region: Region, function: Function, piece: Piece) -> tuple[froze
     return None
 
 
-def _replaceable(region: Region, piece: Piece, match: _Match) -> bool:
+def _replaceable(region: Region, piece: FunctionPiece, match: _Match) -> bool:
     """Tell whether one call can stand for the nodes of `match`.
 
     It must get nothing that these nodes make themselves, hand out all that others use of them, and no path may lead out
@@ -67,12 +67,12 @@ def _replaceable(region: Region, piece: Piece, match: _Match) -> bool:
     )
 
 
-def _same_meaning(opsets: Mapping[str, int], piece: Piece) -> bool:
+def _same_meaning(opsets: Mapping[str, int], piece: FunctionPiece) -> bool:
     return all(opsets.get(domain) == version for domain, version in piece.opsets.items())
 
 
 def _matches(
-    region: Region, piece: Piece, so_far: _Match, allowed: Sequence[int], budget: list[int]
+    region: Region, piece: FunctionPiece, so_far: _Match, allowed: Sequence[int], budget: list[int]
 ) -> Iterator[_Match]:
     if len(so_far.places) == len(piece.nodes):
         yield so_far
@@ -89,7 +89,7 @@ def _matches(
             yield from _matches(region, piece, grown, allowed, budget)
 
 
-def _extended(region: Region, piece: Piece, so_far: _Match, wanted: Node, place: int) -> _Match | None:
+def _extended(region: Region, piece: FunctionPiece, so_far: _Match, wanted: Node, place: int) -> _Match | None:
     """Return the match with the node at `place` for `wanted`; None when they differ."""
     node = region.nodes[place]
     if callee_key(node) != callee_key(wanted) or len(node.inputs) != len(wanted.inputs):
@@ -105,7 +105,7 @@ def _extended(region: Region, piece: Piece, so_far: _Match, wanted: Node, place:
 
 
 def _bound_inputs(
-    region: Region, piece: Piece, wanted: Node, node: Node, known: Mapping[str, str]
+    region: Region, piece: FunctionPiece, wanted: Node, node: Node, known: Mapping[str, str]
 ) -> dict[str, str] | None:
     names = dict(known)
     for formal, actual in zip(wanted.inputs, node.inputs, strict=True):

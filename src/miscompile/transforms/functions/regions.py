@@ -7,7 +7,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import all_names, defined, map_bodies, names_in
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node
-from miscompile.graph.prune import Key, callee_key, function_key
+from miscompile.graph.prune import FunctionKey, callee_key, function_key
 
 Put = Callable[[tuple[Node, ...]], Model]
 """Returns the model with other nodes in one region."""
@@ -28,7 +28,7 @@ class Region:
     constants: Mapping[str, Tensor]
     barred: frozenset[str]
     opsets: Mapping[str, int]
-    function: Key | None
+    function: FunctionKey | None
     put: Put
 
 
@@ -109,7 +109,7 @@ def map_nodes(model: Model, change: Callable[[Node, Mapping[str, int]], Node]) -
     return replace(model, graph=inside(model.graph, model.opsets), functions=functions)
 
 
-def calls(model: Model) -> list[tuple[Key | None, Node]]:
+def calls(model: Model) -> list[tuple[FunctionKey | None, Node]]:
     """Return every call of a model-local function, with the function that makes it (None: the main graph)."""
     keys = {function_key(function) for function in model.functions}
     return [(region.function, node) for region in regions(model) for node in region.nodes if callee_key(node) in keys]
@@ -117,11 +117,11 @@ def calls(model: Model) -> list[tuple[Key | None, Node]]:
 
 def call_depth(model: Model) -> int:
     """Return how deep calls of functions are nested: 0 without calls. Raises ModelError when one calls itself."""
-    called: dict[Key | None, dict[Key, None]] = {}
+    called: dict[FunctionKey | None, dict[FunctionKey, None]] = {}
     for caller, call in calls(model):
         called.setdefault(caller, {})[callee_key(call)] = None
 
-    def below(caller: Key | None, path: tuple[Key | None, ...]) -> int:
+    def below(caller: FunctionKey | None, path: tuple[FunctionKey | None, ...]) -> int:
         if caller in path:
             raise ModelError("a function calls itself")
         return max((1 + below(callee, (*path, caller)) for callee in called.get(caller, ())), default=0)

@@ -15,7 +15,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.graph.model import Attribute, AttributeKind, Function, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.prune import callee_key, function_key
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.functions.calls import pure
 from miscompile.transforms.functions.compose import call_of, importing, own_domain, with_function
 from miscompile.transforms.functions.regions import calls, map_nodes
@@ -74,7 +74,7 @@ def _before(
 ) -> Model:
     """Return `model` calling a new function with the parameters of `function` and these `nodes` instead of it."""
     domain = own_domain(model)
-    taken = Names(other.name for other in model.functions if other.domain == domain)
+    taken = NameSupply(other.name for other in model.functions if other.domain == domain)
     front = replace(
         function, domain=domain, name=taken.fresh(f"{base}_{function.name}"), nodes=nodes, overload="", types={},
         opsets={**opsets, function.domain: model.opsets.get(function.domain, 1)},
@@ -124,13 +124,13 @@ def _standard(model: Model, function: Function) -> int:
 
 
 def _closure(model: Model, rng: random.Random, function: Function) -> Model:
-    names = Names((*function.inputs, *function.outputs))
+    names = NameSupply((*function.inputs, *function.outputs))
     in_loop = pure(function.nodes, model) and rng.random() < _LOOP
     nodes = _loop(function, names) if in_loop else _branches(function, names)
     return _before(model, rng, function, "closure", nodes, {"": _standard(model, function)})
 
 
-def _branches(function: Function, names: Names) -> tuple[Node, ...]:
+def _branches(function: Function, names: NameSupply) -> tuple[Node, ...]:
     """Return an If whose two bodies call `function`; only the first is ever run."""
     condition = names.fresh("always")
 
@@ -143,7 +143,7 @@ def _branches(function: Function, names: Names) -> tuple[Node, ...]:
     return _constant(condition, np.array(True)), Node("If", (condition,), function.outputs, given)
 
 
-def _loop(function: Function, names: Names) -> tuple[Node, ...]:
+def _loop(function: Function, names: NameSupply) -> tuple[Node, ...]:
     """Return a Loop that calls `function` once more and gives what that call gives; its start is a first call."""
     trips, go_on, turn, condition, stay = (
         names.fresh(base) for base in ("trips", "go_on", "turn", "condition", "stay")

@@ -11,7 +11,7 @@ from miscompile.graph.model import Model
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import surroundings
 from miscompile.transforms.resist.form import Resistant, Site, sites
-from miscompile.transforms.resist.rules import Rule, Selector
+from miscompile.transforms.resist.rules import ResistanceRule, Selector
 
 _MANY = 200
 """About as many operators as the standard has: what a rule admits that does not name any."""
@@ -64,7 +64,7 @@ def attribute(model: Model, form: Resistant, heals: Callable[[Resistant], bool])
     return Attribution(blamed, alone[blamed], found)
 
 
-def _breadth(rule: Rule) -> int:
+def _breadth(rule: ResistanceRule) -> int:
     """Return about how many pairs of operators a rule admits."""
     conditions = (rule.constant, rule.foldable, rule.neutral, rule.same_operand, rule.twin, rule.dtypes, rule.ranks)
     narrowed = sum(condition is not None for condition in conditions)

@@ -13,7 +13,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Dim
 from miscompile.core.tensor import tensor
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
-from miscompile.transforms.resist.work import Work
+from miscompile.transforms.resist.work import GraphAdditions
 
 WIDER = {
     "float16": "float32", "bfloat16": "float32", "float32": "float64", "int8": "int32", "int16": "int32",
@@ -31,7 +31,7 @@ def sizes(known: TensorType) -> tuple[Dim, ...]:
     return known.shape
 
 
-def where(work: Work, value: str, known: TensorType, salt: int) -> str:
+def where(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Choose the value over a number, under a condition that is true in every run.
 
     The number differs between edges, lest two barriers on one value are merged again. ONNX Runtime merges the two
@@ -41,7 +41,7 @@ def where(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Where", (work.truth(), value, work.scalar(2 + salt % 97, known.dtype)))[0]
 
 
-def branch(work: Work, value: str, known: TensorType, salt: int) -> str:
+def branch(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """If that takes its first branch in every run; the second would give a tensor of the same type."""
     there = work.fresh("held_there")
     shape, otherwise = work.fresh("held_shape"), work.fresh("held_else")
@@ -57,7 +57,7 @@ def branch(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("If", (work.truth(),), bodies)[0]
 
 
-def loop(work: Work, value: str, known: TensorType, salt: int) -> str:
+def loop(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Loop that turns once in every run and hands the value through."""
     del salt
     turn, going, carried = work.fresh("held_turn"), work.fresh("held_going"), work.fresh("held_carried")
@@ -76,7 +76,7 @@ def loop(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Loop", (work.one(), work.truth(), value), {"body": inside})[0]
 
 
-def gather(work: Work, value: str, known: TensorType, salt: int) -> str:
+def gather(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Gather by indices 0, 1, 2, ... which are the sum of constants and a run-time value; of a scalar the one element.
 
     The constants begin at a number that differs between edges, lest two barriers on one value are merged again.
@@ -98,30 +98,30 @@ def gather(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Gather", (value, work.call("Add", (plain, start))[0]), {"axis": axis})[0]
 
 
-def reshape(work: Work, value: str, known: TensorType, salt: int) -> str:
+def reshape(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Reshape to the value's own shape, to which a run-time 0 is added. A size 0 in it copies a size that is 0."""
     del known, salt
     return work.call("Reshape", (value, _own_shape(work, value)))[0]
 
 
-def expand(work: Work, value: str, known: TensorType, salt: int) -> str:
+def expand(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Expand to the value's own shape, to which a run-time 0 is added."""
     del known, salt
     return work.call("Expand", (value, _own_shape(work, value)))[0]
 
 
-def _own_shape(work: Work, value: str) -> str:
+def _own_shape(work: GraphAdditions, value: str) -> str:
     return work.call("Add", (work.call("Shape", (value,))[0], work.zero()))[0]
 
 
-def window(work: Work, value: str, known: TensorType, salt: int) -> str:
+def window(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Slice from a run-time 0 to the end along one axis."""
     axis = work.vector(salt % len(sizes(known)))
     start = work.call("Reshape", (work.zero(), work.vector(1)))[0]
     return work.call("Slice", (value, start, work.vector(2**63 - 1), axis))[0]
 
 
-def transpose(work: Work, value: str, known: TensorType, salt: int) -> str:
+def transpose(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Transpose there and back."""
     rank = len(sizes(known))
     turn = 1 + salt % (rank - 1)
@@ -131,7 +131,7 @@ def transpose(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Transpose", (moved,), {"perm": back})[0]
 
 
-def split(work: Work, value: str, known: TensorType, salt: int) -> str:
+def split(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Split off the first part of an axis and concatenate the parts again."""
     able = [axis for axis, size in enumerate(sizes(known)) if isinstance(size, int) and size > 1]
     axis = able[salt % len(able)]
@@ -141,26 +141,26 @@ def split(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Concat", parts, {"axis": axis})[0]
 
 
-def cast(work: Work, value: str, known: TensorType, salt: int) -> str:
+def cast(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Cast to a wider type and back. A NaN stays one, its payload may change."""
     del salt
     wide = work.call("Cast", (value,), {"to": DTYPES[WIDER[known.dtype]].code})[0]
     return work.call("Cast", (wide,), {"to": DTYPES[known.dtype].code})[0]
 
 
-def greatest(work: Work, value: str, known: TensorType, salt: int) -> str:
+def greatest(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Max of the value and itself."""
     del known, salt
     return work.call("Max", (value, value))[0]
 
 
-def identity(work: Work, value: str, known: TensorType, salt: int) -> str:
+def identity(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Identity of Identity."""
     del known, salt
     return work.call("Identity", work.call("Identity", (value,)))[0]
 
 
-def product(work: Work, value: str, known: TensorType, salt: int) -> str:
+def product(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """MatMul by an identity matrix that only a run knows (ORTHRUS's own barrier).
 
     Not exact: an infinity or NaN spreads over its row (inf * 0 is NaN), and a negative zero becomes a positive one.

@@ -9,7 +9,7 @@ from typing import Any
 
 from miscompile.base.errors import SpecError
 from miscompile.ops.registry import schema
-from miscompile.transforms.resist.rules import CATEGORIES, Config, Rule, integers, rule_of, strings
+from miscompile.transforms.resist.rules import CATEGORIES, Config, ResistanceRule, integers, rule_of, strings
 
 _NEWEST = 2**31 - 1
 """An opset beyond all: what schemas there are then is what schemas there are."""
@@ -85,7 +85,7 @@ def _config(data: Mapping[str, Any], base: Config | None) -> Config:
     return Config((*own, *inherited), categories, structural)
 
 
-def _distinct(rules: list[Rule]) -> tuple[Rule, ...]:
+def _distinct(rules: list[ResistanceRule]) -> tuple[ResistanceRule, ...]:
     seen: set[str] = set()
     for rule in rules:
         if rule.name in seen:

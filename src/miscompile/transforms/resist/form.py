@@ -13,10 +13,10 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import redirect
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import Surroundings, surroundings
-from miscompile.transforms.resist.matching import Found, capability, search
-from miscompile.transforms.resist.rules import Config, Rule
-from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES, Build, Exactness, Strategy
-from miscompile.transforms.resist.work import Work, anchor_of
+from miscompile.transforms.resist.matching import MatchedEdge, capability, search
+from miscompile.transforms.resist.rules import Config, ResistanceRule
+from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES, BarrierBuilder, BarrierExactness, Strategy
+from miscompile.transforms.resist.work import GraphAdditions, anchor_of
 
 _FIRST = 10
 """Sixteenths of the chance with which each applicable strategy is taken, in the order of preference; else the next."""
@@ -57,7 +57,7 @@ class Resistant:
     share: float = 1.0
     only: str = ""
     config: str = ""
-    exactness: Exactness = "bits"
+    exactness: BarrierExactness = "bits"
 
     def __post_init__(self) -> None:
         """Raise SpecError for names that do not exist, and for a share that is none."""
@@ -97,7 +97,7 @@ def sites(model: Model, form: Resistant) -> tuple[Site, ...]:
     )
 
 
-Chosen = tuple[Found, Strategy, int]
+Chosen = tuple[MatchedEdge, Strategy, int]
 """An edge, its strategy, and a number that tells it from others."""
 
 
@@ -135,7 +135,7 @@ class _Choice:
         self._runtime = anchor_of(around.model) is not None
         self._able: dict[tuple[str, TensorType], tuple[Strategy, ...]] = {}
 
-    def of(self, found: Found, draw: int) -> Strategy | None:
+    def of(self, found: MatchedEdge, draw: int) -> Strategy | None:
         """Return the strategy for an edge, by the bits of `draw`; None when none can stand there."""
         key = (found.rule.name, found.known)
         if key not in self._able:
@@ -147,7 +147,7 @@ class _Choice:
             draw //= 16
         return able[0] if able else None
 
-    def _allowed(self, rule: Rule, known: TensorType) -> tuple[Strategy, ...]:
+    def _allowed(self, rule: ResistanceRule, known: TensorType) -> tuple[Strategy, ...]:
         """Return the strategies for values of a type, in the order of preference."""
         opset, exactness = self._around.model.opset, self._form.exactness
         return tuple(
@@ -156,14 +156,14 @@ class _Choice:
             if strategy.fits(known, opset, exactness) and (self._runtime or not strategy.runtime)
         )
 
-    def _stands(self, strategy: Strategy, found: Found) -> bool:
+    def _stands(self, strategy: Strategy, found: MatchedEdge) -> bool:
         """Tell whether a strategy can serve this edge: inner values become outputs, values that are read are held."""
         edge = found.edge
         if strategy.build is not None:
             return not edge.dead
         return not found.rule.instead and edge.value in self._around.makers and edge.value not in self._around.outputs
 
-    def _capable(self, able: Sequence[Strategy], found: Found) -> Sequence[Strategy]:
+    def _capable(self, able: Sequence[Strategy], found: MatchedEdge) -> Sequence[Strategy]:
         """Keep the strategies that fuse less than both ends of the edge, as the rule asks."""
         if found.rule.capability == "ignore":
             return able
@@ -178,7 +178,7 @@ class _Twin:
     def __init__(self, around: Surroundings, chosen: Sequence[Chosen]) -> None:
         self._graph = around.model.graph
         self._model = around.model
-        self._work = Work(around.model, anchor_of(around.model))
+        self._work = GraphAdditions(around.model, anchor_of(around.model))
         self._chosen: dict[int | None, list[Chosen]] = {}
         for one in chosen:
             self._chosen.setdefault(one[0].edge.consumer, []).append(one)
@@ -223,7 +223,7 @@ class _Twin:
         new = Node(old.op, tuple(inputs), outputs, old.attributes, old.domain, old.name, old.overload)
         return [*self._work.take(), new]
 
-    def _barrier(self, found: Found, build: Build, draw: int) -> str:
+    def _barrier(self, found: MatchedEdge, build: BarrierBuilder, draw: int) -> str:
         self._work.begin(found.edge.value)
         value = self._renamed.get(found.edge.value, found.edge.value)
         return build(self._work, value, found.known, draw // _SALTS)

@@ -10,18 +10,18 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Node, TensorType
 from miscompile.transforms.resist.edges import Edge, Surroundings, edges
-from miscompile.transforms.resist.rules import Config, Rule, Selector
+from miscompile.transforms.resist.rules import Config, ResistanceRule, Selector
 
 
-class Found(NamedTuple):
+class MatchedEdge(NamedTuple):
     """An edge with the type of its value and the rule that matches it."""
 
     edge: Edge
     known: TensorType
-    rule: Rule
+    rule: ResistanceRule
 
 
-def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Iterator[Found]:
+def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Iterator[MatchedEdge]:
     """Yield the edges that rules of `classes` match, each with the first of these rules, in the order of `edges`.
 
     Left out are values other than tensors or of unknown element type, operands that decide on shapes, and values that
@@ -35,14 +35,14 @@ def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Ite
         rules = _candidates(config, classes, *search_for.ends(edge))
         rule = next((rule for rule in rules if search_for.matches(rule, edge, known)), None)
         if rule is not None:
-            yield Found(edge, known, rule)
+            yield MatchedEdge(edge, known, rule)
 
 
 _OUTPUT, _DEAD = ">", "!"
 
 
 @lru_cache(1 << 14)
-def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str) -> tuple[Rule, ...]:
+def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str) -> tuple[ResistanceRule, ...]:
     """Return the rules of `classes` for edges between these ends: an operator, `input`, `constant`, an output, none."""
 
     def selects(selector: Selector | None, end: str) -> bool:
@@ -79,7 +79,7 @@ class _Search:
         structural = edge.slot in self._config.structural.get(node.op, ())
         return not structural and self._shaping.isdisjoint(node.outputs)
 
-    def matches(self, rule: Rule, edge: Edge, known: TensorType) -> bool:
+    def matches(self, rule: ResistanceRule, edge: Edge, known: TensorType) -> bool:
         """Tell whether the conditions of a candidate hold that are not about the operators at the ends of `edge`."""
         if rule.dtypes is not None and known.dtype not in rule.dtypes:
             return False
@@ -194,7 +194,7 @@ def _small_test(around: Surroundings) -> Callable[[str], bool]:
     return test
 
 
-def capability(found: Found, around: Surroundings, config: Config) -> int:
+def capability(found: MatchedEdge, around: Surroundings, config: Config) -> int:
     """Return the greater of the fusion capabilities of the operators at both ends of an edge: 1 to 6, 0 for none."""
     node = around.node(found.edge)
     maker = around.makers.get(found.edge.value)

@@ -33,7 +33,7 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ResistanceRule:
     """Which edges a class of optimisations needs, and with what they are held, in order of preference.
 
     None in a condition stands for "either". `docs/resist.md` says what each condition means.
@@ -67,7 +67,7 @@ class Config:
     Compared by identity, so that what was worked out about one can be remembered.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ResistanceRule, ...]
     categories: Mapping[str, int]
     structural: Mapping[str, frozenset[int]]
 
@@ -81,11 +81,11 @@ class Config:
         return tuple(dict.fromkeys(rule.kind for rule in self.rules))
 
 
-Read = Callable[[object, str], object]
+ConditionReader = Callable[[object, str], object]
 """Turns the value of a key into what the rule holds; the text says what is being read, for errors."""
 
 
-def rule_of(row: object, place: int, categories: Mapping[str, int], known: Callable[[str], bool]) -> Rule:
+def rule_of(row: object, place: int, categories: Mapping[str, int], known: Callable[[str], bool]) -> ResistanceRule:
     """Return the rule that a table of the file says; `known` tells whether the standard has an operator.
 
     Raises SpecError that names the rule, the key, and what is allowed.
@@ -101,7 +101,7 @@ def rule_of(row: object, place: int, categories: Mapping[str, int], known: Calla
         if key not in row:
             raise SpecError(f"{where} lacks '{key}'")
     values = {_FIELDS.get(key, key): readers[key](value, f"{where}, key '{key}'") for key, value in row.items()}
-    rule = Rule(**values)  # type: ignore[arg-type]
+    rule = ResistanceRule(**values)  # type: ignore[arg-type]
     if (rule.dead or rule.output) and rule.consumer is not None:
         raise SpecError(f"{where}: an edge that is an output or dead has no consumer; leave 'consumer' out")
     if rule.instead and (rule.dead or rule.output):
@@ -143,7 +143,7 @@ def _boolean(value: object, where: str) -> bool:
     return value
 
 
-def _one_of(*allowed: str) -> Read:
+def _one_of(*allowed: str) -> ConditionReader:
     def read(value: object, where: str) -> str:
         if value not in allowed or not isinstance(value, str):
             raise SpecError(f"{where} must be one of: {', '.join(allowed)}")
@@ -170,7 +170,7 @@ def _dtypes(value: object, where: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> Read:
+def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> ConditionReader:
     def read(value: object, where: str) -> Selector:
         names: set[str] = set()
         for name in strings(value, where):
@@ -193,7 +193,7 @@ def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> Re
 
 _FIELDS: Mapping[str, str] = {"class": "kind"}
 
-_KEYS: Mapping[str, Read] = {
+_KEYS: Mapping[str, ConditionReader] = {
     "name": _name,
     "class": _name,
     "about": _text,

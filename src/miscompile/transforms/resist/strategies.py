@@ -8,10 +8,10 @@ from miscompile.base.dtypes import FLOATS
 from miscompile.graph.model import TensorType
 from miscompile.transforms.resist import barriers
 from miscompile.transforms.resist.barriers import MOST_COLUMNS, WIDER
-from miscompile.transforms.resist.work import Work
+from miscompile.transforms.resist.work import GraphAdditions
 
-Exactness = Literal["bits", "rounding"]
-Build = Callable[[Work, str, TensorType, int], str]
+BarrierExactness = Literal["bits", "rounding"]
+BarrierBuilder = Callable[[GraphAdditions, str, TensorType, int], str]
 """Adds a barrier on a value of a type to the twin, and returns the name of the held value; the last is the edge's."""
 
 MIN_OPSET = 13
@@ -41,7 +41,7 @@ class Strategy:
     """
 
     name: str
-    build: Build | None
+    build: BarrierBuilder | None
     category: int
     dtypes: frozenset[str]
     text: str
@@ -57,7 +57,7 @@ class Strategy:
         """Tell whether it is exact to the bit for some element type."""
         return self.build is None or not self.dtypes <= self.rounding
 
-    def fits(self, known: TensorType, opset: int, exactness: Exactness) -> bool:
+    def fits(self, known: TensorType, opset: int, exactness: BarrierExactness) -> bool:
         """Tell whether this can hold a value of type `known`, as exactly as asked; inputs are another matter."""
         if known.dtype not in self.dtypes or opset < self.opset:
             return False

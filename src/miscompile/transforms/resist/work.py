@@ -15,10 +15,10 @@ from miscompile.base.digest import digest_words
 from miscompile.base.dtypes import DTYPES, NUMBERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Model, Node, TensorType
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 
 _ANCHORS = ("float32", "int64", "int32", "bool", "float64", *NUMBERS)
 """Element types of inputs that can give a run-time value, the best supported first."""
@@ -41,7 +41,7 @@ def anchor_of(model: Model) -> str | None:
     return None
 
 
-class Work:
+class GraphAdditions:
     """Collects what is added to a main graph: nodes before a place, constants, and further outputs."""
 
     def __init__(self, model: Model, anchor: str | None) -> None:
@@ -49,7 +49,7 @@ class Work:
         self.constants: dict[str, Tensor] = {}
         self.prelude: list[Node] = []
         self._anchor = anchor
-        self._names = Names(all_names(model.graph))
+        self._names = NameSupply(all_names(model.graph))
         self._nodes: list[Node] = []
         self._shared: dict[str, str] = {}
         self._value = ""
@@ -68,7 +68,7 @@ class Work:
         return nodes
 
     def call(
-        self, op: str, inputs: Sequence[str], given: Mapping[str, Plain | None] | None = None, *, count: int = 1
+        self, op: str, inputs: Sequence[str], given: Mapping[str, PlainValue | None] | None = None, *, count: int = 1
     ) -> tuple[str, ...]:
         """Add a node and return its outputs."""
         made = tuple(self.fresh(f"held_{op.lower()}") for _ in range(count))

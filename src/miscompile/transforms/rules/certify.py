@@ -18,10 +18,11 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import array_stream, stream
+from miscompile.core.tensor import Array
 from miscompile.transforms.rules.instances import type_of, values_of
-from miscompile.transforms.rules.kinds import Array, Type
+from miscompile.transforms.rules.kinds import TermType
 from miscompile.transforms.rules.numbers import REGIMES, drawn, large_scale
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
 from miscompile.transforms.rules.specimens import BROKEN, dtypes_of, specimen
 
 _TRIES = 60
@@ -96,7 +97,7 @@ def _certificate(rule: Rule, trials: int, tally: _Tally, reason: str) -> Certifi
 
 def _trial(rule: Rule, dtype: str, rng: random.Random, numbers: np.random.Generator, tally: _Tally) -> str:
     """Test one example; return what speaks against the rule, or nothing."""
-    environment: Environment | None = None
+    environment: Bindings | None = None
     try:
         environment = specimen(rule, dtype, rng, _TRIES)
         extended = None if environment is None else rule.extend(environment, rng)
@@ -116,7 +117,7 @@ def _trial(rule: Rule, dtype: str, rng: random.Random, numbers: np.random.Genera
     return _values(rule, environment, numbers, tally)
 
 
-def _values(rule: Rule, environment: Environment, numbers: np.random.Generator, tally: _Tally) -> str:
+def _values(rule: Rule, environment: Bindings, numbers: np.random.Generator, tally: _Tally) -> str:
     types = {name: environment[name] for name in variables(rule.left)}
     for regime in REGIMES:
         if not regime.serves(rule.exactness, tuple(kind.dtype for kind in types.values())):
@@ -178,7 +179,7 @@ def _rounding(left: list[Array], right: list[Array], tally: _Tally) -> str:
     return f"the sides differ by {error / unit:.3g} roundings" if error > _BOUND * unit else ""
 
 
-def _added(pattern: Pattern) -> Pattern:
+def _added(pattern: TermPattern) -> TermPattern:
     """Return `pattern` with sums for differences and nothing for signs: on positive numbers, how far it reaches."""
     if isinstance(pattern, Variable):
         return pattern
@@ -201,18 +202,18 @@ def _magnitude(array: Array) -> float:
     return float(np.max(np.abs(array.astype(np.float64)), initial=0.0)) if _is_float(array) else 0.0
 
 
-def _type(kind: Type | None) -> str:
+def _type(kind: TermType | None) -> str:
     return "none" if kind is None else f"{kind.dtype}[{', '.join(map(str, kind.shape))}]"
 
 
-def _where(environment: Environment | None) -> str:
+def _where(environment: Bindings | None) -> str:
     """Return the variables of an example in words."""
     return "" if not environment else "; where " + ", ".join(_bound(environment))
 
 
-def _bound(environment: Environment) -> Iterator[str]:
+def _bound(environment: Bindings) -> Iterator[str]:
     for name, value in environment.items():
-        yield f"{name}: {_type(value)}" if isinstance(value, Type) else f"{name} = {value!r}"
+        yield f"{name}: {_type(value)}" if isinstance(value, TermType) else f"{name} = {value!r}"
 
 
 def _given(arrays: Mapping[str, Array], left: Array, right: Array) -> str:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.transforms.rules.expressions import Environment, Expression, expression
+from miscompile.transforms.rules.expressions import Bindings, ParameterExpression, expression
 
 
 def _axis(rng: random.Random, count: int) -> int | None:
@@ -105,28 +105,28 @@ DRAWS: Mapping[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class VariableDraw:
     """One `draw` line: the variable, the function, and its arguments."""
 
     name: str
     function: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[ParameterExpression, ...]
 
-    def value(self, environment: Environment, rng: random.Random) -> Any:  # noqa: ANN401 - whatever is drawn
+    def value(self, environment: Bindings, rng: random.Random) -> Any:  # noqa: ANN401 - whatever is drawn
         """Return what is drawn, or None when there is nothing to draw from."""
         return DRAWS[self.function](rng, *[argument.value(environment) for argument in self.arguments])
 
 
-def drawing(name: str, source: str, where: str) -> Draw:
+def drawing(name: str, source: str, where: str) -> VariableDraw:
     """Return the draw that `source`, such as `cut(x.shape[0])`, says. Raises SpecError."""
     found = _drawn(source.strip())
     if found is None:
         raise SpecError(f"{where}: '{source}' draws nothing; there are: {', '.join(sorted(DRAWS))}")
-    return Draw(name, *found)
+    return VariableDraw(name, *found)
 
 
 @cache
-def _drawn(source: str) -> tuple[str, tuple[Expression, ...]] | None:
+def _drawn(source: str) -> tuple[str, tuple[ParameterExpression, ...]] | None:
     """Return function and arguments; remembered, because many rules draw the same."""
     try:
         tree = ast.parse(source, mode="eval").body

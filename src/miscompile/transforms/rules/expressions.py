@@ -16,7 +16,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError
 from miscompile.transforms.rules.kinds import broadcast
 
-Environment: TypeAlias = Mapping[str, Any]
+Bindings: TypeAlias = Mapping[str, Any]
 """Tensor variables by name, each with its Type, and parameter variables with their values."""
 
 
@@ -120,7 +120,7 @@ _NODES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class ParameterExpression:
     """An expression by its text; what it compiles to is made when it is first asked for, and shared by equal texts.
 
     `variable` is its name when it is a bare variable, which a left side binds.
@@ -139,7 +139,7 @@ class Expression:
         """The variables that it needs, and the function of these that it is. Raises as `names`."""
         return _meaning(self.text)
 
-    def value(self, environment: Environment) -> Any:  # noqa: ANN401 - whatever the rule's author computes
+    def value(self, environment: Bindings) -> Any:  # noqa: ANN401 - whatever the rule's author computes
         """Return the expression's value. Raises KeyError when a variable that it needs is not bound."""
         if self.variable:
             return environment[self.variable]
@@ -147,10 +147,10 @@ class Expression:
         return function(*[environment[name] for name in names])
 
 
-def expression(text: str) -> Expression:
+def expression(text: str) -> ParameterExpression:
     """Return the expression that `text` says; it is not looked into before its names or its value are asked for."""
     text = text.strip()
-    return Expression(text, text if text.isidentifier() else None)
+    return ParameterExpression(text, text if text.isidentifier() else None)
 
 
 class _Sizes(ast.NodeTransformer):

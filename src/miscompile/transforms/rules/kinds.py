@@ -13,23 +13,22 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, UNSIGNED
+from miscompile.core.tensor import Array
 
-Array = NDArray[Any]
 Parameters = tuple[Any, ...]
 
 
-class Type(NamedTuple):
+class TermType(NamedTuple):
     """An element type by its ONNX name, and concrete sizes. Values whose sizes are not known have no Type."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-Types = tuple[Type, ...]
-Infer = Callable[[Types, Parameters, int], Type | None]
+TermTypes = tuple[TermType, ...]
+Infer = Callable[[TermTypes, Parameters, int], TermType | None]
 Evaluate = Callable[[tuple[Array, ...], Parameters, int], Array]
 
 
@@ -45,7 +44,7 @@ class Symbol(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class TermOperator:
     """An entry of the language.
 
     `arity` is None where the number of operands varies. `infer` returns the type of a term, or None when it is

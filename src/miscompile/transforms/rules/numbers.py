@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, FLOATS
-from miscompile.transforms.rules.kinds import ELEMENTS, Array, Type
+from miscompile.core.tensor import Array
+from miscompile.transforms.rules.kinds import ELEMENTS, TermType
 
 _EXACT = ("bits", "zero")
 
@@ -31,7 +32,7 @@ REGIMES = (
 )
 
 
-def drawn(kind: Type, regime: str, rng: np.random.Generator, scale: float = 1.0) -> Array:
+def drawn(kind: TermType, regime: str, rng: np.random.Generator, scale: float = 1.0) -> Array:
     """Return an array of type `kind`.
 
     `small` are small integers, `ordinary` numbers about 1 (integers: of the whole range), `large` ones floats about
@@ -60,7 +61,7 @@ def large_scale(dtype: str, rng: np.random.Generator) -> float:
     return float(2.0 ** rng.integers(0, most + 1))
 
 
-def _float(kind: Type, regime: str, rng: np.random.Generator, scale: float) -> Array:
+def _float(kind: TermType, regime: str, rng: np.random.Generator, scale: float) -> Array:
     dtype, shape = kind
     target = ELEMENTS[dtype]
     if regime == "small":

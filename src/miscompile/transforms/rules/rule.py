@@ -10,22 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from miscompile.transforms.rules.draws import Draw
-from miscompile.transforms.rules.expressions import Environment, Expression
+from miscompile.transforms.rules.draws import VariableDraw
+from miscompile.transforms.rules.expressions import Bindings, ParameterExpression
 from miscompile.transforms.rules.terms import LANGUAGE
 
-__all__ = ["Apply", "Environment", "Exactness", "Expression", "Kind", "Pattern", "Rule", "Variable"]
+__all__ = ["Apply", "Bindings", "ParameterExpression", "Rule", "RuleExactness", "RuleKind", "TermPattern", "Variable"]
 
-Exactness = Literal["bits", "zero", "rounding"]
+RuleExactness = Literal["bits", "zero", "rounding"]
 """Bit-exact (but for the payload of a NaN) | exact but for the sign of zero | rounding in floats, exact on integers.
 
 `bits` and `zero` hold for every input, infinities and NaN included; `rounding` for finite ones that do not overflow.
 """
 
-LOOSER: tuple[Exactness, ...] = ("bits", "zero", "rounding")
+LOOSER: tuple[RuleExactness, ...] = ("bits", "zero", "rounding")
 """The classes, each looser than the one before."""
 
-Kind = Literal["arithmetic", "structural"]
+RuleKind = Literal["arithmetic", "structural"]
 """Structural rules are applied once, to what stood in the program, and not to their own results."""
 
 
@@ -45,8 +45,8 @@ class Apply:
     """Stands for an operator applied to what `arguments` stand for; `parameters` in the order of the language."""
 
     op: str
-    parameters: tuple[Expression, ...]
-    arguments: tuple["Pattern", ...]
+    parameters: tuple[ParameterExpression, ...]
+    arguments: tuple["TermPattern", ...]
     output: int = 0
 
     def __str__(self) -> str:
@@ -57,15 +57,15 @@ class Apply:
         return f"{self.op}({', '.join([*map(str, self.arguments), *named])}){which}"
 
 
-Pattern: TypeAlias = Variable | Apply
+TermPattern: TypeAlias = Variable | Apply
 
 
-def variables(pattern: Pattern) -> tuple[str, ...]:
+def variables(pattern: TermPattern) -> tuple[str, ...]:
     """Return the names of the tensor variables of `pattern`, each once, from left to right."""
     return tuple(dict.fromkeys(part.name for part in parts(pattern) if isinstance(part, Variable)))
 
 
-def parts(pattern: Pattern) -> Iterator[Pattern]:
+def parts(pattern: TermPattern) -> Iterator[TermPattern]:
     """Yield `pattern` and everything inside it, a part before its arguments."""
     yield pattern
     if isinstance(pattern, Apply):
@@ -86,27 +86,27 @@ class Rule:
 
     name: str
     group: str
-    left: Pattern
-    right: Pattern
-    exactness: Exactness
+    left: TermPattern
+    right: TermPattern
+    exactness: RuleExactness
     dtypes: frozenset[str]
     source: str
-    kind: Kind = "arithmetic"
-    where: Expression | None = None
-    draws: tuple[Draw, ...] = ()
-    lets: tuple[tuple[str, Expression], ...] = ()
+    kind: RuleKind = "arithmetic"
+    where: ParameterExpression | None = None
+    draws: tuple[VariableDraw, ...] = ()
+    lets: tuple[tuple[str, ParameterExpression], ...] = ()
     limits: tuple[tuple[str, frozenset[str]], ...] = ()
     shapes: tuple[tuple[str, str], ...] = ()
     chance: float = 1.0
 
-    def admits(self, environment: Environment) -> bool:
+    def admits(self, environment: Bindings) -> bool:
         """Tell whether the rule holds for what the left side has bound: element types and side condition."""
         for name, dtypes in self.limits:
             if environment[name].dtype not in dtypes:
                 return False
         return self.where is None or bool(self.where.value(environment))
 
-    def extend(self, environment: Environment, rng: random.Random) -> Environment | None:
+    def extend(self, environment: Bindings, rng: random.Random) -> Bindings | None:
         """Return `environment` with what the right side needs besides: drawn parameters, then `let` values.
 
         None when there is nothing to draw, or where chance leaves the place alone. The draws are a function of `rng`

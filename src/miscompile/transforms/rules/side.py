@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from miscompile.base.errors import SpecError
-from miscompile.transforms.rules.expressions import Expression, expression
-from miscompile.transforms.rules.rule import Apply, Pattern, Variable
+from miscompile.transforms.rules.expressions import ParameterExpression, expression
+from miscompile.transforms.rules.rule import Apply, TermPattern, Variable
 from miscompile.transforms.rules.terms import LANGUAGE
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*(\(?)\s*")
@@ -26,7 +26,7 @@ class Written:
     """An operator as it is written, with OP where any operator of a list may stand; `output` is digits, or OP."""
 
     op: str
-    parameters: dict[str, Expression]
+    parameters: dict[str, ParameterExpression]
     operands: tuple["Text", ...]
     output: str
 
@@ -44,7 +44,7 @@ class Side:
         if text[self._place :].strip():
             self._fail()
 
-    def pattern(self, op: str) -> Pattern:
+    def pattern(self, op: str) -> TermPattern:
         """Return the pattern with `op` for OP. Raises SpecError for operators and parameters that do not exist."""
         return self._pattern(self._whole, op)
 
@@ -58,7 +58,7 @@ class Side:
         self._place = found.end()
         if not found[2]:
             return Variable(found[1])
-        parameters: dict[str, Expression] = {}
+        parameters: dict[str, ParameterExpression] = {}
         operands: list[Text] = []
         more = not self._text.startswith(")", self._place)
         if not more:
@@ -103,7 +103,7 @@ class Side:
             depth += (piece[0] in ("(", "[", "{")) - (piece[0] in (")", "]", "}"))
         return self._fail()
 
-    def _pattern(self, written: Text, op: str) -> Pattern:
+    def _pattern(self, written: Text, op: str) -> TermPattern:
         if isinstance(written, Variable):
             return written
         name = op if written.op == "OP" else written.op

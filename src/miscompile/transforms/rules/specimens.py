@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from miscompile.transforms.rules.instances import type_of
-from miscompile.transforms.rules.kinds import KNOWN, Symbol, Type
+from miscompile.transforms.rules.kinds import KNOWN, Symbol, TermType
 from miscompile.transforms.rules.proposals import Given, propose
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
 from miscompile.transforms.rules.terms import LANGUAGE, infer
 
 BROKEN = (ArithmeticError, IndexError, KeyError, TypeError, ValueError)
@@ -24,7 +24,7 @@ _OTHER_RESULT = frozenset({"Cast", "Equal", "Less", "Greater", "LessOrEqual", "G
 """Operators whose result is of another element type than their operands."""
 
 
-def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environment | None:
+def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Bindings | None:
     """Return an environment for the left side of `rule`, its tensors of `dtype` where the rule leaves that open.
 
     None when nothing fitted in `tries` tries. Raises what a condition raises that does not bear some shape.
@@ -39,7 +39,7 @@ def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environm
         own = _under_casts(rule, dtype, rng) if casts else {}
         for name in variables(rule.left):
             shape = shapes[name] if name in shapes else _shape(rng, base, square)
-            environment[name] = Type("bool" if name in truth else own.get(name, dtype), shape)
+            environment[name] = TermType("bool" if name in truth else own.get(name, dtype), shape)
         if _filled(rule.left, environment, rng) is not None and _agrees(rule, environment):
             return environment
     return None
@@ -54,7 +54,7 @@ def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
     limits = dict(rule.limits)
     found: dict[str, str] = {}
 
-    def walk(pattern: Pattern, current: str) -> None:
+    def walk(pattern: TermPattern, current: str) -> None:
         if isinstance(pattern, Variable):
             found.setdefault(pattern.name, current)
             return
@@ -74,7 +74,7 @@ def dtypes_of(rule: Rule) -> tuple[str, ...]:
     return tuple(sorted(rule.dtypes.intersection(*taken)))
 
 
-def _taken(pattern: Pattern, above: frozenset[str], truth: frozenset[str]) -> Iterator[frozenset[str]]:
+def _taken(pattern: TermPattern, above: frozenset[str], truth: frozenset[str]) -> Iterator[frozenset[str]]:
     """Yield the element types that each variable may have for the operators above it; conditions are left out."""
     if isinstance(pattern, Variable):
         if pattern.name not in truth:
@@ -86,7 +86,7 @@ def _taken(pattern: Pattern, above: frozenset[str], truth: frozenset[str]) -> It
         yield from _taken(argument, below, truth)
 
 
-def _truth_values(pattern: Pattern) -> frozenset[str]:
+def _truth_values(pattern: TermPattern) -> frozenset[str]:
     """Return the variables that have to be truth values whatever the others are: conditions of Where."""
     found: set[str] = set()
     for part in parts(pattern):
@@ -134,10 +134,10 @@ def _shape(rng: random.Random, base: tuple[int, ...], square: bool) -> tuple[int
     return _base(rng, square)
 
 
-def _filled(pattern: Pattern, environment: dict[str, Any], rng: random.Random) -> Type | None:
+def _filled(pattern: TermPattern, environment: dict[str, Any], rng: random.Random) -> TermType | None:
     """Return the type of `pattern`, with the parameters that it binds drawn and bound on the way."""
     if isinstance(pattern, Variable):
-        known: Type = environment[pattern.name]
+        known: TermType = environment[pattern.name]
         return known
     children = []
     for argument in pattern.arguments:
@@ -160,6 +160,6 @@ def _filled(pattern: Pattern, environment: dict[str, Any], rng: random.Random) -
     return infer(Symbol(pattern.op, tuple([parameters[name] for name in names]), pattern.output), types)
 
 
-def _agrees(rule: Rule, environment: Environment) -> bool:
+def _agrees(rule: Rule, environment: Bindings) -> bool:
     """Tell whether the rule admits what was drawn, and the left side's expressions give what stands there."""
     return type_of(rule.left, environment) is not None and rule.admits(environment)

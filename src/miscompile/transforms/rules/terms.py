@@ -11,13 +11,24 @@ from types import MappingProxyType
 
 import numpy as np
 
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.transforms.rules import elementwise, folding, layers, movement
-from miscompile.transforms.rules.kinds import ELEMENTS, FLOATING, Array, Operator, Parameters, Symbol, Type
+from miscompile.transforms.rules.kinds import ELEMENTS, FLOATING, Parameters, Symbol, TermOperator, TermType
 
-__all__ = ["LANGUAGE", "Operator", "Symbol", "Type", "constant", "evaluate", "infer", "newest", "opset_of", "typed"]
+__all__ = [
+    "LANGUAGE",
+    "Symbol",
+    "TermOperator",
+    "TermType",
+    "constant",
+    "evaluate",
+    "infer",
+    "newest",
+    "opset_of",
+    "typed",
+]
 
-LANGUAGE: Mapping[str, Operator] = MappingProxyType(
+LANGUAGE: Mapping[str, TermOperator] = MappingProxyType(
     {operator.name: operator for module in (elementwise, movement, folding, layers) for operator in module.OPERATORS}
 )
 """Every entry by the name of its operator."""
@@ -37,7 +48,7 @@ MOST_BYTES = 64
 """Elements that a constant may have whose elements differ; larger ones are opaque, since a symbol is hashed."""
 
 
-def infer(symbol: Symbol, children: tuple[Type, ...]) -> Type | None:
+def infer(symbol: Symbol, children: tuple[TermType, ...]) -> TermType | None:
     """Return the type of a term from those of its children, or None when the term is ill-formed."""
     operator = LANGUAGE[symbol.op]
     if operator.arity is not None and len(children) != operator.arity:
@@ -51,7 +62,7 @@ typed = lru_cache(1 << 14)(infer)
 """`infer`, remembered: most terms of a program are of few types."""
 
 
-def opset_of(symbol: Symbol, children: tuple[Type, ...]) -> int:
+def opset_of(symbol: Symbol, children: tuple[TermType, ...]) -> int:
     """Return the first opset (13 or later) in which the well-formed term is a valid operator call."""
     operator = LANGUAGE[symbol.op]
     first = _OLDEST if operator.main < 0 else operator.dtypes[children[operator.main].dtype]

@@ -12,8 +12,8 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.harvest.constraints.generate import Constraint, Operation
 from miscompile.harvest.relations.run import after
 from miscompile.harvest.relations.study import (
+    InstanceResults,
     Relation,
-    Results,
     classes,
     compare,
     compositions,
@@ -43,7 +43,7 @@ def unary(api: str, form: Form = "function") -> Operation:
     return Operation("torch", api, form, (Constraint("input", ("tensor",)),))
 
 
-def run(instance: Instance) -> Results | None:
+def run(instance: Instance) -> InstanceResults | None:
     """Be a library of elementwise functions that refuses empty tensors."""
     value = (instance.args or instance.inputs)[0]
     assert isinstance(value, Held | Drawn)

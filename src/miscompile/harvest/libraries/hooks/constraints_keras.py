@@ -12,7 +12,7 @@ from typing import Any
 
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.documents import IGNORED, Said, constraint, ranks_in, said_of
-from miscompile.harvest.constraints.generate import Constraint, Kind, Operation
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
@@ -78,7 +78,7 @@ def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
         return None
     ranks = ranks_in(doc.partition("Input shape:")[2].partition("Output shape:")[0])
     floats = ("float32", "float16", "bfloat16", "float64", "int32", "bool")
-    kind: Kind = "tensors" if name in _LISTS else "tensor"
+    kind: ParameterKind = "tensors" if name in _LISTS else "tensor"
     called = Constraint("inputs", (kind,), dtypes=floats, ranks=ranks or (2, 3, 4), place="called")
     return Operation("keras", f"keras.layers.{name}", "module", (*parameters, called))
 

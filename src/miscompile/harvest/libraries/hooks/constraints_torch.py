@@ -10,7 +10,7 @@ from typing import Any
 
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.documents import IGNORED, Said, constraint, head_of, said_of
-from miscompile.harvest.constraints.generate import Constraint, Operation, Place
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterPlace
 from miscompile.harvest.constraints.run import write
 from miscompile.harvest.libraries.hooks.torch_names import modules, operators
 from miscompile.instances.instance import Instance
@@ -41,7 +41,7 @@ def _module(api: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     return Operation("torch", api, "module", (*made, *(item for item in called if item.name not in names)))
 
 
-def parameters_of(one: Any, said: dict[str, Said], place: Place = "given") -> tuple[Constraint, ...] | None:  # noqa: ANN401
+def parameters_of(one: Any, said: dict[str, Said], place: ParameterPlace = "given") -> tuple[Constraint, ...] | None:  # noqa: ANN401
     """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
     try:
         signature = inspect.signature(one).parameters.values()

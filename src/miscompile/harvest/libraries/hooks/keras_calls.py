@@ -19,7 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names, names
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames, names
 from miscompile.harvest.libraries.hooks.keras_suite import hook_suite
 from miscompile.harvest.libraries.hooks.keras_values import Sayer
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
@@ -40,12 +40,12 @@ def _inside(file: str) -> bool:
     return file.startswith(_ROOT) and not file.endswith("_test.py") and not file.startswith(_DOORS)
 
 
-class Calls:
+class KerasCallRecorder:
     """Gives uses of layers and operations to a sink, unless it is told to be quiet."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
-        self.names: Names = names()
+        self.names: KerasNames = names()
         self.sayer = Sayer(self.names, self.made)
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
         self._quiet = 0
@@ -140,7 +140,7 @@ def _has_tensor(result: Any) -> bool:
 
 def start(sink: Sink) -> Stop:
     """Hook Keras; return what takes the hooks away."""
-    calls = Calls(sink)
+    calls = KerasCallRecorder(sink)
     stops = [_hook_layers(calls), *_hook_operations(calls), hook_suite(calls)]
 
     def stop() -> None:
@@ -150,7 +150,7 @@ def start(sink: Sink) -> Stop:
     return stop
 
 
-def _hook_layers(calls: Calls) -> Stop:
+def _hook_layers(calls: KerasCallRecorder) -> Stop:
     kind = keras.layers.Layer
     construct, call = kind.__new__, kind.__call__
 
@@ -174,7 +174,7 @@ def _hook_layers(calls: Calls) -> Stop:
     return stop
 
 
-def _hook_operations(calls: Calls) -> list[Stop]:
+def _hook_operations(calls: KerasCallRecorder) -> list[Stop]:
     """Put a watching function in place of every operation, in all modules of Keras that hold it."""
     wrappers = {function: _watching(calls, function, api) for function, api in calls.names.operations.items()}
     for function, wrapper in wrappers.items():
@@ -184,7 +184,7 @@ def _hook_operations(calls: Calls) -> list[Stop]:
     return [_replace(module, wrappers) for module in _modules()]
 
 
-def _watching(calls: Calls, function: Any, api: str) -> Any:
+def _watching(calls: KerasCallRecorder, function: Any, api: str) -> Any:
     @functools.wraps(function)
     def watching(*args: Any, **words: Any) -> Any:
         if not calls.wanted(api, sys._getframe(1)):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames
 from miscompile.harvest.libraries.hooks.keras_values import Sayer, drawn, dtype_name
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
 from miscompile.instances.instance import Instance
@@ -25,11 +25,11 @@ _QUICK = {"run_training_check": False, "run_mixed_precision_check": False}
 """Steps that are left out: they take most of the time, and call the layer no other way."""
 
 
-class Watch(Protocol):
+class CallHook(Protocol):
     """What this hook needs of the hook on calls."""
 
     sink: Sink
-    names: Names
+    names: KerasNames
     sayer: Sayer
 
     def quiet(self) -> Any:
@@ -37,7 +37,7 @@ class Watch(Protocol):
         ...
 
 
-def hook_suite(watch: Watch) -> Stop:
+def hook_suite(watch: CallHook) -> Stop:
     """Hook the base class; return what takes the hook away."""
     from keras.src.testing import TestCase
 
@@ -65,7 +65,7 @@ def hook_suite(watch: Watch) -> Stop:
     return stop
 
 
-def _instance(watch: Watch, api: str, given: Mapping[str, Any]) -> Instance | None:
+def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance | None:
     """Return what the method is told about a layer; None when it is given nothing to call the layer with."""
     say = watch.sayer.value
     if given.get("input_sparse") or given.get("input_ragged"):
@@ -89,7 +89,7 @@ def _instance(watch: Watch, api: str, given: Mapping[str, Any]) -> Instance | No
     return Instance("keras", api, "module", (), made, (inputs,), options)
 
 
-def _inputs(watch: Watch, given: Mapping[str, Any]) -> Value:
+def _inputs(watch: CallHook, given: Mapping[str, Any]) -> Value:
     if given.get("input_data") is not None:
         return watch.sayer.value(given["input_data"])
     shape = given.get("input_shape")

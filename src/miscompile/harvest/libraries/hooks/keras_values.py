@@ -11,9 +11,9 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames
 from miscompile.harvest.libraries.hooks.recording import NotEncodable
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 from miscompile.targets.keras.source import THEIRS
 from miscompile.targets.keras.values import wrapped
 
@@ -27,14 +27,14 @@ _OURS = {theirs: ours for ours, theirs in THEIRS.items()}
 _BATCH, _SIZE = 2, 3
 """What unknown sizes of a symbol become: the first, and the others."""
 
-MadeOf = Callable[[Any], "Made | None"]
+KerasMade = Callable[[Any], "Made | None"]
 """Tells how a layer was constructed, where that was seen."""
 
 
 class Sayer:
     """Says what parameters are. `made_of` is asked about layers; it may raise Unsayable."""
 
-    def __init__(self, names: Names, made_of: MadeOf) -> None:
+    def __init__(self, names: KerasNames, made_of: KerasMade) -> None:
         self._names, self._made_of = names, made_of
 
     def value(self, item: Any) -> Value:
@@ -50,7 +50,7 @@ class Sayer:
         if isinstance(item, Mapping):
             return {self.value(key): self.value(one) for key, one in item.items()}
         if isinstance(item, slice):
-            return Span(*(self.value(part) for part in (item.start, item.stop, item.step)))
+            return SliceValue(*(self.value(part) for part in (item.start, item.stop, item.step)))
         if item is Ellipsis:
             return Name("special", "Ellipsis")
         if isinstance(item, keras.KerasTensor):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from miscompile.harvest.patterns.hooks.recording import Recorder
+from miscompile.harvest.patterns.hooks.recording import PairRecorder
 from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
 
@@ -108,7 +108,7 @@ class Collector:
         return self._kept
 
 
-class Lines(Recorder):
+class Lines(PairRecorder):
     """Writes what a child process sees to its folder, each line as soon as it is known: tests crash processes."""
 
     def __init__(self, out: Path) -> None:

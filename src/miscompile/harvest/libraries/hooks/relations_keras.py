@@ -7,11 +7,11 @@ import sys
 
 from miscompile.harvest.libraries.hooks import constraints_keras
 from miscompile.harvest.relations.run import write
-from miscompile.harvest.relations.study import Results
+from miscompile.harvest.relations.study import InstanceResults
 from miscompile.instances.instance import Instance
 
 
-def run(instance: Instance) -> Results | None:
+def run(instance: Instance) -> InstanceResults | None:
     """Return what Keras computes, None when it refuses."""
     try:
         return constraints_keras.run(instance)

@@ -11,7 +11,7 @@ import torch
 from miscompile.harvest.constraints.generate import Operation
 from miscompile.harvest.libraries.hooks import constraints_torch
 from miscompile.harvest.relations.run import write
-from miscompile.harvest.relations.study import Results
+from miscompile.harvest.relations.study import InstanceResults
 from miscompile.instances.instance import Instance
 from miscompile.targets.torch.adapter import quiet
 
@@ -27,7 +27,7 @@ def operations() -> list[Operation]:
     return [*known, *methods]
 
 
-def run(instance: Instance) -> Results | None:
+def run(instance: Instance) -> InstanceResults | None:
     """Return what PyTorch computes, None when it refuses."""
     try:
         return constraints_torch.run(instance)

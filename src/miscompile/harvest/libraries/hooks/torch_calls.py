@@ -24,7 +24,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop, has
-from miscompile.harvest.libraries.hooks.torch_names import Operator, modules, operators
+from miscompile.harvest.libraries.hooks.torch_names import TorchOperator, modules, operators
 from miscompile.harvest.libraries.hooks.torch_values import dtype_name, value_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Made, Name, Value
@@ -91,7 +91,7 @@ def _retyped(made: Made, module: Any) -> Made:
 
 
 def called(
-    operator: Operator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
+    operator: TorchOperator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
 ) -> Instance:
     """Return the instance of a call of a function or method. Raises Unsayable.
 
@@ -131,7 +131,7 @@ def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], 
     return Instance("torch", made.api, "module", made.args, made.kwargs, given, options)
 
 
-class Calls(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
+class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
     """Gives calls of functions and methods to a sink."""
 
     def __init__(self, sink: Sink, seen: Construction) -> None:
@@ -232,7 +232,7 @@ def start(sink: Sink) -> Stop:
     seen = Construction()
     unwatch = watch_construction(seen)
     replaced = _replace(torch.nn.Module, "__call__", _calling(sink, seen))
-    calls = Calls(sink, seen)
+    calls = TorchCallMode(sink, seen)
     calls.__enter__()
 
     def stop() -> None:

@@ -19,7 +19,7 @@ import torch
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.libraries.hooks.recording import NotEncodable
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 
 MOST_ELEMENTS = 1 << 16
 """Elements of a tensor whose values are kept; floats of larger ones are drawn anew from the same range."""
@@ -42,7 +42,7 @@ _WORDS = {1: torch.uint8, 2: torch.int16}
 _IMPORTABLE = frozenset({"torch", "math", "operator", "builtins"})
 """Packages whose functions may be named."""
 
-MadeOf = Callable[[Any], "Made | None"]
+TorchMade = Callable[[Any], "Made | None"]
 """Tells how a module was constructed, where that was seen."""
 
 
@@ -52,7 +52,7 @@ def unseen(module: object) -> Made | None:
     return None
 
 
-def value_of(item: Any, made_of: MadeOf = unseen) -> Value:
+def value_of(item: Any, made_of: TorchMade = unseen) -> Value:
     """Return `item` as a value. Raises Unsayable with the reason for what is none."""
     kind = type(item)
     if item is None or kind in (bool, int, float, complex, str):
@@ -62,20 +62,20 @@ def value_of(item: Any, made_of: MadeOf = unseen) -> Value:
     if kind in (list, tuple, dict, OrderedDict, torch.Size) or hasattr(item, "n_sequence_fields"):
         return _composed(item, made_of)
     if kind is slice:
-        return Span(*(value_of(part, made_of) for part in (item.start, item.stop, item.step)))
+        return SliceValue(*(value_of(part, made_of) for part in (item.start, item.stop, item.step)))
     if isinstance(item, np.generic):
         return value_of(item.item(), made_of)
     return _named(item, made_of)
 
 
-def _composed(item: Any, made_of: MadeOf) -> Value:
+def _composed(item: Any, made_of: TorchMade) -> Value:
     if isinstance(item, dict):
         return {value_of(key, made_of): value_of(one, made_of) for key, one in item.items()}
     parts = [value_of(one, made_of) for one in item]
     return parts if isinstance(item, list) else tuple(parts)
 
 
-def _named(item: Any, made_of: MadeOf) -> Value:
+def _named(item: Any, made_of: TorchMade) -> Value:
     if item is Ellipsis:
         return Name("special", "Ellipsis")
     if isinstance(item, torch.dtype):

@@ -16,10 +16,10 @@ from typing import Any
 
 import onnx
 
-from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, Recorder, line_of, main, nothing
+from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder, line_of, main, nothing
 
 
-def install(recorder: Recorder) -> Callable[[], None]:
+def install(recorder: PairRecorder) -> Callable[[], None]:
     """Hook the making of sessions; nothing is left to do after a test."""
     import onnxruntime  # late: it may be the one in the folder of the tests
 
@@ -35,7 +35,7 @@ def install(recorder: Recorder) -> Callable[[], None]:
     return nothing
 
 
-def keep(recorder: Recorder, given: Any) -> None:
+def keep(recorder: PairRecorder, given: Any) -> None:
     """Write down the model that a session is made of: bytes, or a path with external data beside it."""
     try:
         data = given if isinstance(given, bytes) else _inlined(Path(os.fspath(given)))

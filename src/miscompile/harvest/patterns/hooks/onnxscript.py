@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from miscompile.harvest.patterns.hooks.recording import Recorder, line_of, main, nothing
+from miscompile.harvest.patterns.hooks.recording import PairRecorder, line_of, main, nothing
 
 _BOOKKEEPING = frozenset(
     {"NameFixPass", "CheckerPass", "ShapeInferencePass", "TopologicalSortPass", "ClearMetadataAndDocStringPass"}
@@ -22,7 +22,7 @@ _BOOKKEEPING = frozenset(
 """Passes that optimise nothing."""
 
 
-def install(recorder: Recorder) -> Callable[[], None]:
+def install(recorder: PairRecorder) -> Callable[[], None]:
     """Hook the application of rules and the call of passes; nothing is left to do after a test.
 
     onnxscript is imported here and not above: it may be the one in the folder of the tests.
@@ -48,7 +48,7 @@ def _hook_rules(used: list[list[str]]) -> None:
     rule.try_rewrite = attempt
 
 
-def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
+def _hook_sets(recorder: PairRecorder, used: list[list[str]]) -> None:
     rules = import_module("onnxscript.rewriter").RewriteRuleSet
     original = rules.apply_to_model
 
@@ -66,14 +66,14 @@ def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
     rules.apply_to_model = apply
 
 
-def _write(recorder: Recorder, model: bytes, names: list[str], asked: list[str]) -> None:
+def _write(recorder: PairRecorder, model: bytes, names: list[str], asked: list[str]) -> None:
     for name in names:
         recorder.pair(model, name, changed=True)
     if not names:
         recorder.pair(model, asked[0] if len(asked) == 1 else "", changed=False)
 
 
-def _hook_passes(recorder: Recorder) -> None:
+def _hook_passes(recorder: PairRecorder) -> None:
     passes, model_type = import_module("onnx_ir.passes"), import_module("onnx_ir").Model
     frames = passes.Sequential, import_module("onnxscript.rewriter").RewritePass
     original = passes.PassBase.__call__
@@ -92,7 +92,7 @@ def _hook_passes(recorder: Recorder) -> None:
     passes.PassBase.__call__ = call
 
 
-def said(recorder: Recorder, model: Any) -> bytes | None:
+def said(recorder: PairRecorder, model: Any) -> bytes | None:
     """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
     try:
         data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()

@@ -12,7 +12,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES, SMALL_SINCE, is_float
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
@@ -33,11 +33,11 @@ class Steps:
     kind: str
     scale: Operand
     zero: Operand | None
-    found: dict[str, Plain | None]
+    found: dict[str, PlainValue | None]
 
 
 @dataclass(slots=True)
-class Chain:
+class QuantisedChain:
     """A chain that is being planted into `scope`, with the scales made so far, which later steps may share."""
 
     scope: Scope
@@ -49,7 +49,7 @@ class Chain:
     steps_of: dict[str, Operand] = field(default_factory=dict)
     """Scales of what came out of a DequantizeLinear, by name."""
 
-    def apply(self, op: str, *inputs: Operand | None, **found: Plain | None) -> Operand:
+    def apply(self, op: str, *inputs: Operand | None, **found: PlainValue | None) -> Operand:
         """Add a call with one output. Raises RejectedDraft."""
         result = self.scope.apply(Call(op, inputs, attributes(found)))[0]
         self.planted.results.append(result)
@@ -107,7 +107,7 @@ class Chain:
 
     def steps(self, kind: str, shape: Shape = (), axis: int | None = None, block: int | None = None) -> Steps:
         """Return new steps; those of whole tensors of bytes may go without a zero point."""
-        found: dict[str, Plain | None] = {"axis": axis, "block_size": block}
+        found: dict[str, PlainValue | None] = {"axis": axis, "block_size": block}
         bare = kind == "uint8" and self.scope.rng.random() < 0.15
         return Steps(kind, self.scale(shape), None if bare else self.zero(kind, shape), found)
 

@@ -13,33 +13,33 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
-from miscompile.producers.motifs.quantised.chain import Chain
+from miscompile.producers.motifs.quantised.chain import QuantisedChain
 
-Layer: TypeAlias = Callable[[Chain, Operand | None], Operand]
-Form: TypeAlias = Callable[[Chain], None]
+Layer: TypeAlias = Callable[[QuantisedChain, Operand | None], Operand]
+QuantisedForm: TypeAlias = Callable[[QuantisedChain], None]
 
 
-def _ints(chain: Chain, values: Sequence[int]) -> Operand:
+def _ints(chain: QuantisedChain, values: Sequence[int]) -> Operand:
     return chain.constant(Tensor("int64", np.array(values, np.int64)))
 
 
-def _given(chain: Chain, x: Operand | None, rank: tuple[int, int], make: Callable[[], Operand]) -> Operand:
+def _given(chain: QuantisedChain, x: Operand | None, rank: tuple[int, int], make: Callable[[], Operand]) -> Operand:
     """Return the value of the layer before if it has a fitting rank, else another one, quantised and dequantised."""
     if x is not None and rank[0] <= x.rank <= rank[1]:
         return x
     return chain.through(make())
 
 
-def _any(chain: Chain, x: Operand | None) -> Operand:
+def _any(chain: QuantisedChain, x: Operand | None) -> Operand:
     return _given(chain, x, (1, 4), chain.any)
 
 
-def _image(chain: Chain, x: Operand | None) -> Operand:
+def _image(chain: QuantisedChain, x: Operand | None) -> Operand:
     fine = x is not None and x.rank == 4 and min(x.shape[2:]) > 2
     return _given(chain, x if fine else None, (4, 4), chain.image)
 
 
-def _convolution(chain: Chain, x: Operand | None) -> Operand:
+def _convolution(chain: QuantisedChain, x: Operand | None) -> Operand:
     """Conv or ConvTranspose with quantised filters and, where there is a bias, one in int32."""
     rng, image = chain.scope.rng, _image(chain, x)
     channels, out, kernel = image.shape[1], rng.randint(1, 4), rng.choice((1, 2, 3))
@@ -60,7 +60,7 @@ def _convolution(chain: Chain, x: Operand | None) -> Operand:
     )
 
 
-def _product(chain: Chain, x: Operand | None) -> Operand:
+def _product(chain: QuantisedChain, x: Operand | None) -> Operand:
     """MatMul with quantised weights, some in blocks, and perhaps a bias behind it."""
     rng, left = chain.scope.rng, _given(chain, x, (2, 3), chain.matrix)
     columns = rng.randint(1, 6)
@@ -70,14 +70,14 @@ def _product(chain: Chain, x: Operand | None) -> Operand:
     return result if bias is None else chain.apply("Add", result, bias)
 
 
-def _float_product(chain: Chain, _: Operand | None) -> Operand:
+def _float_product(chain: QuantisedChain, _: Operand | None) -> Operand:
     """MatMul of a plain float with weights that are stored as integers, as compressed models have it."""
     left = chain.matrix()
     right, _scale = chain.weight((left.shape[-1], chain.scope.rng.randint(1, 8)), 1, blocks=True)
     return chain.apply("MatMul", left, right)
 
 
-def _gemm(chain: Chain, x: Operand | None) -> Operand:
+def _gemm(chain: QuantisedChain, x: Operand | None) -> Operand:
     rng, left = chain.scope.rng, _given(chain, x, (2, 2), chain.matrix)
     if left.rank != 2:
         return _product(chain, left)
@@ -92,7 +92,7 @@ def _gemm(chain: Chain, x: Operand | None) -> Operand:
 def _pair(op: str) -> Layer:
     """A layer of an operator of two values: of the same scale or another, of one value twice, or with a constant."""
 
-    def layer(chain: Chain, x: Operand | None) -> Operand:
+    def layer(chain: QuantisedChain, x: Operand | None) -> Operand:
         rng, left = chain.scope.rng, _any(chain, x)
         chance = rng.random()
         if chance < 0.2:
@@ -108,14 +108,14 @@ def _pair(op: str) -> Layer:
 
 
 def _unary(op: str, **found: int | float) -> Layer:
-    def layer(chain: Chain, x: Operand | None) -> Operand:
+    def layer(chain: QuantisedChain, x: Operand | None) -> Operand:
         return chain.apply(op, _any(chain, x), **found)
 
     return layer
 
 
 def _pool(op: str) -> Layer:
-    def layer(chain: Chain, x: Operand | None) -> Operand:
+    def layer(chain: QuantisedChain, x: Operand | None) -> Operand:
         image = _image(chain, x)
         if op.startswith("Global"):
             return chain.apply(op, image)
@@ -125,12 +125,12 @@ def _pool(op: str) -> Layer:
     return layer
 
 
-def _transpose(chain: Chain, x: Operand | None) -> Operand:
+def _transpose(chain: QuantisedChain, x: Operand | None) -> Operand:
     given = _any(chain, x)
     return chain.apply("Transpose", given, perm=chain.scope.rng.sample(range(given.rank), given.rank))
 
 
-def _reshape(chain: Chain, x: Operand | None) -> Operand:
+def _reshape(chain: QuantisedChain, x: Operand | None) -> Operand:
     given, rng = _any(chain, x), chain.scope.rng
     form = rng.choice(("flat", "flatten", "unsqueeze", "squeeze", "rows"))
     if form == "unsqueeze" and given.rank < 4:
@@ -142,7 +142,7 @@ def _reshape(chain: Chain, x: Operand | None) -> Operand:
     return chain.apply("Reshape", given, _ints(chain, [-1] if form == "flat" else [given.shape[0], -1]))
 
 
-def _slice(chain: Chain, x: Operand | None) -> Operand:
+def _slice(chain: QuantisedChain, x: Operand | None) -> Operand:
     given, rng = _any(chain, x), chain.scope.rng
     axis = rng.randrange(given.rank)
     size = given.shape[axis]
@@ -154,7 +154,7 @@ def _slice(chain: Chain, x: Operand | None) -> Operand:
     )
 
 
-def _concat(chain: Chain, x: Operand | None) -> Operand:
+def _concat(chain: QuantisedChain, x: Operand | None) -> Operand:
     """Concat of values of the same scale or of others; one may come twice."""
     first, rng = _any(chain, x), chain.scope.rng
     parts = [first]
@@ -164,7 +164,7 @@ def _concat(chain: Chain, x: Operand | None) -> Operand:
     return chain.apply("Concat", *parts, axis=rng.randrange(first.rank))
 
 
-def _split(chain: Chain, x: Operand | None) -> Operand:
+def _split(chain: QuantisedChain, x: Operand | None) -> Operand:
     """Split, each part of which is quantised again, the last one by the chain."""
     given, rng = _any(chain, x), chain.scope.rng
     axis = rng.randrange(given.rank)
@@ -176,12 +176,12 @@ def _split(chain: Chain, x: Operand | None) -> Operand:
     return parts[1]
 
 
-def _pad(chain: Chain, x: Operand | None) -> Operand:
+def _pad(chain: QuantisedChain, x: Operand | None) -> Operand:
     given, rng = _any(chain, x), chain.scope.rng
     return chain.apply("Pad", given, _ints(chain, [rng.randint(0, 1) for _ in range(2 * given.rank)]))
 
 
-def _resize(chain: Chain, x: Operand | None) -> Operand:
+def _resize(chain: QuantisedChain, x: Operand | None) -> Operand:
     scales = chain.constant(Tensor("float32", np.array([1, 1, 2, 2], np.float32)))
     image = _image(chain, x)
     return chain.apply(
@@ -190,14 +190,14 @@ def _resize(chain: Chain, x: Operand | None) -> Operand:
     )  # fmt: skip
 
 
-def _where(chain: Chain, x: Operand | None) -> Operand:
+def _where(chain: QuantisedChain, x: Operand | None) -> Operand:
     given = _any(chain, x)
     other = chain.through(chain.value(lambda s: s == given.shape, given.shape))
     condition = chain.scope.new_input("bool", given.shape, choose_range("bool", chain.scope.style))
     return chain.apply("Where", condition, given, other)
 
 
-def _mean(chain: Chain, x: Operand | None) -> Operand:
+def _mean(chain: QuantisedChain, x: Operand | None) -> Operand:
     given = _any(chain, x)
     axis = chain.scope.rng.randrange(given.rank)
     if chain.scope.opset < 18:
@@ -216,11 +216,11 @@ LAYERS: tuple[Layer, ...] = (
 """Layers to choose from, those that runtimes fuse more often."""
 
 
-def _stored(chain: Chain, shape: Shape, kind: str) -> Operand:
+def _stored(chain: QuantisedChain, shape: Shape, kind: str) -> Operand:
     return chain.scope.drawn_constant(kind, shape, choose_range(kind, chain.scope.style))
 
 
-def _qlinear_product(chain: Chain) -> None:
+def _qlinear_product(chain: QuantisedChain) -> None:
     """QuantizeLinear, QLinearMatMul, DequantizeLinear."""
     rng, x = chain.scope.rng, chain.matrix()
     left, right, result = (chain.steps(rng.choice(("uint8", "int8"))) for _ in range(3))
@@ -233,7 +233,7 @@ def _qlinear_product(chain: Chain) -> None:
     chain.dequantise(y, result)
 
 
-def _qlinear_conv(chain: Chain) -> None:
+def _qlinear_conv(chain: QuantisedChain) -> None:
     """QuantizeLinear, QLinearConv, DequantizeLinear."""
     rng, x = chain.scope.rng, chain.image()
     left, right, result = (chain.steps(rng.choice(("uint8", "int8"))) for _ in range(3))
@@ -248,12 +248,12 @@ def _qlinear_conv(chain: Chain) -> None:
     chain.dequantise(chain.apply("QLinearConv", *inputs), result)
 
 
-def _zero(chain: Chain, given: Operand | None) -> Operand:
+def _zero(chain: QuantisedChain, given: Operand | None) -> Operand:
     """Return a zero point; the one that is left out elsewhere is zero in uint8."""
     return given if given is not None else chain.constant(Tensor("uint8", np.array(0, np.uint8)))
 
 
-def _integer_product(chain: Chain) -> None:
+def _integer_product(chain: QuantisedChain) -> None:
     """QuantizeLinear, MatMulInteger, Cast, Mul: dequantised by hand, with the product of the scales."""
     rng, x = chain.scope.rng, chain.matrix()
     left, right = (chain.steps(rng.choice(("uint8", "int8"))) for _ in range(2))
@@ -264,7 +264,7 @@ def _integer_product(chain: Chain) -> None:
     _by_hand(chain, y, left.scale, right.scale, columns)
 
 
-def _integer_conv(chain: Chain) -> None:
+def _integer_conv(chain: QuantisedChain) -> None:
     """QuantizeLinear, ConvInteger, Cast, Mul."""
     rng, x = chain.scope.rng, chain.image()
     left, right = chain.steps("uint8"), chain.steps(rng.choice(("uint8", "int8")))
@@ -273,7 +273,7 @@ def _integer_conv(chain: Chain) -> None:
     _by_hand(chain, y, left.scale, right.scale, 0)
 
 
-def _dynamic(chain: Chain) -> None:
+def _dynamic(chain: QuantisedChain) -> None:
     """DynamicQuantizeLinear, MatMulInteger, Cast, Mul; the data are of one sign, as the operator needs them here."""
     rng, x = chain.scope.rng, chain.matrix()
     shifted = chain.apply("Add", chain.apply("Abs", x), chain.number(rng.choice((0.5, 1.0))))
@@ -286,7 +286,7 @@ def _dynamic(chain: Chain) -> None:
     _by_hand(chain, y, scale, right.scale, columns)
 
 
-def _by_hand(chain: Chain, y: Operand, left: Operand, right: Operand, columns: int) -> None:
+def _by_hand(chain: QuantisedChain, y: Operand, left: Operand, right: Operand, columns: int) -> None:
     """Dequantise int32 sums: a cast, times the product of the scales, and perhaps a bias of so many columns."""
     rng = chain.scope.rng
     both = chain.apply("Mul", left, right)
@@ -298,5 +298,12 @@ def _by_hand(chain: Chain, y: Operand, left: Operand, right: Operand, columns: i
         chain.apply("Relu", result)
 
 
-INTEGER: tuple[Form, ...] = (_qlinear_product, _qlinear_conv, _integer_product, _integer_conv, _dynamic, _dynamic)
+INTEGER: tuple[QuantisedForm, ...] = (
+    _qlinear_product,
+    _qlinear_conv,
+    _integer_product,
+    _integer_conv,
+    _dynamic,
+    _dynamic,
+)
 """Chains around operators that take integers themselves."""

@@ -10,7 +10,7 @@ can only come from a rounding that the chain itself asks for. What differences o
 from miscompile.base.errors import RejectedDraft
 from miscompile.ops.spec import Operand
 from miscompile.producers.motifs.plant import Planted
-from miscompile.producers.motifs.quantised.chain import Chain
+from miscompile.producers.motifs.quantised.chain import QuantisedChain
 from miscompile.producers.motifs.quantised.layers import INTEGER, LAYERS, Layer
 from miscompile.producers.scope import Scope
 
@@ -30,7 +30,7 @@ def plant_chain(scope: Scope) -> Planted | None:
     mark, rng = scope.mark(), scope.rng
     for attempt in range(_ATTEMPTS):
         powers = rng.random() < (0.85 if scope.style.integral else 0.5)
-        chain = Chain(scope, attempt > 0, powers)
+        chain = QuantisedChain(scope, attempt > 0, powers)
         try:
             if rng.random() < _INTEGER:
                 rng.choice(INTEGER)(chain)
@@ -43,7 +43,7 @@ def plant_chain(scope: Scope) -> Planted | None:
     return None
 
 
-def _grow(chain: Chain, layers: list[Layer]) -> None:
+def _grow(chain: QuantisedChain, layers: list[Layer]) -> None:
     """Plant layers one after the other, each between a DequantizeLinear and a QuantizeLinear.
 
     The last one may stay a float, or end as an integer; inner values may become outputs.
@@ -68,6 +68,6 @@ def _grow(chain: Chain, layers: list[Layer]) -> None:
 _ACTIVATIONS = ("Relu", "Relu", "Clip", "LeakyRelu", "Sigmoid", "HardSigmoid", "Tanh")
 
 
-def _activated(chain: Chain, x: Operand) -> Operand:
+def _activated(chain: QuantisedChain, x: Operand) -> Operand:
     op = chain.scope.rng.choice(_ACTIVATIONS)
     return chain.apply(op, x, chain.number(0.0), chain.number(6.0)) if op == "Clip" else chain.apply(op, x)

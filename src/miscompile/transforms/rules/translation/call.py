@@ -7,20 +7,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from miscompile.core.tensor import Tensor
-from miscompile.graph.attributes import Plain
+from miscompile.graph.attributes import PlainValue
 from miscompile.graph.model import Attribute, Node
-from miscompile.transforms.rules.kinds import Parameters, Type
+from miscompile.transforms.rules.kinds import Parameters, TermType
 
-Found = tuple[tuple[Hashable, ...], tuple[str, ...]] | None
+ReadTerm = tuple[tuple[Hashable, ...], tuple[str, ...]] | None
 """Parameters and children of a term; None where the node is opaque."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TypedNode:
     """A node, with the types of its operands and the operands that are constants."""
 
     node: Node
-    types: Mapping[str, Type]
+    types: Mapping[str, TermType]
     constants: Mapping[str, Tensor]
 
     def shape(self, place: int) -> tuple[int, ...] | None:
@@ -68,12 +68,12 @@ class Call:
         return inputs if least <= len(inputs) <= most and all(inputs) else None
 
 
-Read = Callable[[Call], Found]
+NodeReader = Callable[[TypedNode], ReadTerm]
 Structural: TypeAlias = tuple[tuple[str, Tensor | tuple[int, ...]], ...]
 """Operands that are constants: a hint for their names, and tensors or the elements of an int64 tensor of rank 1."""
 
-Written = tuple[dict[str, Plain | None], Structural]
-Write = Callable[[Parameters, int], Written]
+WrittenNode = tuple[dict[str, PlainValue | None], Structural]
+NodeWriter = Callable[[Parameters, int], WrittenNode]
 
 
 def positive(axis: int, rank: int) -> int:

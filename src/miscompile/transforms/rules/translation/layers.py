@@ -5,12 +5,20 @@ from collections.abc import Mapping
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.transforms.rules.kinds import Parameters
-from miscompile.transforms.rules.translation.call import Call, Found, Read, Write, Written, plural, positive
+from miscompile.transforms.rules.translation.call import (
+    NodeReader,
+    NodeWriter,
+    ReadTerm,
+    TypedNode,
+    WrittenNode,
+    plural,
+    positive,
+)
 
 _AXES_ARE_OPERANDS = {"ReduceSum": 13, "ReduceMax": 18, "ReduceMin": 18, "ReduceMean": 18}
 
 
-def _reduce(call: Call) -> Found:
+def _reduce(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if shape is None or not call.only("axes", "keepdims", "noop_with_empty_axes"):
         return None
@@ -23,7 +31,7 @@ def _reduce(call: Call) -> Found:
     return (axes, call.given("keepdims", 1)), call.node.inputs[:1]
 
 
-def _place(call: Call) -> Found:
+def _place(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if not shape or not call.only("axis", "keepdims", "select_last_index"):
         return None
@@ -31,7 +39,7 @@ def _place(call: Call) -> Found:
     return (axis, call.given("keepdims", 1), call.given("select_last_index", 0)), call.node.inputs
 
 
-def _gemm(call: Call) -> Found:
+def _gemm(call: TypedNode) -> ReadTerm:
     children = call.children(2, 3)
     alpha, beta = call.given("alpha", 1.0), call.given("beta", 1.0)
     if children is None or not call.only("alpha", "beta", "transA", "transB"):
@@ -44,7 +52,7 @@ def _gemm(call: Call) -> Found:
 _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
-def _window(call: Call, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
+def _window(call: TypedNode, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
     """Return kernel, pads, strides and dilations, with automatic padding worked out."""
     shape, rank = call.shape(0), len(kernel)
     strides = tuple(call.given("strides", (1,) * rank))
@@ -65,7 +73,7 @@ def _window(call: Call, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...] 
     return kernel, (less + more if automatic == "SAME_UPPER" else more + less), strides, dilations
 
 
-def _conv(call: Call) -> Found:
+def _conv(call: TypedNode) -> ReadTerm:
     children, weight = call.children(2, 3), call.shape(1)
     if children is None or weight is None or not call.only(*_WINDOW, "group"):
         return None
@@ -75,7 +83,7 @@ def _conv(call: Call) -> Found:
     return None if window is None else ((call.given("group", 1), *window), children)
 
 
-def _pool(call: Call) -> Found:
+def _pool(call: TypedNode) -> ReadTerm:
     names = (*_WINDOW, "ceil_mode", "storage_order", "count_include_pad")
     if not call.only(*names) or call.given("ceil_mode", 0) or "kernel_shape" not in call.node.attributes:
         return None
@@ -86,13 +94,13 @@ def _pool(call: Call) -> Found:
     return (*window, *counted), call.node.inputs
 
 
-def _normalisation(call: Call) -> Found:
+def _normalisation(call: TypedNode) -> ReadTerm:
     if not call.only("epsilon", "momentum", "training_mode") or call.given("training_mode", 0):
         return None
     return (call.given("epsilon", 1e-5),), call.node.inputs
 
 
-READERS: Mapping[str, Read] = {
+READERS: Mapping[str, NodeReader] = {
     **dict.fromkeys(_AXES_ARE_OPERANDS, _reduce),
     "ArgMax": _place,
     "ArgMin": _place,
@@ -104,8 +112,8 @@ READERS: Mapping[str, Read] = {
 }
 
 
-def _write_reduce(op: str) -> Write:
-    def write(parameters: Parameters, opset: int) -> Written:
+def _write_reduce(op: str) -> NodeWriter:
+    def write(parameters: Parameters, opset: int) -> WrittenNode:
         axes, keepdims = parameters
         if opset >= _AXES_ARE_OPERANDS[op]:
             return {"keepdims": keepdims}, (("axes", axes),)
@@ -114,17 +122,17 @@ def _write_reduce(op: str) -> Write:
     return write
 
 
-def _write_place(parameters: Parameters, opset: int) -> Written:
+def _write_place(parameters: Parameters, opset: int) -> WrittenNode:
     axis, keepdims, last = parameters
     return {"axis": axis, "keepdims": keepdims, "select_last_index": last or None}, ()
 
 
-def _write_gemm(parameters: Parameters, opset: int) -> Written:
+def _write_gemm(parameters: Parameters, opset: int) -> WrittenNode:
     alpha, beta, left, right = parameters
     return {"alpha": float(alpha), "beta": float(beta), "transA": left, "transB": right}, ()
 
 
-def _write_conv(parameters: Parameters, opset: int) -> Written:
+def _write_conv(parameters: Parameters, opset: int) -> WrittenNode:
     group, kernel, pads, strides, dilations = parameters
     return {
         "dilations": plural(dilations), "group": group, "kernel_shape": plural(kernel), "pads": plural(pads),
@@ -132,7 +140,7 @@ def _write_conv(parameters: Parameters, opset: int) -> Written:
     }, ()  # fmt: skip
 
 
-def _write_max_pool(parameters: Parameters, opset: int) -> Written:
+def _write_max_pool(parameters: Parameters, opset: int) -> WrittenNode:
     kernel, pads, strides, dilations = parameters
     return {
         "dilations": plural(dilations), "kernel_shape": plural(kernel), "pads": plural(pads),
@@ -140,7 +148,7 @@ def _write_max_pool(parameters: Parameters, opset: int) -> Written:
     }, ()  # fmt: skip
 
 
-def _write_average_pool(parameters: Parameters, opset: int) -> Written:
+def _write_average_pool(parameters: Parameters, opset: int) -> WrittenNode:
     kernel, pads, strides, dilations, counted = parameters
     spread = any(dilation != 1 for dilation in dilations)
     if spread and opset < 19:
@@ -151,7 +159,7 @@ def _write_average_pool(parameters: Parameters, opset: int) -> Written:
     }, ()  # fmt: skip
 
 
-WRITERS: Mapping[str, Write] = {
+WRITERS: Mapping[str, NodeWriter] = {
     **{op: _write_reduce(op) for op in _AXES_ARE_OPERANDS},
     "ArgMax": _write_place,
     "ArgMin": _write_place,

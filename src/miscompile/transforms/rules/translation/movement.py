@@ -11,7 +11,15 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.transforms.rules.kinds import ELEMENTS, Parameters, broadcast
 from miscompile.transforms.rules.movement import length
 from miscompile.transforms.rules.terms import fill_value
-from miscompile.transforms.rules.translation.call import Call, Found, Read, Write, Written, plural, positive
+from miscompile.transforms.rules.translation.call import (
+    NodeReader,
+    NodeWriter,
+    ReadTerm,
+    TypedNode,
+    WrittenNode,
+    plural,
+    positive,
+)
 
 MOST_INDICES = 64
 """Indices that a Gather term may hold; beyond that it is opaque."""
@@ -20,7 +28,7 @@ BEFORE_FIRST = -(2**63) + 1
 """An end before the first element, in Slice: -1 would be the last one."""
 
 
-def _cast(call: Call) -> Found:
+def _cast(call: TypedNode) -> ReadTerm:
     code = call.given("to", 0)
     known = BY_CODE.get(code)
     if known is None or known.name not in ELEMENTS or not call.only("to", "saturate", "round_mode"):
@@ -28,17 +36,17 @@ def _cast(call: Call) -> Found:
     return (known.name,), call.node.inputs
 
 
-def _transpose(call: Call) -> Found:
+def _transpose(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if shape is None or not call.only("perm"):
         return None
     return (tuple(call.given("perm", range(len(shape))[::-1])),), call.node.inputs
 
 
-def _one_axis(default: int | None, end: int = 0) -> Read:
+def _one_axis(default: int | None, end: int = 0) -> NodeReader:
     """Return a reader of operators with one attribute `axis`; Flatten's may point behind the last axis (`end`)."""
 
-    def read(call: Call) -> Found:
+    def read(call: TypedNode) -> ReadTerm:
         shape, axis = call.shape(0), call.given("axis", default)
         if shape is None or axis is None or not call.only("axis"):
             return None
@@ -47,7 +55,7 @@ def _one_axis(default: int | None, end: int = 0) -> Read:
     return read
 
 
-def _split(call: Call) -> Found:
+def _split(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if shape is None or not call.only("axis", "num_outputs"):
         return None
@@ -64,7 +72,7 @@ def _split(call: Call) -> Found:
     return (axis, sizes), call.node.inputs[:1]
 
 
-def _reshape(call: Call) -> Found:
+def _reshape(call: TypedNode) -> ReadTerm:
     shape, asked = call.shape(0), call.known_integers(1)
     if shape is None or asked is None or not call.only("allowzero"):
         return None
@@ -81,7 +89,7 @@ def _reshape(call: Call) -> Found:
     return (tuple(sizes),), call.node.inputs[:1]
 
 
-def _squeeze(call: Call) -> Found:
+def _squeeze(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if shape is None or not call.only("axes"):
         return None
@@ -91,7 +99,7 @@ def _squeeze(call: Call) -> Found:
     return None if axes is None else ((axes,), call.node.inputs[:1])
 
 
-def _unsqueeze(call: Call) -> Found:
+def _unsqueeze(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     if shape is None or not call.only("axes"):
         return None
@@ -100,13 +108,13 @@ def _unsqueeze(call: Call) -> Found:
     return None if axes is None else ((axes,), call.node.inputs[:1])
 
 
-def _expand(call: Call) -> Found:
+def _expand(call: TypedNode) -> ReadTerm:
     shape, asked = call.shape(0), call.known_integers(1)
     joined = None if shape is None or asked is None else broadcast(shape, asked)
     return None if joined is None else ((joined,), call.node.inputs[:1])
 
 
-def _slice(call: Call) -> Found:
+def _slice(call: TypedNode) -> ReadTerm:
     shape = call.shape(0)
     begins, ends = call.known_integers(1), call.known_integers(2)
     if shape is None or begins is None or ends is None or call.node.attributes:
@@ -137,7 +145,7 @@ def _cuts(shape: tuple[int, ...], cuts: Mapping[int, tuple[int, int, int]]) -> t
     return (tuple(chosen), *(tuple(cut[part] for cut in chosen.values()) for part in range(3)))
 
 
-def _pad(call: Call) -> Found:
+def _pad(call: TypedNode) -> ReadTerm:
     shape, pads = call.shape(0), call.known_integers(1)
     mode = call.given("mode", "constant")
     if shape is None or pads is None or not call.only("mode") or mode not in ("constant", "edge", "reflect"):
@@ -167,7 +175,7 @@ def _spread(pads: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[in
     return tuple(found)
 
 
-def _gather(call: Call) -> Found:
+def _gather(call: TypedNode) -> ReadTerm:
     shape, value = call.shape(0), call.known(1)
     if not shape or value is None or value.array.ndim > 1 or value.array.size > MOST_INDICES or not call.only("axis"):
         return None
@@ -180,7 +188,7 @@ def _gather(call: Call) -> Found:
     return (axis, positive(value.array.item(), size)), call.node.inputs[:1]
 
 
-READERS: Mapping[str, Read] = {
+READERS: Mapping[str, NodeReader] = {
     "Cast": _cast,
     "Transpose": _transpose,
     "Concat": _one_axis(None),
@@ -197,7 +205,7 @@ READERS: Mapping[str, Read] = {
 }
 
 
-def _write_reshape(parameters: Parameters, opset: int) -> Written:
+def _write_reshape(parameters: Parameters, opset: int) -> WrittenNode:
     shape: tuple[int, ...] = parameters[0]
     if 0 not in shape:
         return {}, (("shape", shape),)
@@ -206,14 +214,14 @@ def _write_reshape(parameters: Parameters, opset: int) -> Written:
     return {"allowzero": 1}, (("shape", shape),)
 
 
-def _write_slice(parameters: Parameters, opset: int) -> Written:
+def _write_slice(parameters: Parameters, opset: int) -> WrittenNode:
     axes, begins, ends, steps = parameters
     stops = tuple(BEFORE_FIRST if end < 0 else end for end in ends)
     operands = (("starts", begins), ("ends", stops), ("axes", axes))
     return {}, operands if set(steps) == {1} else (*operands, ("steps", steps))
 
 
-def _write_pad(parameters: Parameters, opset: int) -> Written:
+def _write_pad(parameters: Parameters, opset: int) -> WrittenNode:
     pads, mode, value = parameters
     attributes = {} if mode == "constant" else {"mode": mode}
     if value == 0:
@@ -221,13 +229,13 @@ def _write_pad(parameters: Parameters, opset: int) -> Written:
     return attributes, (("pads", pads), ("padding", tensor(np.array(value[1]), value[0])))
 
 
-def _write_gather(parameters: Parameters, opset: int) -> Written:
+def _write_gather(parameters: Parameters, opset: int) -> WrittenNode:
     axis, indices = parameters
     taken = indices if isinstance(indices, tuple) else Tensor("int64", np.array(indices, np.int64))
     return {"axis": axis}, (("indices", taken),)
 
 
-WRITERS: Mapping[str, Write] = {
+WRITERS: Mapping[str, NodeWriter] = {
     "Cast": lambda parameters, opset: ({"to": DTYPES[parameters[0]].code}, ()),
     "Transpose": lambda parameters, opset: ({"perm": plural(parameters[0])}, ()),
     "Concat": lambda parameters, opset: ({"axis": parameters[0]}, ()),

@@ -14,17 +14,17 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node
 from miscompile.transforms.rules.movement import constant_array
-from miscompile.transforms.rules.terms import LANGUAGE, Symbol, Type, constant, typed
+from miscompile.transforms.rules.terms import LANGUAGE, Symbol, TermType, constant, typed
 from miscompile.transforms.rules.translation import layers, movement
-from miscompile.transforms.rules.translation.call import Call, Read, Write, integers
+from miscompile.transforms.rules.translation.call import NodeReader, NodeWriter, TypedNode, integers
 
-READERS: Mapping[str, Read] = {**movement.READERS, **layers.READERS}
-WRITERS: Mapping[str, Write] = {**movement.WRITERS, **layers.WRITERS}
+READERS: Mapping[str, NodeReader] = {**movement.READERS, **layers.READERS}
+WRITERS: Mapping[str, NodeWriter] = {**movement.WRITERS, **layers.WRITERS}
 
 Term = tuple[Symbol, tuple[str, ...]]
 
 
-def term_of(node: Node, types: Mapping[str, Type], constants: Mapping[str, Tensor]) -> list[Term] | None:
+def term_of(node: Node, types: Mapping[str, TermType], constants: Mapping[str, Tensor]) -> list[Term] | None:
     """Return a term for each output of `node`: its symbol and the names of its children.
 
     `types` are those of all values whose types are concrete, `constants` the values known beforehand; structural
@@ -32,7 +32,7 @@ def term_of(node: Node, types: Mapping[str, Type], constants: Mapping[str, Tenso
     """
     if node.domain not in ("", "ai.onnx") or not all(node.outputs):
         return None
-    call = Call(node, types, constants)
+    call = TypedNode(node, types, constants)
     terms = _constant(call) if node.op in ("Constant", "ConstantOfShape") else _read(call)
     if terms is None:
         return None
@@ -44,7 +44,7 @@ def term_of(node: Node, types: Mapping[str, Type], constants: Mapping[str, Tenso
     return terms
 
 
-def _read(call: Call) -> list[Term] | None:
+def _read(call: TypedNode) -> list[Term] | None:
     node = call.node
     if node.op not in LANGUAGE:
         return None
@@ -59,7 +59,7 @@ def _read(call: Call) -> list[Term] | None:
     return [(Symbol(node.op, parameters, place), children) for place in range(len(node.outputs))]
 
 
-def _constant(call: Call) -> list[Term] | None:
+def _constant(call: TypedNode) -> list[Term] | None:
     if call.node.op == "ConstantOfShape":
         shape, attribute = call.known_integers(0), call.node.attributes.get("value")
         if shape is None:
