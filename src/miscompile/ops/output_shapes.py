@@ -1,8 +1,8 @@
 """Shapes of the outputs, operator by operator, for those that the generator uses most.
 
-onnx's inference knows them all, but to ask it costs more than everything else that is done to add a call. A rule gives
-one shape for each output, and None wherever it is not sure: operands whose elements it needs and does not have, calls
-that break the operator's page. Inference is then asked. The conformance kit holds every rule against inference.
+onnx's inference knows them all, but costs more than all other steps of adding a call together. A rule returns one shape
+for each output, or None where it cannot tell: it needs unknown elements of an operand, or the call breaks the
+operator's page. The caller then runs inference. The conformance kit compares every rule with inference.
 
 Source of each rule: the operator's page of the ONNX documentation.
 """
@@ -120,7 +120,7 @@ def unsqueeze(call: Call) -> PromisedShapes:
 
 
 def expand(call: Call) -> PromisedShapes:
-    """What the data and the written shape broadcast to."""
+    """The broadcast of the data's shape and the written shape."""
     sizes = numbers(call, 1)
     if sizes is None or min(sizes, default=0) < 0:
         return None
@@ -188,7 +188,7 @@ def space_to_depth(call: Call) -> PromisedShapes:
 
 
 def slices(call: Call) -> PromisedShapes:
-    """What starts, ends and steps leave of their axes. Slice clamps as Python does, but for a start before the axis."""
+    """The sizes that starts, ends and steps select. Slice clamps as Python does, except for a start before the axis."""
     shape, count = call.operand(0).shape, len(call.inputs)
     starts, ends = numbers(call, 1), numbers(call, 2)
     axes = numbers(call, 3) if call.has(3) else range(len(starts or ()))
@@ -247,7 +247,7 @@ def gather(call: Call) -> PromisedShapes:
 
 
 def gather_nd(call: Call) -> PromisedShapes:
-    """The indices' shape, its last axis replaced by what an index leaves of the data."""
+    """The indices' shape, its last axis replaced by the axes of the data that an index leaves."""
     shape, places, batch = call.operand(0).shape, call.operand(1).shape, call.integer("batch_dims")
     if not places or not 0 <= batch < min(len(shape), len(places)):
         return None

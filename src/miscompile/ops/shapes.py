@@ -49,7 +49,7 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def promised_shapes(spec: OpSpec, call: Call) -> tuple[Shape, ...] | None:
-    """Return the shapes that the rule of `spec` gives the outputs of `call`; None: inference says them.
+    """Return the shapes of the outputs of `call` by the rule of `spec`; None: the caller needs inference.
 
     Raises ValueError when the operands do not broadcast where they must.
     """

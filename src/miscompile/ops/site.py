@@ -21,11 +21,11 @@ _ATTEMPTS = 20
 
 
 class FreshSite:
-    """Gives every sampler new inputs and constants, and remembers their values.
+    """A site that returns a new input or constant for every request, and records its value.
 
-    `values` holds the tensor of each operand by name, `roles` what each is to be in the graph. `constant` is the
-    probability that a weight or operand becomes a constant, `pinned` that a structural operand (axes, shape,
-    pads) becomes a graph input.
+    `values` holds the tensor of each operand by name, `roles` its role in the graph. `constant` is the probability that
+    a weight or operand becomes a constant, `pinned` that a structural operand (axes, shape, pads) becomes a graph
+    input.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class FreshSite:
         array = draw(self.rng, dtype, shape, span)
         role: OperandRole = "constant" if self.rng.random() < constant else "input"
         operand = self._add(Tensor(dtype, array), role, known=role == "constant")
-        if role == "constant" and array.size:  # nothing can be measured of no elements; the range still holds
+        if role == "constant" and array.size:  # an empty tensor has no facts to measure; the range still holds
             return operand
         return Operand(operand.name, dtype, shape, span.facts(), operand.value)
 

@@ -1,4 +1,4 @@
-"""What an operator spec is, and what a sampler may ask of the place where its call is to stand.
+"""The operator spec, and the site: the interface through which a sampler gets operands for its call.
 
 A spec is a few lines: the element types, a sampler that picks operands and attributes, the bounds of the outputs,
 and the exactness class. Output types come from onnx's own inference, never from the spec.
@@ -89,9 +89,9 @@ class OperatorLimits:
 
 
 class Site(Protocol):
-    """The place where a call is to stand: gives operands, randomness and limits. Samplers see nothing else.
+    """The interface between a sampler and the graph under construction: operands, random stream and limits.
 
-    Every method raises RejectedDraft when it cannot serve; a sampler lets that pass through.
+    Every method raises RejectedDraft when no operand fits; a sampler lets it propagate.
     """
 
     @property
@@ -126,9 +126,9 @@ class Site(Protocol):
     ) -> Operand:
         """Return a value of `dtype` (default: the site's), existing if possible, else a new input or constant.
 
-        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes,
-        and `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value
-        outside it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is passed over.
+        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes, and
+        `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value outside
+        it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is not considered.
         """
         ...
 
@@ -157,7 +157,7 @@ BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
 
 
 OutputShapes = Callable[[Call], tuple[Shape, ...] | None]
-"""Gives one shape for each output of a call, or None where inference has to say it."""
+"""Returns one shape for each output of a call, or None where inference must decide."""
 
 ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
 """How the outputs' shapes follow: by onnx's inference; by broadcasting; as the first operand's; by a rule."""
@@ -172,14 +172,14 @@ def always(_: Call) -> bool:
 class OpSpec:
     """One operator.
 
-    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use
-    forbids are left out by the registry); `main` is the index of an input (or `~index` of an output, for
-    generators such as RandomUniform) that has this type. `bounds` must hold for every operand within the guard.
-    `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
-    build calls that pass it. `since` is the first opset whose form the sampler writes. Where `exact_when` says no,
-    a call merely rounds, whatever the exactness class of the operator. `shapes` other than "inferred" promises that
-    the outputs have that shape, and that their dtypes follow from operator, opset, the attributes that name a type,
-    and the operands' dtypes: inference is then asked once, and not for every call.
+    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use forbids
+    are left out by the registry); `main` is the index of an input (or `~index` of an output, for generators such as
+    RandomUniform) that has this type. `bounds` must hold for every operand within the guard. `defined` is the guard
+    against undefined behaviour: True only if no element can cause it; samplers build calls that pass it. `since` is the
+    first opset whose form the sampler writes. Where `exact_when` is False a call rounds, whatever the exactness class
+    of the operator. `shapes` other than "inferred" promises that the outputs have that shape, and that their dtypes
+    follow from operator, opset, the attributes that name a type, and the operands' dtypes: inference then runs once,
+    and not for every call.
     """
 
     op: str

@@ -1,9 +1,9 @@
-"""The support table: which calls a target takes, found by probing and never guessed.
+"""The support table: the calls that a target supports, as observed by probing.
 
-A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the
-string attributes, which choose an algorithm. Where calls of one key are taken and refused alike, the table looks for
-the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in whatever
-dtype, and bars them; where no trait explains the refusals, only calls with the *detail* of a taken one are admitted.
+A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the string
+attributes, which choose an algorithm. Where the target supports some calls of a key and refuses others, the table looks
+for the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in any dtype,
+and bars them. Where no trait explains the refusals, it admits only calls with the *detail* of a supported one.
 """
 
 import math
@@ -19,7 +19,7 @@ from miscompile.ops.spec import Call
 CallKey = str
 
 TABLES = ("taken", "mixed", "details", "barred")
-"""Fields of `Support` that make up a table, all sets of keys, for those who write it down."""
+"""Fields of `Support` that are stored, all of them sets of keys."""
 
 _SEVERAL = 2
 
@@ -59,10 +59,9 @@ _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode
 
 
 class SupportForm(NamedTuple):
-    """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
+    """The answer for all calls of one operator, version, dtypes and attributes that select a kernel.
 
-    `dtypes` are those of the outputs; `mixed`: whether the details of a call decide; calls with `barred` traits are
-    refused.
+    `dtypes` are those of the outputs; `mixed`: the details of a call decide; calls with `barred` traits are refused.
     """
 
     dtypes: tuple[str, ...]
@@ -71,7 +70,7 @@ class SupportForm(NamedTuple):
 
 
 def form_key(call: Call, opset: int) -> Hashable:
-    """Return what calls of one `SupportForm` have in common."""
+    """Return the key under which calls of one `SupportForm` are found."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     version = version_of(call.op, opset)
     if not call.attributes:
@@ -92,7 +91,7 @@ def form_key(call: Call, opset: int) -> Hashable:
 
 
 def _asked(call: Call, opset: int) -> tuple[object, ...]:
-    """Return what a key is made of, but for the outputs."""
+    """Return the parts of a key except for the outputs."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     if not call.attributes:
         return call.op, call.domain, opset, dtypes
@@ -101,7 +100,7 @@ def _asked(call: Call, opset: int) -> tuple[object, ...]:
 
 
 def _beginning(key: CallKey) -> str:
-    """Return the part of a key that stands before the outputs, and the string attributes after them."""
+    """Return the part of a key before the outputs, with the string attributes after them."""
     inputs, _, rest = key.partition(")")
     return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
 
@@ -132,7 +131,7 @@ def family_of(call: Call) -> CallKey:
 
 
 def traits_of(call: Call) -> Iterator[str]:
-    """Yield what a kernel may balk at: rank and number of elements (0, 1, more) of operands, and attributes."""
+    """Yield the traits that a kernel may not support: rank and element count (0, 1, more) of operands, attributes."""
     for place, operand in enumerate(call.inputs):
         if operand is not None:
             size = min(2, math.prod(operand.shape))
@@ -148,7 +147,7 @@ def traits_of(call: Call) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class SupportAnswer:
-    """What a target said to one call: `taken`, or refused."""
+    """A target's answer to one call: `taken` (supported), or refused."""
 
     key: CallKey
     detail: CallKey
@@ -159,7 +158,7 @@ class SupportAnswer:
 
 @dataclass(slots=True)
 class Support:
-    """What a target takes. `open` tables admit everything (before probing, or when a user asks for it).
+    """The calls that a target supports. `open` tables admit all (before probing, or when a user asks for it).
 
     `barred` holds `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
     of a family without barred traits are admitted by `details`.
@@ -171,25 +170,25 @@ class Support:
     barred: set[CallKey] = field(default_factory=set)
     open: bool = False
     forms: dict[Hashable, SupportForm | None] = field(default_factory=dict, compare=False, repr=False)
-    """Forms met so far by their keys, for those who add calls; None is refused."""
+    """Cache of forms by their keys, for callers that add calls; None is refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
-    """Whatever else was found to need a form that is refused, under keys of its own, so that it is not tried again."""
+    """Keys, in the callers' own format, of constructions that need a refused form, so that none is tried again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
-    """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
+    """Cache of answers by the parts of a key, so that its text is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
     _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
     _bars: dict[str, dict[CallKey, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether the target is known to take calls like this one."""
+        """Tell whether the target is known to support calls like this one."""
         if self.open:
             return True
         form = self.form_of(call, types, opset)
         return form is not None and self.suits(form, call, types, opset)
 
     def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> SupportForm | None:
-        """Return what holds for all calls of this form, None when the target refuses them."""
+        """Return the answer for all calls of this form, None when the target refuses them."""
         dtypes = tuple([kind.dtype for kind in types])
         if self.open:
             return SupportForm(dtypes, mixed=False, barred=_NONE)
@@ -204,7 +203,7 @@ class Support:
         return SupportForm(dtypes, answer is None and not barred, barred)
 
     def suits(self, form: SupportForm, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether a call of `form` is one that the target takes."""
+        """Tell whether the target supports a call of `form`."""
         if form.mixed:
             return detail_of(call, types, opset) in self.details
         return not form.barred or form.barred.isdisjoint(traits_of(call))
@@ -236,7 +235,9 @@ class Support:
         return answer
 
     def offers(self, op: str, dtype: str, version: int, main: int) -> bool:
-        """Tell whether some call of `op` in that version is taken whose input `main` (or output `~main`) is `dtype`."""
+        """Tell whether some call of `op` is supported in that version whose input `main` (or output `~main`) is
+        `dtype`.
+        """
         if self.open:
             return True
         if self._offers is None:
@@ -245,7 +246,7 @@ class Support:
 
     @property
     def pairs(self) -> set[tuple[str, str]]:
-        """(operator, dtype of the first operand) pairs that are taken in some form, for tables and samplers."""
+        """(operator, dtype of the first operand) pairs that are supported in some form, for tables and samplers."""
         found = set()
         for key in self.taken | self.mixed:
             op, _, rest = key.partition("-")
@@ -256,12 +257,12 @@ class Support:
 
 
 def support_from(tables: Mapping[str, Iterable[CallKey]]) -> Support:
-    """Return the table whose `TABLES` were written down. Raises KeyError when one is missing."""
+    """Return the table that was stored field by field. Raises KeyError when one of `TABLES` is missing."""
     return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
 
 
 def gather(answers: Iterable[SupportAnswer]) -> Support:
-    """Make a table from what a target answered."""
+    """Make a table from a target's answers."""
     known = list(answers)
     yes = {answer.key for answer in known if answer.taken}
     no = {answer.key for answer in known if not answer.taken}
@@ -285,10 +286,10 @@ def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
 
 
 def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey]:
-    """Return few marks of which each refusal has one: those first that most refusals have, and are general.
+    """Return a small set of marks that covers all refusals, frequent and general marks first (greedy cover).
 
-    A refusal is telling when its key is also taken; where no call of the key was taken, the key alone may be to
-    blame, so a mark needs several such refusals.
+    A refusal counts fully when another call of its key is supported. Otherwise the key alone may be the cause, so a
+    mark needs several such refusals.
     """
     chosen: set[CallKey] = set()
     while refusals:
@@ -304,9 +305,10 @@ def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey
 
 
 def joint(parts: Sequence[Support]) -> Support:
-    """Return the table of the calls that every target takes; `parts` are the targets' tables, open ones admit all.
+    """Return the table of the calls that every target supports; `parts` are the targets' tables, open ones admit all.
 
-    A key is mixed when it is mixed for some target, and then admits the details that each such target is known to take.
+    A key is mixed when it is mixed for some target, and then admits the details that each such target is known to
+    support.
     """
     known = [part for part in parts if not part.open]
     if len(known) <= 1:

@@ -1,7 +1,7 @@
-"""From a scope to a case: outputs, the model, the feeds, and which outputs are exact.
+"""Turning a scope into cases: outputs, model, feeds, and the set of exact outputs.
 
-One graph makes several programs: what is constant and what is an input decides as much over an optimiser's paths as
-the operators do, and a graph costs more to think out than to write down again in another setting.
+One graph gives several programs that differ in which values are constants and which are inputs. That choice affects an
+optimiser's paths as much as the operators do, and generating a graph costs more than serialising it again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,15 +40,15 @@ _OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "Batch
 
 
 def ir_version_of(opset: int) -> int:
-    """Return the oldest IR version that goes with `opset`, so that old releases read old models."""
+    """Return the oldest IR version that allows `opset`, so that old releases can read the models."""
     return next((version for first, version in _IR_VERSIONS if opset >= first), _IR_VERSIONS[-1][1])
 
 
 class Finisher:
-    """Writes the programs of one graph. Nothing may be added to the scope meanwhile.
+    """Serialises the programs of one graph. The scope must not change in the meantime.
 
-    Nodes, constants and ports that the programs share are written once, and not as a `Model` that is emitted: to write
-    them anew for every program would cost as much as a third of the graph itself.
+    Nodes, constants and ports that the programs share are serialised once. Emitting a `Model` for every program would
+    cost a third of the time of generating the graph.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -86,7 +86,7 @@ class Finisher:
         return Model(graph, {"": self.scope.opset}, (), ir_version_of(self.scope.opset))
 
     def draw_setting(self, flip: float) -> InputSetting:
-        """Draw another setting: each input and each constant changes its part with probability `flip`."""
+        """Draw another setting: each input becomes a constant, or vice versa, with probability `flip`."""
         scope, rng = self.scope, self.scope.rng
         fed = [*scope.inputs, *scope.cycled]
         frozen = {name: self._tensor(name) for name in fed if scope.uses[name] and rng.random() < flip}
@@ -98,7 +98,7 @@ class Finisher:
         wanted = set(constants)
         for node in self.scope.nodes if wanted else ():
             if node.op not in specs():
-                wanted.difference_update(reads(node))  # what carries bodies, and whatever these capture
+                wanted.difference_update(reads(node))  # nodes with bodies, and the values that these capture
             elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
                 wanted.difference_update(node.inputs)
         return frozenset(wanted)
@@ -112,7 +112,7 @@ class Finisher:
         return [name for name in names if scope.uses[name]]
 
     def _shared(self) -> tuple[bytes, dict[str, bytes]] | None:
-        """Return the nodes' fields, and those of the constants by name; None when something has no short form."""
+        """Return the serialised nodes, and constants by name; None when a part has no short encoding."""
         nodes = [node_field(node) for node in self.nodes]
         constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
         if None in nodes or None in constants.values():
@@ -152,7 +152,7 @@ class Finisher:
         return tuple([known[name] for name in names])
 
     def _tensor(self, name: str, turn: int = 0) -> Tensor:
-        """Return what input `name` is fed in the feed of number `turn`: new elements, unless its values are fixed."""
+        """Return the elements of input `name` in feed number `turn`: newly drawn, unless its values are fixed."""
         scope = self.scope
         if name in scope.cycled:
             return scope.cycled[name][turn % len(scope.cycled[name])]

@@ -1,7 +1,7 @@
-"""Computed shapes: elements of small integer values that follow from sizes and from known elements.
+"""Data propagation: elements of small integer values computed from static sizes and known elements.
 
-Exporters write what a shape is as a computation (Shape, Gather, Concat, Reshape). The graph has fixed sizes, so the
-elements are known when it is built, and decide the types of what follows, as onnx's own data propagation has it
+Exporters compute shapes in the graph (Shape, Gather, Concat, Reshape). Because a generated graph has fixed sizes, the
+elements are known while it is built, and the types of later nodes depend on them, as in onnx's data propagation
 (https://onnx.ai/onnx/repo-docs/ShapeInference.html).
 """
 
@@ -29,9 +29,9 @@ _OF_ELEMENTS = frozenset({
 
 
 def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | None:
-    """Return the elements of the result of a call that computes on known integers or sizes; None of other calls.
+    """Return the elements of the result of a call on known integers or sizes; None for other calls.
 
-    The call must be defined. Results of more than 64 elements are not computed, since they are no shapes.
+    The call must be defined. Results of more than 64 elements are not computed, because they are no shapes.
     """
     if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > _MOST_ELEMENTS:
         return None
@@ -42,7 +42,7 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
     try:
         found = _computed(call.op, opset, tuple(map(_written, attributes)), given, _Kept(call.attributes))
     except (ValueError, IndexError, TypeError, RuntimeError):
-        return None  # the evaluator lacks this form; the elements stay unknown
+        return None  # the evaluator does not support this call; the elements stay unknown
     fits = found.dtype == DTYPES[results[0].dtype].storage and found.shape == results[0].shape
     return Tensor(results[0].dtype, found) if fits else None
 
@@ -63,7 +63,7 @@ def _given(operand: Operand, sizes: bool) -> OperandKey:
 
 
 class _Kept:
-    """Attributes that travel beside their written form, which alone counts when calls are compared."""
+    """Attributes together with their text, by which alone calls are compared."""
 
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
         self.attributes = attributes

@@ -1,4 +1,4 @@
-"""The graph under construction: values with their facts, nodes, inputs and constants, and a way back.
+"""The graph under construction: values with their facts, nodes, inputs and constants, and rollback.
 
 Nodes are typed by onnx's own inference as they are added, so the graph is valid at every moment.
 """
@@ -24,13 +24,13 @@ from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
 _STRUCTURAL_SIZE = 64
-"""Known operands up to this many elements are shown to inference; larger ones never decide a shape."""
+"""Greatest number of known elements passed to inference; larger operands never determine a shape."""
 
 _MEASURED_SIZE = 16
-"""Drawn constants up to this many elements are measured; larger ones come near the ends of their range anyway."""
+"""Drawn constants up to this many elements are measured; larger ones nearly reach the ends of their range."""
 
 _MOST_FORMS = 1 << 16
-"""Forms of calls that are remembered for a support table."""
+"""Greatest number of cached forms of a support table."""
 
 _UNBOUNDED = Facts(-math.inf, math.inf)
 
@@ -38,11 +38,11 @@ _UNMET = SupportForm((), mixed=False, barred=frozenset())
 
 
 class FormRefused(RejectedDraft):
-    """The target takes no call of this operator with these dtypes and modes, whatever shapes and elements."""
+    """The target supports no call of this operator with these dtypes and modes, for any shapes and elements."""
 
 
 class Mark(NamedTuple):
-    """A moment to come back to."""
+    """A state of the scope for `rollback`."""
 
     names: int
     nodes: int
@@ -50,7 +50,7 @@ class Mark(NamedTuple):
 
 
 class Scope:
-    """Values and nodes of one case. Names are given in order, so a rollback cuts the newest ones off."""
+    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Scope:
         self._fresh = 0
 
     def mark(self) -> Mark:
-        """Remember this moment."""
+        """Return the current state for `rollback`."""
         return Mark(len(self.operands), len(self.nodes), self._fresh)
 
     def rollback(self, mark: Mark) -> None:
-        """Forget everything that came after `mark`."""
+        """Remove everything added since `mark`."""
         while len(self.operands) > mark.names:  # tables keep the order of insertion, so the newest is the last
             name, operand = self.operands.popitem()
             self.pool[operand.dtype].pop()
@@ -138,7 +138,7 @@ class Scope:
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 
     def given_constant(self, value: Tensor, facts: Facts, *, free: bool = True) -> Operand:
-        """Add an initialiser that someone chose, with its facts. `free`: other settings may make it an input."""
+        """Add an initialiser with given elements and facts. `free`: an `InputSetting` may make it an input."""
         name = self._name("c")
         self.initializers[name] = value
         if free:
@@ -146,12 +146,12 @@ class Scope:
         return self._register(Operand(name, value.dtype, value.shape, facts, value.array), "")
 
     def apply(self, call: Call, *, drawn: bool = False, loose: bool = False) -> tuple[Operand, ...]:
-        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so that it is well formed.
+        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so it is well-formed.
 
-        `loose`: nothing is claimed of floats that might overflow as far as intervals tell, instead of a refusal.
+        `loose`: results that may overflow according to the intervals have no facts, instead of being rejected.
 
-        Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or
-        not taken by the target; the scope is then as it was.
+        Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or not
+        supported by the target; the scope is then unchanged.
         """
         spec = specs().get(call.op)
         if spec is None:
@@ -169,7 +169,7 @@ class Scope:
         return self._add(call, types, facts)
 
     def learn(self, operand: Operand, elements: Tensor) -> Operand:
-        """Take note of the elements of the newest value, an integer one that was worked out; return it anew."""
+        """Record the computed elements of the newest value, an integer one; return the updated operand."""
         known = operand._replace(facts=measure(elements), value=elements.array)
         self.operands[operand.name] = self.pool[operand.dtype][-1] = known
         return known
@@ -185,9 +185,9 @@ class Scope:
         attributes: Mapping[str, Attribute],
         results: Sequence[tuple[TensorType, Facts]],
     ) -> tuple[Operand, ...]:
-        """Add a node that carries bodies, whose results have these types and facts, and return the results.
+        """Add a node with bodies, whose results have these types and facts, and return the results.
 
-        Nothing is checked here: who made the bodies answers for types and facts. Types are static.
+        Nothing is checked here: the caller is responsible for types and facts. Types are static.
         """
         call = Call(op, tuple(inputs), attributes, len(results))
         made = self._add(call, tuple([kind for kind, _ in results]), tuple([facts for _, facts in results]))
@@ -199,7 +199,7 @@ class Scope:
     def add_inner(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute]) -> str:
         """Add a node whose one result is no tensor (a sequence, an optional), and return that one's name.
 
-        Whoever adds it must see to what reads it; it has no entry among the operands.
+        It has no entry among the operands, so the caller must add the nodes that read it.
         """
         name = f"v{self._fresh}"
         self._fresh += 1
@@ -210,7 +210,7 @@ class Scope:
     def add_outer(
         self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute], kind: TensorType, facts: Facts
     ) -> Operand:
-        """Add a node that reads what `add_inner` made and gives a tensor of a static type; nothing is checked here."""
+        """Add a node that reads a value of `add_inner` and returns a tensor of a static type, unchecked."""
         if math.prod(kind.shape or ()) > self._elements:  # type: ignore[arg-type]
             raise RejectedDraft(f"{op}: the output is too large")
         result = self._register(Operand(f"v{self._fresh}", kind.dtype, kind.shape, facts), op)  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ class Scope:
         return result
 
     def _count_reads(self) -> None:
-        """Count what the newest node reads, in bodies as well; what is no tensor is not counted."""
+        """Count the tensors that the newest node reads, in its bodies too."""
         for name in reads(self.nodes[-1]):
             if name in self.uses:
                 self.uses[name] += 1
@@ -245,9 +245,9 @@ class Scope:
         return tuple(results)
 
     def _types(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
-        """Return the output types of a call that the target takes: worked out where the spec says how, else inferred.
+        """Return the output types of a call that the target supports: by the spec's shape rule, else inferred.
 
-        The dtypes of a form, and what the target says to it, are asked for once.
+        The dtypes of a form and the target's answer to it are looked up once.
         """
         if spec.shapes == "inferred" or call.domain:
             types = self._ask(call)
@@ -271,7 +271,7 @@ class Scope:
         return types
 
     def _meet(self, call: Call, key: Hashable) -> tuple[TensorType, ...]:
-        """Return the output types of a call whose form is new, and remember the form."""
+        """Return the output types of a call whose form is new, and cache the form."""
         support = self.support
         forms = support.forms if len(support.forms) < _MOST_FORMS else {}
         if not support.may_admit(call, self.opset):
@@ -285,7 +285,7 @@ class Scope:
 
     def _ask(self, call: Call) -> tuple[TensorType, ...]:
         """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
-        if not self.support.may_admit(call, self.opset):  # cheaper to ask than inference
+        if not self.support.may_admit(call, self.opset):  # cheaper than inference
             _refuse(call)
         least = _least(call.op, self.opset, call.domain)
         if least is None or len(call.inputs) < least or None in call.inputs[:least]:
@@ -344,13 +344,13 @@ def _refuse(call: Call) -> NoReturn:
 
 @lru_cache(1 << 14)
 def tensor_type(dtype: str, shape: Shape) -> TensorType:
-    """Return the type; equal ones are one object, because making one costs more than finding it."""
+    """Return the type; equal ones are one object, because a look-up costs less than construction."""
     return TensorType(dtype, shape)
 
 
 @cache
 def _least(op: str, opset: int, domain: str) -> int | None:
-    """Return the least number of inputs, None when the opset has no such operator; the schema is slow to tell."""
+    """Return the least number of inputs, None when the opset has no such operator; cached because the schema is slow."""
     form = schema(op, opset, domain)
     return None if form is None else int(form.min_input)
 

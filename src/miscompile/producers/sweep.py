@@ -1,8 +1,8 @@
 """The sweep: every operator alone, over attributes x ranks x dtypes x constant-or-input x optionals.
 
-More than half of all known compiler bugs need one operator in an uncommon form. Cases are ordered so that new
-combinations come first: of a few drafts the one with the most unseen pairs of features is taken, for the operator
-and dtype that had the fewest cases.
+More than half of all known compiler bugs need only one operator in an uncommon form. New combinations come first: for
+the operator and dtype with the fewest cases, the sweep proposes the one of a few drafts that has the most unseen pairs
+of features.
 """
 
 import heapq
@@ -36,7 +36,7 @@ _PINNED = (0.0, 0.0, 0.3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A program of one operator: its call, the outputs' types, and the scope it stands in."""
+    """A program of one operator: its call, the outputs' types, and its scope."""
 
     call: Call
     results: tuple[Operand, ...]
@@ -56,7 +56,7 @@ class Single:
 def draft_single(
     rng: random.Random, op: str, dtype: str, opset: int, limits: OperatorLimits, style: Style, support: Support
 ) -> Single:
-    """Draw a program of one operator. Raises RejectedDraft when the sampler or the target says no."""
+    """Draw a program of one operator. Raises RejectedDraft when the sampler or the target rejects it."""
     scope = Scope(rng, opset, limits, style, support)
     constants, pinned = _CONSTANTS[int(rng.random() * 4)], _PINNED[int(rng.random() * 4)]
     site = ScopeSite(scope, dtype, reuse=0.0, constants=constants, pinned=pinned)
@@ -112,7 +112,7 @@ class Sweep:
         raise UsageError("no operator can be drawn under these options; allow more with --ops, --dtypes, --max-rank")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: order follows from what was made."""
+        """Do nothing, because the order depends on the cases and not on outcomes."""
 
     def _newest(self, rng: random.Random, op: str, dtype: str) -> Single | None:
         best: tuple[int, Single, set[int]] | None = None
@@ -138,7 +138,7 @@ class Sweep:
         return best[1]
 
     def _pairs_in(self, single: Single) -> set[int]:
-        """Return the pairs of features of a program, as numbers: one hashes and compares them far faster than words."""
+        """Return the pairs of features of a program, as numbers: because they hash and compare far faster than text."""
         known = self._numbers
         numbers = sorted([known.setdefault(feature, len(known)) for feature in features(single)])
         return {one << 24 | other for one, other in combinations(numbers, 2)}

@@ -30,7 +30,7 @@ from miscompile.producers.hirfuzz.operators import (
     pairs_in_onnx,
     plain_names,
 )
-from miscompile.producers.hirfuzz.paper_operator import operands_of, say
+from miscompile.producers.hirfuzz.paper_operator import encode, operands_of
 from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzGraph, HirfuzzOptions
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite
@@ -66,7 +66,7 @@ def single(name: str, dtype: str, number: int) -> Case:
         stream(0, name, dtype, number), 22, OperatorLimits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
     )
     operands = operands_of(ScopeSite(scope, dtype, constants=0.0), operator, form)
-    result = say(scope, form, operands)[-1]
+    result = encode(scope, form, operands)[-1]
     copies = [scope.call("Identity", operand).name for operand in operands]
     return finish(scope, [*copies, result.name], 1, {})
 

@@ -79,7 +79,7 @@ def _keys(call: Call) -> Facts:
 
 
 def _bounds_attention(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of means of values; scores are the largest partial results."""
+    """Bounds of weighted means of values; the scores are the largest partial results."""
     dtype, values, keys = types[0].dtype, _values(call), _keys(call)
     scores = dot(dtype, call.operand(0).shape[-1], call.facts(0), keys).partial * max(1.0, call.number("scale", 1.0))
     if call.has(3) and call.operand(3).dtype != "bool":
@@ -123,7 +123,7 @@ def _sample_rotary(site: Site) -> Call:
 
 
 def _cache(site: Site, shape: Shape) -> Operand:
-    """Return a cache of cosines or sines: true ones, or any numbers."""
+    """Return a cache of cosines or sines, or of arbitrary numbers."""
     if site.rng.random() < 0.5:
         return site.weight(shape)
     numbers = np.cos(np.arange(math.prod(shape)) * 0.7).reshape(shape)
@@ -131,7 +131,7 @@ def _cache(site: Site, shape: Shape) -> Operand:
 
 
 def _bounds_rotary(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of x1 cos - x2 sin and x1 sin + x2 cos, and of x itself where it is not turned."""
+    """Bounds of x1 cos - x2 sin and x1 sin + x2 cos, and of the part of x that is not rotated."""
     x, cos, sin = (call.facts(index) for index in range(3))
     largest = x.magnitude * max(1.0, cos.magnitude + sin.magnitude)
     integral = x.integral and cos.integral and sin.integral
@@ -139,7 +139,7 @@ def _bounds_rotary(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, .
 
 
 def _defined_rotary(call: Call) -> bool:
-    """Guard: positions are known and lie in the caches."""
+    """Guard: positions are known and within the caches."""
     if not call.has(3):
         return True
     positions = call.operand(3).value

@@ -90,7 +90,7 @@ def _sample_transpose(site: Site) -> Call:
 
 
 def transposed_sizes(window: Window, spatial: Shape, extra: Shape) -> Shape:
-    """Return the output sizes of a ConvTranspose with output_padding `extra`, before `output_shape` has its say."""
+    """Return the output sizes of a ConvTranspose with output_padding `extra`, before `output_shape` overrides them."""
     if window.auto_pad.startswith("SAME"):
         return tuple(size * stride for size, stride in zip(spatial, window.strides, strict=True))
     return tuple(
@@ -110,7 +110,7 @@ def _bounds_transpose(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds
 def _defined_transpose(call: Call) -> bool:
     """Guard: the output is not empty, and the pads that SAME or `output_shape` ask for are not negative.
 
-    Whether SAME adds output_padding to the output is not clear, so the two do not go together.
+    The two are never drawn together, because the page leaves open whether SAME adds output_padding to the output.
     """
     spatial = call.operand(0).shape[2:]
     window = window_of(call, call.operand(1).shape[2:])

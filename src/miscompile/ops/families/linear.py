@@ -38,7 +38,7 @@ def _bounds_matmul(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, .
 
 
 def _sample_gemm(site: Site) -> Call:
-    """Draw a Gemm. Unsigned elements stay small, since alpha is a float and nothing says where wraparound happens."""
+    """Draw a Gemm. Unsigned elements are small: alpha is a float, and the page leaves open where wraparound happens."""
     rng = site.rng
     within = (0.0, 200.0) if site.dtype in UNSIGNED else None
     left = site.operand(ranks=(2, 2), within=within)

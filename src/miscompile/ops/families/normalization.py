@@ -25,7 +25,7 @@ _FAMILY = "normalization"
 _EPSILON = 1e-5
 _EPSILONS = (_EPSILON, 1e-3, 0.01, 0.5)
 _CALM: Span = (-64.0, 64.0)
-"""Range of data whose variance is computed: its square keeps clear of the limits of float16."""
+"""Range of data whose variance is computed: its square is far below the largest float16."""
 _SPREAD: Span = (0.25, 4.0)
 """Range of given variances."""
 
@@ -239,11 +239,11 @@ def _defined_lp(call: Call) -> bool:
 
 
 def _sample_mean_variance(site: Site) -> Call:
-    """Draw a MeanVarianceNormalization of a constant, since only known data surely vary: epsilon is 1e-9."""
+    """Draw a MeanVarianceNormalization of a constant: epsilon is 1e-9, so the variance must be known to be large."""
     rng = site.rng
     rank = rng.choice((4, 4, 4, 3, 2))
     shape = tuple(rng.randint(2, 4) for _ in range(rank))
-    # Never left out: onnx's own inference of the operator's body refuses the default.
+    # Always written: onnx's inference of the operator's function body rejects the default.
     axes = (
         (0, 2, 3) if rank == 4 and rng.random() < 0.5 else tuple(sorted(rng.sample(range(rank), rng.randint(1, rank))))
     )

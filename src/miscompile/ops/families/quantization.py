@@ -1,8 +1,8 @@
 """Quantisation: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, QLinearMatMul and QLinearConv.
 
-Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that
-two implementations compute half an ulp apart may land on different integers. With scales that are powers of two every
-product is exact; other scales are drawn too. What is quantised is never taken to be exact.
+Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that two
+implementations compute half an ulp apart may round to different integers. With scales that are powers of two every
+product is exact; other scales are drawn too. Quantised results never count as exact.
 """
 
 import math
@@ -53,7 +53,7 @@ def _zeros(site: Site, shape: Shape, dtype: str) -> Operand:
     """Return known zero points: zero, or anything in the type's range."""
     rng, info = site.rng, DTYPES[dtype]
     count = math.prod(shape)
-    numbers = [0] * count  # floats have no zero point but zero
+    numbers = [0] * count  # float types allow only zero as zero point
     if not is_float(dtype) and rng.random() < 0.7:
         numbers = [rng.randint(int(info.low), int(info.high)) for _ in range(count)]
     return site.known(tensor(np.array(numbers, np.int64).reshape(shape), dtype).array, dtype)
@@ -274,7 +274,7 @@ def _exact_dequantize(call: Call) -> bool:
 
 _INDEX = Exactness.INDEX
 _ROUNDS = Exactness.ROUNDS
-"""Quantising is never taken to be exact: integer kernels that stand for whole chains may round to the next step."""
+"""Quantising never counts as exact: an integer kernel that replaces a whole chain may round to the next integer."""
 
 SPECS = (
     OpSpec(

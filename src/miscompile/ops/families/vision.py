@@ -1,7 +1,7 @@
 """Sampling of images: Resize, GridSample and RoiAlign.
 
-Sources: the operator pages of the ONNX documentation. Where a mode picks the nearest element, coordinates that lie
-halfway between two elements are kept out unless every way to compute them is exact.
+Sources: the operator pages of the ONNX documentation. In nearest mode, coordinates halfway between two elements are
+excluded unless every way to compute them is exact.
 """
 
 import math
@@ -71,8 +71,8 @@ def _resized(site: Site, size: int, mode: str) -> int:
 def _transformation(site: Site, mode: str, sizes: Shape) -> str | None:
     """Draw a coordinate transformation; None stands for the default.
 
-    `align_corners` divides by the new size minus one, which is not exact, so it is left out of nearest mode. It and
-    `pytorch_half_pixel` are read in two ways for new sizes of one.
+    `align_corners` divides by the new size minus one, which is not exact, so it is left out of nearest mode.
+    Implementations disagree on it and on `pytorch_half_pixel` for new sizes of one.
     """
     names: list[str | None] = [None, "half_pixel", "asymmetric"]
     if min(sizes) > 1:
@@ -124,7 +124,7 @@ def _sample_grid(site: Site) -> Call:
     if mode == "nearest":
         grid = _clear_grid(site, x.shape[2:], shape, aligned=bool(aligned))
     else:
-        # Cubic weights of points outside the image meet clamped points or clamped neighbours: two readings.
+        # Unspecified: cubic interpolation outside the image clamps either the point or each of its neighbours.
         inner = mode == "cubic" and padding in ("border", "reflection")
         grid = site.operand(dtype, shape=shape, within=(-0.9, 0.9) if inner else (-1.5, 1.5))
     found: dict[str, PlainValue | None] = {
@@ -136,7 +136,7 @@ def _sample_grid(site: Site) -> Call:
 
 
 def _clear_grid(site: Site, spatial: Shape, shape: Shape, *, aligned: bool) -> Operand:
-    """Return a known grid whose points lie well clear of the middle between two pixels.
+    """Return a known grid whose points are far from the middle between two pixels.
 
     The last axis of a grid lists coordinates from the innermost spatial axis outwards.
     """
@@ -180,7 +180,7 @@ def _defined_grid(call: Call) -> bool:
 
 
 def _sample_roi(site: Site) -> Call:
-    """Draw a RoiAlign of boxes inside the image. Mode max is left out: two readings of it are in use."""
+    """Draw a RoiAlign of boxes inside the image. Mode max is left out because implementations disagree on it."""
     rng = site.rng
     x = images(site, ranks=(4, 4))
     if 0 in x.shape:

@@ -1,8 +1,8 @@
-"""Is a call one that its operator's page allows? The rules that onnx's checker and inference do not enforce.
+"""Check of a call against the rules of its operator's page that onnx's checker and inference do not enforce.
 
-Samplers keep them by themselves; fusion motifs in unusual settings, and reductions, do not. A call that breaks one is
-no valid model, and whatever a compiler makes of it no bug. Source of each rule: the operator's page of the ONNX
-documentation. Operands whose elements must be known for a rule, and are not, pass.
+Samplers keep these rules; fusion motifs with unusual attributes, and reductions, may break them. A model that breaks
+one is invalid, so no result of a compiler on it is a bug. Source of each rule: the operator's page of the ONNX
+documentation. A rule holds where it would need elements of an operand that are not known.
 """
 
 from miscompile.ops.spec import Call
@@ -14,7 +14,7 @@ _FLAGS = frozenset({
     "keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "allowzero", "exclusive", "reverse", "largest",
     "sorted", "select_last_index", "fmod", "noop_with_empty_axes", "saturate", "storage_order", "align_corners",
 })  # fmt: skip
-"""Integer attributes that stand for no and yes."""
+"""Integer attributes that are boolean: 0 or 1."""
 
 _RULES = {**SHAPE_RULES, **LAYER_RULES, **RELATION_RULES}
 

@@ -134,7 +134,7 @@ def _channels(*places: int) -> CallRule:
 
 
 def _group_normalization(call: Call) -> bool:
-    """Groups divide the channels. An empty batch meets a Reshape in the operator's body that says nothing of it."""
+    """Groups divide the channels. The Reshape in the operator's function body is not defined for an empty batch."""
     groups = call.integer("num_groups")
     if 0 in call.operand(0).shape:
         return False
@@ -142,7 +142,7 @@ def _group_normalization(call: Call) -> bool:
 
 
 def _layer_normalization(call: Call) -> bool:
-    """Scale and bias broadcast to the normalised axes of the data, and these hold something to be normalised."""
+    """Scale and bias broadcast to the normalised axes of the data, and these are not empty."""
     x = call.operand(0)
     if not has_axis(-1)(call):
         return False

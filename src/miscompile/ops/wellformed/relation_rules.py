@@ -1,4 +1,4 @@
-"""Rules of operators whose operands must fit each other in ways that onnx's inference does not look at.
+"""Rules on relations between operands that onnx's inference does not check.
 
 Samplers keep them; reductions that change a shape, and programs whose sizes vary, may not. Source of each rule: the
 operator's page of the ONNX documentation.
@@ -52,7 +52,7 @@ def _recurrent(call: Call) -> bool:
 
 
 def _attention(call: Call) -> bool:
-    """Batches, heads and sizes of queries, keys, values and what is past agree; a mask covers all scores."""
+    """Batches, heads and sizes of queries, keys, values and past caches agree; a mask covers all scores."""
     q, k, v = (_heads(call, place) for place in range(3))
     if q is None or k is None or v is None:
         return False
@@ -83,7 +83,7 @@ def _heads(call: Call, place: int) -> Shape | None:
 
 
 def _rotary(call: Call) -> bool:
-    """Caches have half of what is turned, by position, or for each member of the batch and each step."""
+    """Caches have half the rotated size, by position, or for each batch element and step."""
     x, heads, part = call.operand(0).shape, call.integer("num_heads"), call.integer("rotary_embedding_dim")
     if len(x) == 3 and (heads < 1 or x[2] % heads):
         return False

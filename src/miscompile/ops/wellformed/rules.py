@@ -1,4 +1,4 @@
-"""What the rules of operators are made of: shapes and elements of operands, broadcasting, axes."""
+"""Building blocks of the rules: shapes and elements of operands, broadcasting, axes."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from miscompile.ops.spec import Call, Shape
 from miscompile.ops.structural import integers_of
 
 CallRule = Callable[[Call], bool]
-"""Tells whether a call keeps what its operator's page asks; operands whose elements are not known pass."""
+"""Tells whether a call keeps a rule of its operator's page; it holds where the elements that it needs are unknown."""
 
 CallRules = Mapping[str, CallRule]
 """Rules by operator."""
@@ -19,7 +19,7 @@ def broadcasts_to(shape: Shape, goal: Shape) -> bool:
 
 
 def different_axes(axes: Sequence[int], rank: int) -> bool:
-    """Tell whether `axes` lie in [-rank, rank) and name different axes."""
+    """Tell whether `axes` are in [-rank, rank) and name different axes."""
     return all(-rank <= axis < rank for axis in axes) and len({axis % rank for axis in axes}) == len(axes)
 
 

@@ -1,4 +1,4 @@
-"""Rules of operators that move, choose, cut or reduce elements: axes, sizes, permutations.
+"""Rules of operators that move, select, slice or reduce elements: axes, sizes, permutations.
 
 Source of each rule: the operator's page of the ONNX documentation.
 """
@@ -37,7 +37,7 @@ def _prelu(call: Call) -> bool:
 
 
 def _dropout(call: Call) -> bool:
-    """The ratio is a scalar in [0, 1), and nothing is trained."""
+    """The ratio is a scalar in [0, 1), and the call is in inference mode."""
     if not scalars(1, 2)(call) or call.has(2):
         return False
     return not call.has(1) or call.facts(1).inside(0.0, 0.999)
@@ -54,7 +54,7 @@ def _transpose(call: Call) -> bool:
 
 
 def _reshape(call: Call) -> bool:
-    """The number of elements stays; a size that is to be worked out follows from the others."""
+    """The number of elements stays; a size written as -1 follows from the others."""
     shape, written = call.operand(0).shape, numbers_of(call, 1)
     if written is None:
         return True

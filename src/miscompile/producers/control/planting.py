@@ -1,4 +1,4 @@
-"""Planting a block: an If, Loop or Scan whose bodies do real work, on values of the scope."""
+"""Planting a block: an If, Loop or Scan with generated bodies, on values of the scope."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from miscompile.producers.control.work import BodyFill
 from miscompile.producers.scope import Scope
 
 MOST_DEPTH = 2
-"""Bodies within bodies: blocks are planted in the main graph and in the bodies of those."""
+"""Greatest nesting: blocks are planted in the main graph and in the bodies of those."""
 
 _PLANTERS: dict[str, Callable[[Scope, Blocks, BodyFill], tuple[Operand, ...]]] = {
     "If": branch,
@@ -23,9 +23,9 @@ _PLANTERS: dict[str, Callable[[Scope, Blocks, BodyFill], tuple[Operand, ...]]] =
 
 
 def plant_block(scope: Scope, blocks: Blocks, fill: BodyFill) -> str | None:
-    """Plant a block and return its operator; None when nothing came of it, and the scope is as it was.
+    """Plant a block and return its operator; None when no block could be planted, and the scope is unchanged.
 
-    `fill(body, nodes)` grows about so many operators in a body, blocks included.
+    `fill(body, nodes)` adds about `nodes` operators to a body, nested blocks included.
     """
     around = scope.op if isinstance(scope, BodyScope) else ""
     operators = blocks.operators(around)
@@ -42,5 +42,5 @@ def plant_block(scope: Scope, blocks: Blocks, fill: BodyFill) -> str | None:
 
 
 def depth_of(scope: Scope) -> int:
-    """Return how many bodies stand around the values of `scope`."""
+    """Return the nesting depth of `scope`; 0 for the main graph."""
     return scope.depth if isinstance(scope, BodyScope) else 0

@@ -105,7 +105,7 @@ def _find(scope: Scope, length: int | None, taken: Sequence[str], *, turned: boo
 
 
 def _next(body: BodyScope, state: Operand, slices: list[Operand]) -> Operand:
-    """Return what the state becomes, made from state and slices if the body has not done so already."""
+    """Return the next state, computed from state and slices unless a result of the body already depends on both."""
     result = result_of(body, state.dtype, state.shape)
     for other in (state, *slices):
         if body.uses[other.name] == 0 or body.rng.random() < 0.2:
@@ -142,5 +142,5 @@ def _attributes(
 
 
 def _signed(scope: Scope, axis: int, rank: int) -> int:
-    """Write an axis as it is, or now and then counted from the back."""
+    """Return an axis as it is, or sometimes counted from the back."""
     return axis - rank if scope.rng.random() < 0.25 else axis

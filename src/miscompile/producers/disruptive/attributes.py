@@ -1,6 +1,6 @@
-"""Breaks of attributes, of the number of operands and results, and of what is declared of the results.
+"""Constraint violations in attributes, in the number of operands and results, and in declared result types.
 
-A break changes a draft of a valid call in one place; whether the result is invalid is for a proof to say.
+A violation changes a draft of a valid call in one place; a proof decides whether the result is invalid.
 """
 
 import math
@@ -35,7 +35,7 @@ _OTHER_KIND: dict[AttributeKind, Attribute] = {
 
 
 def break_attribute(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Bring an attribute out of its range: an axis beyond the rank, a list too long, a negative size, no such mode."""
+    """Put an attribute out of its range: an axis beyond the rank, a list too long, a negative size, an unknown mode."""
     known = _schema_attributes(draft)
     if not known:
         give_up("no attributes")
@@ -52,7 +52,7 @@ def break_attribute(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def break_signature(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Give too few or too many operands or results, leave a needed attribute out, or give one that is not there."""
+    """Give too few or too many operands or results, omit a required attribute, or add an unknown one."""
     known = schema(draft.op, draft.opset, draft.domain)
     if known is None:
         give_up("no schema")
@@ -72,7 +72,7 @@ def break_signature(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def break_declared(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Declare of a result another type, rank or size than inference finds."""
+    """Declare a result with another type, rank or size than the inferred one."""
     place = int(rng.random() * len(draft.outputs))
     kind = draft.outputs[place]
     shape = kind.shape or ()
@@ -179,7 +179,7 @@ def _stand_in(kind: AttributeKind, draft: InvalidDraft) -> Any:  # noqa: ANN401 
 
 
 def _variants(kind: AttributeKind, value: Any, rank: int) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Yield other values for an attribute of `kind`, with what they are called."""
+    """Yield other values for an attribute of `kind`, each with a label."""
     if kind == "int":
         numbers = {"rank": rank, "-rank-1": -rank - 1, "-1": -1, "0": 0, "2": 2, "3": 3, "7": 7, "-7": -7}
         numbers |= {"huge": _HUGE, "-huge": -_HUGE, "largest": 2**63 - 1, "smallest": -(2**63)}

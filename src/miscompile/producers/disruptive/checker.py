@@ -1,7 +1,7 @@
-"""onnx's checker in a process of its own: it is C++, invalid models are its daily bread here, and some of them kill it.
+"""onnx's checker in a child process, because it is C++ code and some invalid models crash it.
 
 Run as `python -m miscompile.producers.disruptive.checker`: reads models, each after its length in eight bytes, and
-answers each with one line of JSON, the refusal as a text.
+answers each with one line of JSON: the error message.
 """
 
 import json
@@ -17,13 +17,13 @@ import onnx
 from miscompile.graph.typing import brief
 
 PATIENCE = 10.0
-"""Seconds that a check may take; a longer one counts as a death."""
+"""Timeout of one check in seconds; exceeding it counts as a crash."""
 
 _LENGTH = struct.Struct("<Q")
 
 
 def refusal_of(payload: bytes) -> str:
-    """Return what onnx's full check (types, strict inference) says against a model; an empty text if nothing."""
+    """Return the error of onnx's full check (types, strict inference) of a model; an empty text if it is valid."""
     try:
         onnx.checker.check_model(payload, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
@@ -32,13 +32,13 @@ def refusal_of(payload: bytes) -> str:
 
 
 class ChildChecker:
-    """The process, started when it is first asked and anew after a death; it ends when this one does."""
+    """The child process, started on first use and restarted after a crash; it ends with this process."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __call__(self, payload: bytes) -> str | None:
-        """Return what `refusal_of` does; None when the check dies of the model, or does not end."""
+        """Return the result of `refusal_of`; None when the check crashes on the model or exceeds `PATIENCE`."""
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -54,7 +54,7 @@ class ChildChecker:
         return str(json.loads(line))
 
     def close(self) -> None:
-        """End the process; it is started anew when it is needed."""
+        """End the process; the next check starts a new one."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -73,7 +73,7 @@ class ChildChecker:
 
 
 def serve(models: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until there are no more models."""
+    """Answer one model after another until end of input."""
     while len(head := models.read(_LENGTH.size)) == _LENGTH.size:
         payload = models.read(_LENGTH.unpack(head)[0])
         answers.write(json.dumps(refusal_of(payload)).encode() + b"\n")

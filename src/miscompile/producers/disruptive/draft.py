@@ -1,7 +1,8 @@
-"""A call of one operator with nothing hidden in it: its operands as tensors, so that every part can be broken.
+"""A call of one operator in a mutable form: operands as tensors, so that every part of it can be made invalid.
 
-A valid single-operator program is taken apart into a draft; breaks return changed drafts; a draft becomes a model in
-one of several presentations, of which some keep from a compiler what it could refuse the call for while it compiles.
+A valid single-operator program is decomposed into a draft; violations return changed drafts; a draft becomes a model in
+one of several presentations. Some presentations hide shapes, so that a compiler can only detect the violation at run
+time.
 """
 
 import random
@@ -22,13 +23,13 @@ from miscompile.producers.finish import ir_version_of
 from miscompile.producers.sweep import Single
 
 DraftRole = Literal["constant", "fed", "structural"]
-"""An initialiser; a graph input; a graph input whose elements decide on shapes or places."""
+"""An initialiser; a graph input; a graph input whose elements determine shapes or positions."""
 
 Presentation = Literal["plain", "sizes", "ranks", "constants"]
 """How a draft is written as a model.
 
-plain: as drawn. sizes: inputs declare their rank alone. ranks: not even that. constants: every operand is an
-initialiser, so that onnx's inference sees all there is.
+plain: as drawn. sizes: inputs declare their rank alone. ranks: not even the rank. constants: every operand is an
+initialiser, so that onnx's inference knows all elements.
 """
 
 
@@ -76,7 +77,7 @@ class InvalidDraft:
     def model(self, presentation: Presentation = "plain", *, bare: bool = False) -> Model:
         """Return the draft as a model whose values are `x0`, `x1` and so on (operands), `y0` and so on (outputs).
 
-        `bare`: without graph outputs, so that what onnx's checker says is about the call and no declared type.
+        `bare`: without graph outputs, so that an error of onnx's checker concerns the call and not a declared type.
         """
         constant = {
             f"x{place}": part.value
@@ -99,9 +100,9 @@ class InvalidDraft:
         return [(place, part) for place, part in enumerate(self.parts) if part is not None and part.role != "constant"]
 
     def call(self, *, before_run: bool = False) -> Call:
-        """Return the call as the operators' rules see it: with measured elements, structural ones shown.
+        """Return the call for the operators' rules: with measured facts, and the elements of structural operands.
 
-        `before_run`: as it is known before the program runs, without the elements of graph inputs.
+        `before_run`: with the knowledge before the run, that is, without the elements of graph inputs.
         """
         operands = [
             part
@@ -137,7 +138,7 @@ def take_apart(single: Single, rng: random.Random) -> InvalidDraft:
 
 
 def _unsized(types: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """Declare of outputs their dtype and rank alone, so that a broken call has a declaration that fits it."""
+    """Declare only dtype and rank of the outputs, so that the declaration stays right when the call is changed."""
     return tuple(TensorType(kind.dtype, (None,) * len(kind.shape or ())) for kind in types)
 
 

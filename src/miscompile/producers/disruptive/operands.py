@@ -1,7 +1,7 @@
-"""Breaks of operands: a dtype that is not taken, dtypes or shapes that do not go together, wrong rank, wrong elements.
+"""Constraint violations in operands: unsupported dtype, mismatched dtypes or shapes, wrong rank, wrong elements.
 
-The first three are those of HIRFUZZ (section 3.1.5). A break changes a draft of a valid call in one place; whether the
-result is invalid is for a proof to say.
+The first three are those of HIRFUZZ (section 3.1.5). A violation changes a draft of a valid call in one place; a proof
+decides whether the result is invalid.
 """
 
 import random
@@ -20,17 +20,17 @@ from miscompile.producers.disruptive.draft import DraftOperand, InvalidDraft
 from miscompile.producers.disruptive.proof import Page
 
 FOREIGN = (*PLAIN, "string", "complex64")
-"""Dtypes that are tried where an operator does not take them."""
+"""Dtypes to choose from for an operand whose operator does not support them."""
 
 INDICES = frozenset({"indices", "I", "sequence_lens", "axes", "axis", "position_ids", "batch_indices"})
-"""Formal operands whose elements name places, lengths or axes, and must lie in range."""
+"""Formal operands whose elements are positions, lengths or axes, and must be in range."""
 
 _NAMES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _FAR = (-1, -2, 0, 1, 2, 3, 5, 100, -100, 2**31 - 1, -(2**31))
 
 
 class Formal(NamedTuple):
-    """An operand of an operator as its schema has it; equal variables stand for equal types."""
+    """A formal operand of an operator's schema; equal type variables stand for equal types."""
 
     name: str
     variable: str
@@ -38,10 +38,10 @@ class Formal(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A changed draft; `detail` says in words what was broken, `key` what a coverage remembers of it.
+    """A changed draft; `detail` describes the violation, `key` identifies it for the coverage.
 
-    `page` says which rules of the operator's page may prove it invalid; those on elements speak of indices alone,
-    because elsewhere they also ask for what keeps results apart or exact.
+    `page` selects the rules of the operator's page that may prove it invalid. Rules on elements may do so for indices
+    only, because for other operands they also demand conditions that merely make results unique or exact.
     """
 
     draft: InvalidDraft
@@ -65,7 +65,7 @@ def formals(draft: InvalidDraft) -> list[Formal]:
 
 
 def break_dtype(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Give an operand, mostly with all that must have its type, a dtype that the operator does not take there."""
+    """Give an operand, mostly with all of the same type variable, a dtype that the operator does not support."""
     known = formals(draft)
     place, part = _any_part(rng, draft)
     formal = known[place]
@@ -81,7 +81,7 @@ def break_dtype(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def break_mixed(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Give one of several operands that must have one dtype another that the operator takes as well."""
+    """Give one of several operands of one type variable another dtype that the operator supports."""
     known = formals(draft)
     variables = [formal.variable for formal, part in zip(known, draft.parts, strict=True) if part is not None]
     places = [
@@ -97,7 +97,7 @@ def break_mixed(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def break_shape(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Change a size of an operand, or exchange two, so that it does not go with the others any more."""
+    """Change a size of an operand, or exchange two, so that the shapes of the operands no longer match."""
     place, part = _any_part(rng, draft)
     shape = part.shape
     if not shape:
@@ -123,7 +123,7 @@ def break_rank(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
-    """Put wrong elements into a structural operand: sizes, axes, counts, indices. Now and then it becomes an input."""
+    """Put wrong elements into a structural operand: sizes, axes, counts, indices. Sometimes it becomes an input."""
     known = formals(draft)
     places = [
         place
@@ -143,7 +143,7 @@ def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
 
 
 def _spoilt(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:
-    """Return other elements for a structural operand, and what they are called."""
+    """Return other elements for a structural operand, and a label for them."""
     old = part.value.array
     info = np.iinfo(old.dtype)
     fitting = [number for number in _FAR if info.min <= number <= info.max]
@@ -216,5 +216,5 @@ def _nothing() -> NoReturn:
 
 
 def give_up(why: str) -> NoReturn:
-    """Raise RejectedDraft: this kind of break cannot be done here."""
+    """Raise RejectedDraft: this kind of violation does not apply to the draft."""
     raise RejectedDraft(why)

@@ -1,8 +1,8 @@
-"""Disruptive generation: programs of one operator that break a constraint on purpose (HIRFUZZ, sections 3.1.5, 5.4).
+"""Disruptive generation: single-operator programs that violate a constraint (HIRFUZZ, sections 3.1.5, 5.4).
 
-A compiler must refuse them with an error: one that dies, does not end, or computes something is at fault. Every program
-starts from a valid call that the operator's own sampler has drawn, is broken in one place, and is proven invalid. A
-coverage of its own remembers what was broken already and steers to what was not.
+A compiler must reject them with an error: a crash, a hang or a computed result is a bug. The producer draws a valid
+call with the operator's sampler, violates one constraint, and proves that the result is invalid. A coverage of violated
+constraints steers it to new ones.
 """
 
 import random
@@ -37,7 +37,7 @@ from miscompile.producers.disruptive.proof import Check, Proof, Prover, keeps_pa
 from miscompile.producers.sweep import draft_single
 
 ORACLE = "disruptive"
-"""What the recipe of a case calls the oracle that judges it."""
+"""Name of the judging oracle in the recipe of a case."""
 
 _BREAKS: Mapping[str, tuple[Callable[[random.Random, InvalidDraft], Broken], float]] = {
     "dtype": (break_dtype, 0.0),
@@ -49,13 +49,15 @@ _BREAKS: Mapping[str, tuple[Callable[[random.Random, InvalidDraft], Broken], flo
     "signature": (break_signature, 0.0),
     "declared": (break_declared, 0.0),
 }
-"""By kind: the break, and how often sizes are kept from the compiler until the program runs."""
+"""By kind: the function that violates it, and how often sizes are hidden from the compiler until the run."""
 
 KINDS = tuple(_BREAKS)
 ACCEPTANCE = ("mixed", "shape", "rank", "attribute", "contents")
-"""Kinds whose acceptance counts by default: the result of such a call means nothing. Many compilers take further types
-on purpose, ignore operands and attributes that they do not know, and believe no declared type. Elementwise operators
-never count for `mixed`: there compilers promote the operands to a common type, as numpy does."""
+"""Kinds whose acceptance is a finding by default, because the result of such a call has no meaning. The other kinds are
+not, because many compilers support additional types on purpose, ignore unknown operands and attributes, and infer types
+themselves. Elementwise operators never count for `mixed`, because compilers promote their operands to a common type as
+numpy does.
+"""
 
 _SPARE_TURNS = 20
 _DRAFTS = 8
@@ -67,11 +69,11 @@ _IMPOSSIBLE_TURNS = 20
 
 @dataclass(frozen=True, slots=True)
 class DisruptiveOptions:
-    """What disruptive generation can be told.
+    """The options of disruptive generation.
 
-    `ops` and `dtypes` restrict the valid calls that are broken (empty: everything the target takes); `opsets` are
-    drawn from; `kinds` of constraints to break (empty: all); `acceptance` the kinds of which a program that is run to
-    values is a finding (`acceptance=` for none); `share` the producer's share among several.
+    `ops` and `dtypes` restrict the valid calls to start from (empty: all that the target supports); `opsets` are drawn
+    from; `kinds` of constraints to violate (empty: all); `acceptance` the kinds for which a computed result is a
+    finding (`acceptance=` for none); `share` the producer's share among several.
     """
 
     ops: tuple[str, ...] = ()
@@ -96,34 +98,34 @@ class DisruptiveOptions:
 
 @dataclass(slots=True)
 class BrokenCoverage:
-    """Which constraints were broken already: (operator, kind, what exactly); and how often each had its turn."""
+    """Violated constraints so far, as (operator, kind, detail), and the attempts for each operator and kind."""
 
     seen: set[tuple[str, str, str]] = field(default_factory=set)
     turns: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def choose(self, rng: random.Random, pairs: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        """Return of a few drawn (operator, kind) pairs the one that had the fewest turns."""
+        """Draw a few (operator, kind) pairs and return the one with the fewest attempts."""
         drawn = [pairs[int(rng.random() * len(pairs))] for _ in range(_LOOKS)]
         return min(drawn, key=lambda pair: self.turns.get(pair, 0))
 
     def is_new(self, op: str, kind: str, key: str) -> bool:
-        """Tell whether this was never broken before."""
+        """Tell whether this constraint was never violated before."""
         return (op, kind, key) not in self.seen
 
     def add(self, op: str, kind: str, key: str) -> None:
-        """Take a break into account; what is old counts for several, so that what has more to offer comes first."""
+        """Record a violation; a repeated one counts as several attempts, so that pairs with new ones come first."""
         stale = not self.is_new(op, kind, key)
         self.seen.add((op, kind, key))
         self.refuse(op, kind, _STALE_TURNS if stale else 1)
 
     def refuse(self, op: str, kind: str, turns: int = _IMPOSSIBLE_TURNS) -> None:
-        """Take into account that nothing came of a pair."""
+        """Record that a pair led to no invalid program."""
         self.turns[op, kind] = self.turns.get((op, kind), 0) + turns
 
 
 @dataclass(frozen=True, slots=True)
 class _Invalid:
-    """A broken call with its presentation and its proof."""
+    """An invalid call with its presentation and its proof."""
 
     kind: str
     broken: Broken
@@ -134,10 +136,10 @@ class _Invalid:
 class DisruptiveProducer:
     """Producer of invalid single-operator cases.
 
-    `support` says which valid calls the target takes; only those are broken, so that a refusal is for the break.
-    `lowered`: the target does not read the models but programs made from them, whose maker may let an invalid model
-    pass; then nothing but deaths, hangs and memory in compiled code count. `check` stands in for onnx's checker, which
-    otherwise runs in a process of its own.
+    Only calls that `support` admits are changed, so that the target's error is due to the violation. `lowered`: the
+    target does not read the models but programs that a lowering makes from them, and the lowering may not notice the
+    violation; then only crashes, hangs and memory errors in compiled code are findings. `check` replaces onnx's
+    checker, which otherwise runs in a child process.
     """
 
     def __init__(
@@ -160,9 +162,9 @@ class DisruptiveProducer:
             )
 
     def propose(self, rng: random.Random) -> Case:
-        """Return the next case: an operator and kind of constraint that had few turns, broken in a new way if possible.
+        """Return the next case: an operator and kind of constraint with few attempts, with a new violation if possible.
 
-        Raises UsageError when nothing can be broken under these options.
+        Raises UsageError when no constraint can be violated under these options.
         """
         for _ in range(_SPARE_TURNS + len(self._pairs)):
             op, kind = self.coverage.choose(rng, self._pairs)
@@ -175,10 +177,10 @@ class DisruptiveProducer:
         raise UsageError("no constraint can be broken under these options; allow more with --ops, --dtypes, kinds")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: the coverage speaks of programs, not of outcomes."""
+        """Do nothing, because the coverage counts programs and not outcomes."""
 
     def _newest(self, rng: random.Random, op: str, kind: str) -> _Invalid | None:
-        """Return the first break in a few drafts that is new, else the last that is one at all."""
+        """Return the first new violation among a few drafts, else the last proven one."""
         spare: _Invalid | None = None
         found = 0
         for _ in range(_DRAFTS):
@@ -192,7 +194,7 @@ class DisruptiveProducer:
         return spare
 
     def _drafts(self, rng: random.Random, op: str, kind: str) -> Iterator[_Invalid]:
-        """Yield the breaks of one valid call that can be proven."""
+        """Yield the proven violations of one valid call."""
         try:
             draft = self._valid(rng, op)
         except RejectedDraft:
@@ -210,12 +212,12 @@ class DisruptiveProducer:
                     else self.prover.prove(broken.draft, presentation, broken.page)
                 )
             except (MiscompileError, OverflowError, ValueError):
-                continue  # no such break here, or a value that no model can hold
+                continue  # the kind does not apply here, or no model can hold the value
             if proof is not None:
                 yield _Invalid(kind, broken, presentation, proof)
 
     def _valid(self, rng: random.Random, op: str) -> InvalidDraft:
-        """Draw a valid call. Raises RejectedDraft when the sampler, the target, onnx or the operator's page says no."""
+        """Draw a valid call. Raises RejectedDraft when the sampler, target, onnx or the operator's page rejects it."""
         dtype, opset = rng.choice(self._dtypes[op]), rng.choice(self.options.opsets)
         style = Style(integral=True, full=rng.random() < 0.3)
         draft = take_apart(draft_single(rng, op, dtype, opset, self._limits, style, self.support), rng)
@@ -240,7 +242,7 @@ class DisruptiveProducer:
         return Case(_program(model), (feed,), recipe)
 
     def _counts(self, invalid: _Invalid) -> str:
-        """Return what of this case is a finding; see the disruptive oracle."""
+        """Return which outcomes of this case are findings; see the disruptive oracle."""
         if self.lowered:
             return "compiled"
         op, kind = invalid.broken.draft.op, invalid.kind

@@ -1,6 +1,6 @@
-"""Proof that a broken call is invalid: onnx's checker or a rule of its operator refuses it, once nothing is hidden.
+"""Proof that a changed call is invalid: onnx's checker or a rule of its operator rejects it with all shapes visible.
 
-Nothing that may be valid is ever handed out as invalid: a break that nobody objects to is no break.
+A program without such a proof is discarded, because it may be valid.
 """
 
 from collections.abc import Callable
@@ -13,22 +13,23 @@ from miscompile.ops.wellformed.check import well_formed
 from miscompile.producers.disruptive.draft import InvalidDraft, Presentation
 
 Check = Callable[[bytes], str | None]
-"""Says what is wrong with a model, an empty text if nothing is, None if it cannot say."""
+"""Returns the error in a model, an empty text if it is valid, None if the check itself fails."""
 
 ProofKind = Literal["checker", "rule", "runtime"]
-"""checker: onnx's full check refuses the model. rule: only the operator's page does. runtime: what is wrong depends on
-sizes or elements that are known when the program runs."""
+"""checker: onnx's full check rejects the model. rule: only the operator's page does. runtime: the error depends on
+sizes or elements that are only known when the program runs.
+"""
 
 Page = Literal["none", "form", "elements"]
 """Which rules of the operator's page may serve as proof: none; on shapes and attributes; on elements as well."""
 
 _ODD = (ArithmeticError, ValueError, IndexError, KeyError, TypeError, AssertionError)
-"""What rules written for well-formed calls may raise when they are asked about others; it proves nothing."""
+"""Exceptions that rules for well-formed calls may raise on other calls; they prove nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Why a draft is invalid; `message` is a line for people."""
+    """The reason why a draft is invalid; `message` is one line for reports."""
 
     kind: ProofKind
     message: str
@@ -45,20 +46,20 @@ def keeps_page(draft: InvalidDraft, page: Page, *, before_run: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """Asks `check` (see `checker`) and the operators' pages."""
+    """Proves calls invalid with `check` (see `checker`) and the operators' rules."""
 
     check: Check
 
     def refusal(self, draft: InvalidDraft, presentation: Presentation = "plain", *, bare: bool = True) -> str | None:
-        """Return what onnx's checker says against the model: an empty text if nothing, None if it dies of it."""
+        """Return the error of onnx's checker: an empty text if the model is valid, None if the checker crashes."""
         return self.check(emit(draft.model(presentation, bare=bare)))
 
     def prove(self, draft: InvalidDraft, presentation: Presentation, page: Page) -> Proof | None:
-        """Return why `draft`, written in `presentation`, is invalid; None when nothing says so.
+        """Return why `draft`, written in `presentation`, is invalid; None without a proof.
 
-        The call it came from must be valid: then what is refused is refused for the break.
+        The call before the violation must be valid, because then the violation is the cause of the error.
         """
-        said = self.refusal(draft, presentation) if presentation != "ranks" else ""  # the checker wants all ranks
+        said = self.refusal(draft, presentation) if presentation != "ranks" else ""  # the checker requires all ranks
         if said:
             return Proof("checker", said)
         said = self.refusal(draft) or self.refusal(draft, "constants")

@@ -1,8 +1,8 @@
 """A plan to generalise a static graph, and the replay of that graph at other sizes.
 
-A plan says which sizes of inputs become symbolic, and which elements of structural constants (targets of Reshape, ends
-of Slice) follow them. A replay adds the graph's nodes to a new scope with concrete sizes, so that onnx's inference, the
-guards against undefined behaviour and the interval facts decide on every size anew.
+A plan names the input sizes that become symbolic, and the elements of structural constants (targets of Reshape, ends of
+Slice) that depend on them. A replay adds the graph's nodes to a new scope with concrete sizes, so that onnx's
+inference, the guards against undefined behaviour and the interval facts are evaluated at these sizes.
 """
 
 import random
@@ -21,7 +21,7 @@ from miscompile.producers.finish import Finisher
 from miscompile.producers.scope import Scope
 
 Sizes = Mapping[str, int]
-"""The size that each symbol stands for."""
+"""Concrete sizes by symbol."""
 
 Place = tuple[str, int]
 """An axis of a value."""
@@ -45,7 +45,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class SizePlan:
-    """What becomes symbolic: `ties` are the axes of inputs, `adapted` elements of structural operands by position."""
+    """The symbolic parts of a graph: `ties` are axes of inputs, `adapted` elements of operands by position."""
 
     ties: Mapping[Place, str] = field(default_factory=dict)
     adapted: Mapping[str, Mapping[int, Linear]] = field(default_factory=dict)
@@ -65,9 +65,10 @@ class SizePlan:
 
 
 class ReplayError(RejectedDraft):
-    """The graph is not valid at these sizes; `place` is the number of the node that is not, `known` what came before.
+    """The graph is not valid at these sizes: `place` is the number of the invalid node, `known` the values before it.
 
-    `place` is the number of nodes when all were valid, but differ in kind from what they should be.
+    `place` is the number of nodes when all were valid, but values differ in rank or broadcasting from the generic
+    sizes.
     """
 
     def __init__(self, message: str, place: int, known: Mapping[str, Operand]) -> None:
@@ -77,7 +78,7 @@ class ReplayError(RejectedDraft):
 
 
 class Base:
-    """A finished static graph: what can become symbolic in it, and its nodes without the Constant ones."""
+    """A finished static graph, its nodes without Constant nodes, and the values that can become symbolic."""
 
     def __init__(self, scope: Scope, outputs: list[str]) -> None:
         self.scope = scope
@@ -152,8 +153,8 @@ class Base:
 def require_same_kind(base: Base, generic: Mapping[str, Operand], known: Mapping[str, Operand]) -> None:
     """Raise ReplayError unless values have the ranks, and operands broadcast, as at `generic` sizes.
 
-    A symbolic size that happens to be one would stretch against another size that is not one: ONNX allows it, but no
-    compiler that was told of a symbol can be asked to.
+    A symbolic size that equals one at run time would broadcast against a larger size. ONNX allows that, but compilers
+    assume that a symbolic size does not broadcast.
     """
     for place, node in enumerate(base.nodes):
         for name in node.outputs:
@@ -166,9 +167,10 @@ def require_same_kind(base: Base, generic: Mapping[str, Operand], known: Mapping
 
 
 def _samples_anew(base: Base, node: Node, known: Mapping[str, Operand]) -> bool:
-    """Tell whether `node` samples an image whose sizes are not those that its coordinates were drawn for.
+    """Tell whether `node` samples an image of other sizes than those for which its coordinates were drawn.
 
-    Coordinates that lie halfway between two elements have two readings; samplers keep them out, for these sizes only.
+    Results are unspecified for coordinates halfway between two elements; samplers exclude those for the drawn sizes
+    only.
     """
     if node.op not in ("Resize", "GridSample", "RoiAlign"):
         return False
@@ -177,7 +179,7 @@ def _samples_anew(base: Base, node: Node, known: Mapping[str, Operand]) -> bool:
 
 
 Aligned = tuple[int, int, int, int]
-"""Two sizes that meet in broadcasting, then the same two at generic sizes."""
+"""Two sizes aligned by broadcasting, then the same two at generic sizes."""
 
 
 def _stretches(left: int, right: int, generic_left: int, generic_right: int) -> bool:
@@ -190,7 +192,7 @@ _BROADCASTING = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm", "
 
 
 def _aligned(node: Node, generic: Mapping[str, Operand], known: Mapping[str, Operand]) -> Iterator[Aligned]:
-    """Yield the sizes of operands that meet from the right, and of the written shape of Expand."""
+    """Yield the sizes of operands aligned from the right, and of the written shape of Expand."""
     if node.op not in _BROADCASTING and not specs()[node.op].elementwise:
         return
     names = [name for name in node.inputs if name]

@@ -1,6 +1,6 @@
-"""What exporters write around symbolic sizes, planted on values of a finished static graph.
+"""Patterns that exporters write around symbolic sizes, planted on values of a finished static graph.
 
-Sizes are written as constants here; where they turn out to depend on a symbol, shape arithmetic takes their place.
+Sizes are written as constants here; where they depend on a symbol, shape arithmetic replaces them.
 """
 
 import math
@@ -46,7 +46,7 @@ def _scalar(scope: Scope, value: int) -> Operand:
 
 
 def _combined(scope: Scope, rng: random.Random, left: Operand, right: Operand) -> Operand:
-    """Combine two values of one type by an operator that the target takes."""
+    """Combine two values of one type by an operator that the target supports."""
     for op in rng.sample(_COMBINING, len(_COMBINING)):
         try:
             return scope.call(op, left, right)
@@ -68,7 +68,7 @@ def _merge(scope: Scope, rng: random.Random, value: Operand) -> Operand:
 
 
 def _split_axis(scope: Scope, rng: random.Random, value: Operand) -> Operand:
-    """Reshape with one axis as two, swap these, and reshape to the first shape, as attention heads do."""
+    """Split one axis in two, transpose them, and reshape to the original shape, as attention heads do."""
     axis = rng.randrange(value.rank)
     size = value.shape[axis]
     factors = [factor for factor in range(1, size + 1) if size % factor == 0]
@@ -102,7 +102,7 @@ def _constant_of_shape(scope: Scope, rng: random.Random, value: Operand) -> Oper
 
 
 def _slice(scope: Scope, rng: random.Random, value: Operand) -> Operand:
-    """Take an axis from its beginning to its end, or nearly so."""
+    """Slice an axis from its beginning to its end or to the element before."""
     axis = rng.randrange(value.rank)
     size = value.shape[axis]
     end = rng.choice((size, size, max(size - 1, 0)))
@@ -119,7 +119,7 @@ def _tile(scope: Scope, rng: random.Random, value: Operand) -> Operand:
 
 
 def _range(scope: Scope, rng: random.Random, value: Operand) -> Operand:
-    """Combine a value with the numbers of its last axis."""
+    """Combine a value with a Range over its last axis."""
     steps = scope.call("Range", _scalar(scope, 0), _scalar(scope, value.shape[-1]), _scalar(scope, 1))
     if value.dtype != "int64":
         steps = scope.call("Cast", steps, attributes=attributes({"to": DTYPES[value.dtype].code}))

@@ -1,4 +1,4 @@
-"""Programs with symbolic sizes: compiled once, they must do at every size what a program made for that size does.
+"""Programs with symbolic sizes: compiled once, they must give at every size the results of a program of that size.
 
 Graphs come from strict generation. A search finds axes of inputs that can be symbolic together (`search`),
 structural constants that depend on them are computed from shapes (`shape_arithmetic`), and a replay of the graph at
@@ -38,13 +38,13 @@ _MOST_DRAFTS = 2000
 _MOST_FEEDS = 5
 _TWO_SYMBOLS = 0.3
 _PLANTED = (0, 1, 1, 2, 3)
-"""Numbers of size patterns that are planted, each as likely as the others."""
+"""Numbers of planted size patterns, drawn uniformly."""
 _AGAIN = 0.25
-"""Share of cases whose first size is run once more at the end: nothing of the other sizes may stick."""
+"""Share of cases that run the first size again at the end, to find state that other sizes leave behind."""
 _EMPTY = 0.6
-"""Share of cases that may have sizes of zero, which many kernels refuse whatever they know of the sizes."""
+"""Share of cases that may have sizes of zero, which many kernels refuse in any case."""
 _REFUSALS = 4
-"""Refusals without a success after which an operand is not computed any more for this target."""
+"""Refusals without a success after which an operand stays constant for this target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Sized:
 class DynamicProducer:
     """Producer of programs with symbolic sizes, each with a feed for each of several sizes.
 
-    What the target refuses when shape arithmetic computes it, it is not given for long: `learn` sees to that.
+    Some targets refuse an operand that shape arithmetic computes; `learn` stops generating those for the target.
     """
 
     def __init__(self, options: GeneratorOptions, support: Support) -> None:
@@ -70,7 +70,7 @@ class DynamicProducer:
         self.drafts = 0
 
     def propose(self, rng: random.Random) -> Case:
-        """Return a new case. Graphs that do not generalise are passed over. Raises UsageError when none does."""
+        """Return a new case. Graphs that do not generalise are discarded. Raises UsageError when none does."""
         for _ in range(_MOST_DRAFTS):
             self.drafts += 1
             with suppress(RejectedDraft, ModelError):
@@ -78,7 +78,7 @@ class DynamicProducer:
         raise UsageError("no graph with symbolic sizes comes about under these options; allow more with --ops")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Remember which computed operands the target takes, and which only cases are refused that have."""
+        """Count for each computed operand the cases that ran and the cases that the target refused."""
         if case.recipe.get("oracle") != ORACLE or not outcomes:
             return
         refused = any(isinstance(outcome, Unsupported | Rejected) for outcome in outcomes)

@@ -1,7 +1,7 @@
-"""The search for a plan: tie one axis of one input to a symbol, and repair what no longer fits, node by node.
+"""The search for a plan: tie one axis of one input to a symbol, then repair the nodes that become invalid.
 
-At a size that nothing else in the graph has, the first node that is invalid shows what depends on the size: another
-operand must have it too, or an element of a structural constant must follow it.
+The graph is replayed at a size that no value of the static graph has. The first invalid node shows a dependence on that
+size: another operand must have it too, or an element of a structural constant must follow it.
 """
 
 import random
@@ -14,16 +14,16 @@ from miscompile.ops.spec import Operand
 from miscompile.producers.dynamic.plan import Base, Linear, ReplayError, SizePlan, Sizes, require_same_kind
 
 GENERIC: tuple[Mapping[str, int], ...] = ({"N": 11, "M": 13}, {"N": 14, "M": 10})
-"""Sizes that no generated graph has by itself: what holds at both is taken to hold in general."""
+"""Sizes that no generated graph has: a property that holds at both is assumed to hold for all sizes."""
 
 _REPAIRS = 14
 _SEEDS = 6
 _ENOUGH = 3
-"""Plans among which the one that makes most of the graph symbolic is taken."""
+"""Number of plans to compare; the search returns the one that makes most of the graph symbolic."""
 _TIE_ALL = 0.35
-"""Share of searches that begin with every input axis of the chosen size."""
+"""Share of searches that start with every input axis of the chosen size."""
 _FOLLOW_ALL = 0.5
-"""Share of searches in which every structural element of the chosen size follows it from the beginning."""
+"""Share of searches that start with every structural element of the chosen size following it."""
 _FOLLOWED = frozenset(
     {"Reshape", "Expand", "ConstantOfShape", "Slice", "Tile", "Split", "TopK", "Range", "CenterCropPad"}
 )
@@ -45,7 +45,7 @@ class FoundSymbols:
 
 
 def search(base: Base, rng: random.Random, symbols: int) -> FoundSymbols:
-    """Return a plan with one symbol, or two where `symbols` says so and they can be had. Raises RejectedDraft."""
+    """Return a plan with one symbol, or two if `symbols` is 2 and the graph allows it. Raises RejectedDraft."""
     found = _seeded(base, rng, "N", SizePlan(), {})
     if symbols > 1:
         try:
@@ -78,7 +78,7 @@ def _seeded(base: Base, rng: random.Random, symbol: str, plan: SizePlan, origina
 
 
 def _begin(base: Base, rng: random.Random, plan: SizePlan, symbol: str, size: int) -> SizePlan:
-    """Return what the search sets out with: the one axis, or all that look as if they belonged to it."""
+    """Return the initial plan: one axis, or all axes and elements of the same size."""
     if rng.random() < _TIE_ALL:
         for name in base.scope.inputs:
             for axis, other in enumerate(base.sources.get(name, ())):
@@ -120,7 +120,7 @@ def _generic(base: Base, plan: SizePlan) -> tuple[Mapping[str, Operand], ...]:
 
 
 def _repairs(base: Base, plan: SizePlan, node: Node, symbol: str, size: int) -> Iterator[tuple[float, SizePlan]]:
-    """Yield plans in which `node` may fit, each with a weight."""
+    """Yield plans that may make `node` valid, each with a weight."""
     for name in dict.fromkeys(node.inputs):
         if name in base.structural:
             for position, element in enumerate(_elements(base.structural[name])):
@@ -137,7 +137,7 @@ def _repairs(base: Base, plan: SizePlan, node: Node, symbol: str, size: int) -> 
 def _readings(
     node: Node, plan: SizePlan, name: str, element: int, symbol: str, size: int
 ) -> Iterator[tuple[float, Linear]]:
-    """Yield the ways in which an element may have come of the size."""
+    """Yield the linear functions of the size that give an element."""
     if element == size:
         yield 6.0, Linear(symbol, 1, 0)
     elif element > 0 and element % size == 0:

@@ -1,7 +1,7 @@
 """Shape arithmetic: the nodes that compute a structural operand from the shapes of other values.
 
-Exporters write such chains (Shape, Gather, Unsqueeze, Concat, Reshape) wherever a size is not known, and compilers fold
-them, match them, and sometimes get them wrong. Sources: the operator pages of Shape, Gather, Slice and Concat.
+Exporters write such chains (Shape, Gather, Unsqueeze, Concat, Reshape) wherever a size is not known. Compilers fold and
+match them, and have bugs there. Sources: the operator pages of Shape, Gather, Slice and Concat.
 """
 
 import random
@@ -45,8 +45,8 @@ class Chains:
     ) -> ShapeChain:
         """Return the chain for operand `name`, whose other elements stay as they are.
 
-        `axes` are the axes known to have the size of each symbol; `whole` is a value whose shape is the operand.
-        Raises RejectedDraft when the target does not take what the chain is made of.
+        `axes` are the axes known to have the size of each symbol; `whole` is a value whose shape is the operand. Raises
+        RejectedDraft when the target does not support the operators of the chain.
         """
         base, rng = self._base, self._rng
         operand = base.scope.operands[name]
@@ -70,7 +70,7 @@ class Chains:
         elements: Mapping[int, Linear],
         axes: Mapping[str, Sequence[Place]],
     ) -> list[Operand]:
-        """Return vectors that make up the operand; neighbouring constants are one."""
+        """Return the vectors whose concatenation is the operand; neighbouring constants form one vector."""
         pieces: list[Operand] = []
         fixed: list[int] = []
         for position, value in enumerate(values):
@@ -119,7 +119,7 @@ class Chains:
         return scope.apply(Call("Concat", tuple(pieces), attributes({"axis": 0})))[0]
 
     def _enter(self, scope: Scope, entered: dict[str, str], name: str) -> Operand:
-        """Return what stands for value `name` of the graph in the chain's own scope."""
+        """Return the operand that represents value `name` of the graph in the chain's own scope."""
         for inner, outer in entered.items():
             if outer == name:
                 return scope.operands[inner]

@@ -1,4 +1,4 @@
-"""From a plan to a program with symbolic sizes, and the sizes at which it may be run."""
+"""Instantiation of a plan: the program with symbolic sizes, and candidate sizes at which to run it."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from miscompile.producers.dynamic.shape_arithmetic import Chains, ShapeChain
 from miscompile.producers.finish import InputSetting
 
 _LOOSE = 0.4
-"""Share of Reshape targets with one symbolic element in which that is written as -1, or as 0 where it is copied."""
+"""Share of Reshape targets whose one symbolic element is written as -1, or as 0 where the size is copied."""
 _WHOLE = 0.5
-"""Share of structural operands that are the shape of another value in which they are computed as just that."""
+"""Share of structural operands equal to the shape of another value that are computed by one Shape node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
-    """A model with symbolic sizes, the types that onnx infers for its values, and what is computed in it.
+    """A model with symbolic sizes, the types that onnx infers for its values, and its computed operands.
 
     `computed` names the operands that shape arithmetic computes, such as `Reshape:1`.
     """
@@ -37,7 +37,7 @@ class Symbolic:
 
 
 def loosened(base: Base, found: FoundSymbols, rng: random.Random) -> SizePlan:
-    """Return the plan with some targets of Reshape written as -1 and 0, which follow by themselves."""
+    """Return the plan with some targets of Reshape written as -1 and 0, which onnx resolves."""
     plan = found.plan
     for node in base.nodes:
         name = node.inputs[1] if node.op == "Reshape" else ""
@@ -62,10 +62,10 @@ def loosened(base: Base, found: FoundSymbols, rng: random.Random) -> SizePlan:
 
 
 def symbolic(base: Base, found: FoundSymbols, rng: random.Random, barred: frozenset[str]) -> Symbolic:
-    """Return the model of a plan. `barred` are operands that the target does not take when they are computed.
+    """Return the model of a plan. `barred` are operands that the target refuses when they are computed.
 
-    Raises RejectedDraft for one of these, or when the target does not take shape arithmetic, and ModelError when onnx
-    does not type the model.
+    Raises RejectedDraft for one of these, or when the target does not support shape arithmetic, and ModelError when
+    onnx cannot infer the model's types.
     """
     plan = found.plan
     model = base.finisher.model(base.outputs, InputSetting(opened=base.opened(plan)))
@@ -102,7 +102,7 @@ def _chain(base: Base, found: FoundSymbols, rng: random.Random, chains: Chains, 
 
 
 def _axes(found: FoundSymbols, available: Sequence[str], symbol: str) -> Iterator[Place]:
-    """Yield the axes of available values whose size is that of `symbol` in general."""
+    """Yield the axes of available values whose size is `symbol` at both generic sizes."""
     for name in available:
         shapes = [operands[name].shape for operands in found.generic]
         for axis, pair in enumerate(zip(*shapes, strict=True)):
@@ -111,7 +111,7 @@ def _axes(found: FoundSymbols, available: Sequence[str], symbol: str) -> Iterato
 
 
 def _is_shape_of(base: Base, found: FoundSymbols, name: str, value: str) -> bool:
-    """Tell whether known operand `name` is the shape of `value` in general."""
+    """Tell whether known operand `name` is the shape of `value` at both generic sizes."""
     if base.scope.operands[name].rank != 1:
         return False
     return all(
@@ -127,14 +127,14 @@ def _rewritten(
     constants: dict[str, Tensor],
     plan: SizePlan,
 ) -> Model:
-    """Put chains before the nodes that use them first, and symbols into the types of the inputs."""
+    """Insert chains before their first users, and symbols into the types of the inputs."""
     nodes: list[Node] = []
     for node in model.graph.nodes:
         nodes += before.get(id(node), ())
         if node.op == "Constant" and node.outputs[0] in renamed:
             continue
         if node.op == "Constant" and node.outputs[0] in constants:
-            continue  # its elements have changed, and an initialiser has taken its place
+            continue  # an initialiser with the new elements replaces this Constant
         nodes.append(redirect(node, renamed))
     kept = {name: value for name, value in constants.items() if name not in renamed}
     inputs = tuple(replace(info, type=_symbolic(info, plan)) for info in model.graph.inputs)
@@ -149,7 +149,7 @@ def _symbolic(info: ValueInfo, plan: SizePlan) -> TensorType:
 
 
 def _typed(base: Base, found: FoundSymbols, model: Model, computed: Sequence[str]) -> Symbolic:
-    """Declare for each output what inference knows of it, and the symbols that its sizes have in general."""
+    """Declare each output with its inferred type, and with symbols where its sizes equal them at generic sizes."""
     untyped = tuple(
         ValueInfo(info.name, TensorType(base.scope.operands[info.name].dtype, None)) for info in model.graph.outputs
     )
@@ -212,7 +212,7 @@ def candidates(rng: random.Random, original: Sizes, usual: Sequence[int]) -> lis
 
 
 def fed(base: Base, plan: SizePlan, name: str, sizes: Sizes) -> Tensor | None:
-    """Return what pinned input `name` is fed at these sizes, None for an input that is drawn."""
+    """Return the fed elements of pinned input `name` at these sizes, None for an input that is drawn."""
     if name not in base.scope.pinned:
         return None
     return Tensor(base.scope.operands[name].dtype, np.asarray(base.value(name, plan, sizes)))

@@ -1,4 +1,4 @@
-"""The 58 operators of HIRFUZZ (section 4.2.1: 23 of two operands, 35 of one), each said in ONNX.
+"""The 58 operators of HIRFUZZ (section 4.2.1: 23 of two operands, 35 of one), each encoded in ONNX.
 
 Where ONNX has no single operator the form is a short chain in the motif language, over the operands `a` and `b`; `T` is
 the dtype of the operands. Sources: the operator pages of the ONNX documentation and those of Relay.
@@ -34,7 +34,7 @@ def _two(name: str, op: str, dtypes: tuple[str, ...], like: str = "", note: str 
 
 
 def _halves(site: Site) -> Spans:
-    """Return ranges for a quotient rounded down: no step between leaves the type, and the denominator is not zero."""
+    """Return ranges for a quotient rounded down: no intermediate result overflows, and the denominator is not zero."""
     half = reach(site.dtype) // 2
     denominator = (1, half) if site.rng.random() < 0.7 else (-half, -2)
     return (-half, half), denominator
@@ -63,7 +63,7 @@ m = Mod(a, {0})
 s = Sub(a, m)
 y = Div(s, {0})
 """
-"""`a` over something, rounded down: Mod has the sign of the denominator and leaves a multiple of it."""
+"""`a` divided by the argument, rounded down: Mod has the sign of the denominator, so `a - m` is a multiple of it."""
 
 _BINARY = (
     _two("Add", "Add", _NUMBERS),
@@ -199,7 +199,7 @@ def by_name() -> Mapping[str, PaperOperator]:
 
 @cache
 def plain_names() -> Mapping[str, str]:
-    """Return the paper's name of each ONNX operator that stands alone for one of the 58, whatever the dtype."""
+    """Return the paper's name of each ONNX operator that encodes one of the 58 alone, for any dtype."""
     found: dict[str, str] = {}
     for operator in HIRFUZZ_OPERATORS:
         if len(operator.forms) == 1 and len(operator.forms[0].steps) == 1:
@@ -208,5 +208,5 @@ def plain_names() -> Mapping[str, str]:
 
 
 def pairs_in_onnx(operators: Sequence[PaperOperator] = HIRFUZZ_OPERATORS) -> tuple[tuple[str, str], ...]:
-    """Return every (operator, dtype) that ONNX can say, of the paper's 58 times 11."""
+    """Return every (operator, dtype) pair that can be encoded in ONNX, of the paper's 58 times 11."""
     return tuple((op.name, dtype) for op in operators for dtype in HIRFUZZ_DTYPES if op.form(dtype) is not None)

@@ -1,7 +1,7 @@
-"""Operators of a published fuzzer, each said as an ONNX operator or a short chain of them.
+"""Operators of a published fuzzer, each encoded as an ONNX operator or a short chain of them.
 
-A preset is exact only if its operators are those of the paper: where ONNX lacks one, a chain stands for it that counts
-as one operator, and whose inner values nothing else uses.
+A preset is exact only if its operators are those of the paper. Where ONNX lacks one, a chain replaces it; the chain
+counts as one operator, and no other operator uses its inner values.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +30,10 @@ Spans = tuple[Span | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class OnnxChain:
-    """How an operator is said for some dtypes.
+    """The encoding of an operator for some dtypes.
 
-    The operands are those that the sampler of the ONNX operator `like` picks, which knows its domain; or, without
-    `like`, values within `spans`.
+    The sampler of the ONNX operator `like` chooses the operands, because it knows the domain; without `like` they are
+    values within `spans`.
     """
 
     dtypes: tuple[str, ...]
@@ -49,7 +49,7 @@ class OnnxChain:
 
 @dataclass(frozen=True, slots=True)
 class PaperOperator:
-    """One of the 58: its name in the paper, number of operands, forms in ONNX, and what is to be said of them."""
+    """One of the 58: its name in the paper, number of operands, encodings in ONNX, and a note on them."""
 
     name: str
     arity: Literal[1, 2]
@@ -79,7 +79,7 @@ def operands_of(site: ScopeSite, operator: PaperOperator, form: OnnxChain) -> tu
         return (first, *(site.partner(first.shape, within=span) for span in right))
     try:
         call = specs()[form.like].sample(site)
-    except (ArithmeticError, ValueError) as error:  # bounds worked out by a sampler may leave a function's domain
+    except (ArithmeticError, ValueError) as error:  # a sampler's bounds may exceed a function's domain
         raise RejectedDraft(f"{operator.name}: {error}") from None
     operands = tuple(operand for operand in call.inputs[: operator.arity] if operand is not None)
     if not broadcasts(*(operand.shape for operand in operands)):
@@ -87,10 +87,10 @@ def operands_of(site: ScopeSite, operator: PaperOperator, form: OnnxChain) -> tu
     return operands
 
 
-def say(scope: Scope, form: OnnxChain, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Add the steps of `form` over `operands` and return their results; the last one is the operator's.
+def encode(scope: Scope, form: OnnxChain, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """Add the nodes of `form` over `operands` and return their results; the last one is the operator's.
 
-    Raises RejectedDraft when a step cannot be added; earlier ones stay, so roll back to a mark.
+    Raises RejectedDraft when a node cannot be added; earlier ones stay, so the caller must roll back to a mark.
     """
     bound = dict(zip("ab", operands, strict=False))
     results: list[Operand] = []
@@ -124,7 +124,7 @@ def _setting(name: str, value: object, dtype: str) -> Attribute:
 
 
 def hide(scope: Scope, operand: Operand) -> None:
-    """Take a value out of the pool, so that no operator selects it: the paper's graph does not have it.
+    """Remove a value from the operands, so that no operator selects it, because the paper's graph does not have it.
 
     A rollback to a mark made before the value is no longer possible.
     """

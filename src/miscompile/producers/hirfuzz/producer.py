@@ -1,8 +1,8 @@
-"""Presets: the generators of published fuzzers, as exactly as this tool's programs can say what theirs did.
+"""The generator of HIRFUZZ, as exactly as ONNX can express its programs.
 
 `hirfuzz` is strict generation of HIRFUZZ (sections 3.1.2 to 3.1.4, Algorithm 1) over its own 58 operators and eleven
-dtypes: no motifs, no no-ops, one program for each graph. What differs: every operand is kept within the operator's
-domain, by choice or by a guard operator in front, where the paper leaves domain errors to its oracle.
+dtypes: no motifs, no no-ops, one program for each graph. One difference remains: every operand is within the operator's
+domain, by choice or by a guard operator, whereas the paper leaves domain errors to its oracle.
 """
 
 import random
@@ -23,16 +23,17 @@ from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage, Path
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.hirfuzz.operators import HIRFUZZ_DTYPES, HIRFUZZ_OPERATORS, by_name, plain_names
-from miscompile.producers.hirfuzz.paper_operator import PaperOperator, hide, operands_of, say
+from miscompile.producers.hirfuzz.paper_operator import PaperOperator, encode, hide, operands_of
 from miscompile.producers.scope import FormRefused, Scope
 from miscompile.producers.sites import ScopeSite
 
 PresetGuidance = Literal["gate", "released", "steer", "off"]
 """gate: a node enters only if it adds coverage, as in the paper; released: with a probability that grows with the
-number of coverages it adds to, as in the released code; steer: what had fewer turns is preferred; off: uniform."""
+number of coverages it adds to, as in the released code; steer: pairs with fewer attempts are preferred; off: uniform.
+"""
 
 _RELEASED = (0.0, 0.11, 0.51, 1.0)
-"""Probability with which the released code lets a node in that adds to none, one, two or three coverages."""
+"""Probability with which the released code inserts a node that adds to none, one, two or three coverages."""
 
 _LARGEST_VALUE = 10.0
 """Largest magnitude of a drawn float, as in the released code."""
@@ -40,13 +41,13 @@ _LARGEST_VALUE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HirfuzzOptions:
-    """What the preset can be told; the defaults are those of the paper, or else of the released code.
+    """The options of the preset; the defaults are those of the paper, or else of the released code.
 
     `nodes` is the number of the paper's operators in a graph, guards and the inner steps of chains not counted; `ops`
     leaves out every operator whose form needs an ONNX operator that is not named; `path` = 3 adds the coverage of paths
-    of three operators; `reuse` is the probability to look for an existing operand first, `constants` that a new one
-    is a constant; `patience` the draws in a row that may come to nothing before a graph ends early; `integral` the
-    share of graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range.
+    of three operators; `reuse` is the probability to look for an existing operand first, `constants` that a new one is
+    a constant; `patience` the number of failed draws in a row after which a graph ends early; `integral` the share of
+    graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range.
     """
 
     nodes: int = 100
@@ -80,7 +81,7 @@ class HirfuzzOptions:
 
 @dataclass(slots=True)
 class HirfuzzGraph:
-    """A graph under construction: its scope, the operators in it, and what each value came of.
+    """A graph under construction: its scope, its operators, and the operator that made each value.
 
     `labels` holds for each value the paper's name of the operator that made it ("" for none of the 58), `parents` for
     each operator's result the labels of its parents.
@@ -92,7 +93,7 @@ class HirfuzzGraph:
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def label(self, operand: Operand) -> str:
-        """Return the paper's name of what made `operand`; of a guard, the one that its ONNX operator stands for."""
+        """Return the paper's name of the operator that made `operand`; for a guard, that of its ONNX operator."""
         own = self.labels.get(operand.name)
         return plain_names().get(self.scope.producer[operand.name], "") if own is None else own
 
@@ -112,7 +113,7 @@ class HirfuzzGraph:
 
 
 class Hirfuzz:
-    """Producer of the preset `hirfuzz`. Holds the coverage of what it made, so its cases depend on those before."""
+    """Producer of the preset `hirfuzz`. Its coverage grows with every case, so a case depends on those before."""
 
     def __init__(self, options: HirfuzzOptions, support: Support) -> None:
         self.options = options
@@ -134,7 +135,7 @@ class Hirfuzz:
         return finish(graph.scope, leaves(graph.scope), self.options.feeds, recipe)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: the coverages speak of graphs, not of outcomes."""
+        """Do nothing, because the coverages count graphs and not outcomes."""
 
     def grow(self, rng: random.Random) -> HirfuzzGraph:
         """Grow a graph: GENERATION of Algorithm 1."""
@@ -148,7 +149,9 @@ class Hirfuzz:
         return graph
 
     def _insert(self, graph: HirfuzzGraph) -> bool:
-        """Draw an operator and dtype, and insert it if operands are found and it is let in; tell whether it is in."""
+        """Draw an operator and dtype, and insert it if operands are found and the guidance admits it; tell whether it
+        was inserted.
+        """
         scope, options, coverage = graph.scope, self.options, self.coverage
         looks = 2 if options.guidance == "steer" else 1
         op, dtype = coverage.choose(scope.rng, self._menu(scope.opset), looks)
@@ -179,9 +182,9 @@ class Hirfuzz:
     def _preinsert(
         self, scope: Scope, operator: PaperOperator, dtype: str
     ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Select or create the operands and add the operator's form; return the operands and the steps' results.
+        """Select or create the operands and add the operator's form; return the operands and the results of its nodes.
 
-        Raises RejectedDraft when nothing comes of it.
+        Raises RejectedDraft when no operands are found or a node cannot be added.
         """
         form = operator.form(dtype)
         key = (operator.name, dtype, scope.opset)
@@ -190,16 +193,16 @@ class Hirfuzz:
         site = ScopeSite(scope, dtype, self.options.reuse, self.options.constants, pinned=0.0)
         operands = operands_of(site, operator, form)
         try:
-            return operands, say(scope, form, operands)
+            return operands, encode(scope, form, operands)
         except FormRefused:
-            self._barren.add(key)  # the same calls come whenever this operator is drawn in this dtype
+            self._barren.add(key)  # every draw of this operator in this dtype gives the same calls
             raise
 
     def _make_menu(self, opset: int) -> tuple[tuple[str, str], ...]:
         return tuple(self._offered(opset))
 
     def _offered(self, opset: int) -> Iterator[tuple[str, str]]:
-        """Yield the (operator, dtype) pairs whose form the opset has, and whose first step the target takes."""
+        """Yield the (operator, dtype) pairs that the opset can encode and whose first node the target supports."""
         options = self.options
         for operator in HIRFUZZ_OPERATORS:
             for dtype in HIRFUZZ_DTYPES:

@@ -1,8 +1,8 @@
-"""Sequences and optionals as inner values: blocks that begin and end with tensors.
+"""Sequences and optionals as inner values: blocks whose inputs and outputs are tensors.
 
-A scope knows dense tensors only, so a block adds its nodes at once, and what lies between them has no entry in the
-scope: no other operator can take it. Every result is made of elements of the operands, or is a number known beforehand.
-What a target takes is asked block by block and type by type (`questions`). Sources: the pages on SequenceConstruct,
+A scope holds dense tensors only, so a block adds its nodes at once, and its inner values have no entry in the scope: no
+other operator can use them. The elements of every result are elements of the operands or constants. The capability
+probe asks each target about each block and element type (`questions`). Sources: the pages on SequenceConstruct,
 SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, SplitToSequence, ConcatFromSequence,
 SequenceMap, Optional, OptionalHasElement and OptionalGetElement of the ONNX documentation.
 """
@@ -39,7 +39,7 @@ _MOST_PARTS = 4
 
 @dataclass(slots=True)
 class ContainerBlock:
-    """A block that is being planted: `nodes` so far, which go into the scope when all is well."""
+    """A block under construction: its `nodes` are added to the scope when it is complete."""
 
     scope: Scope
     dtype: str
@@ -63,7 +63,7 @@ class ContainerBlock:
         return made
 
     def place(self, value: int) -> str:
-        """Return the name of a scalar that says which element is meant: int64 or int32, a constant mostly."""
+        """Return the name of a scalar index of an element: int64 or int32, mostly a constant."""
         dtype = "int64" if self.rng.random() < 0.7 else "int32"
         known = Tensor(dtype, np.array(value, dtype))
         if self.rng.random() < 0.15:
@@ -127,7 +127,7 @@ def _parts(work: ContainerBlock) -> tuple[str, list[tuple[Shape, Operand]], int,
 
 
 def _several(work: ContainerBlock) -> list[Operand]:
-    """Return values of one shape; one may come twice."""
+    """Return values of one shape, possibly with repetition."""
     found = [work.value()]
     for _ in range(work.rng.randint(0, 2)):
         found.append(found[0] if work.rng.random() < 0.2 else work.value(found[0].shape))
@@ -187,7 +187,7 @@ def _construct_concat(work: ContainerBlock) -> None:
 
 
 def _insert_erase(work: ContainerBlock) -> None:
-    """A sequence that grows at one place and shrinks at another, of which one element is read."""
+    """A sequence with one element inserted and one erased, of which one element is read."""
     parts = [*_several(work), work.value()]  # the elements of a sequence may have several shapes
     name = _construct(work, parts)
     place = work.rng.randint(-len(parts), len(parts))
@@ -257,7 +257,7 @@ def _optional_sequence(work: ContainerBlock) -> None:
 
 
 def _optional_nothing(work: ContainerBlock) -> None:
-    """An optional that holds nothing, and says so."""
+    """An empty optional, tested by OptionalHasElement."""
     element: TensorType | SequenceType = TensorType(work.dtype, work.value().shape)
     if work.rng.random() < 0.4:
         element = SequenceType(element)
@@ -283,7 +283,7 @@ _OPTIONALS: Mapping[str, _Plan] = {
     "optional_nothing": (_optional_nothing, ("Optional", "OptionalHasElement")),
 }
 BLOCKS: Mapping[str, _Plan] = {**_SEQUENCES, **_OPTIONALS}
-"""Blocks by name, with the operators whose versions tell one form of a block from another."""
+"""Blocks by name, with the operators whose versions distinguish the forms of a block."""
 
 _SINCE = {"mapped": 17, **dict.fromkeys(_OPTIONALS, 15)}
 
@@ -295,7 +295,7 @@ def block_key(name: str, dtype: str, opset: int) -> CallKey:
 
 
 def taken_blocks(support: Support, opset: int, dtypes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the (block, element type) pairs that the target takes under `opset`; an open table takes all."""
+    """Return the (block, element type) pairs that the target supports under `opset`; an open table admits all."""
     return tuple(
         (name, dtype)
         for name in BLOCKS
@@ -306,7 +306,7 @@ def taken_blocks(support: Support, opset: int, dtypes: Sequence[str]) -> tuple[t
 
 
 def plant_container(scope: Scope, name: str, dtype: str) -> Planted | None:
-    """Plant the block called `name` on values of `dtype`; None, and the scope as it was, when nothing comes of it."""
+    """Plant the block called `name` on values of `dtype`; None, with an unchanged scope, when that fails."""
     mark = scope.mark()
     work = ContainerBlock(scope, dtype, Planted())
     try:
@@ -321,9 +321,9 @@ _SAMPLES = 3
 
 
 def questions(opsets: Sequence[int]) -> Iterator[Question]:
-    """Yield questions that show whether a target takes each block, in each type and version: several for each key.
+    """Yield probes of each block in each type and version: several for each key.
 
-    Newest opset first, and there the commonest types.
+    The newest opset comes first, and within it the most common types.
     """
     asked: set[CallKey] = set()
     for opset in sorted(opsets, reverse=True):

@@ -1,9 +1,10 @@
 """Planting a motif into a scope, with settings mutations.
 
-Optimisers are wrong where their pattern stands in an uncommon setting: another dtype or rank, a one-element constant of
-another rank, an initialiser that is an input, a left-out optional, the same operand twice, an inner result that is
-also a graph output, a no-op in between; and where a pattern is nearly there: another axis or order, another place of a
-cut, an operand that is broadcast where the textbook has it in full. All is drawn from the scope's random stream.
+Optimisers tend to be wrong where their pattern occurs in an uncommon setting: another dtype or rank, a one-element
+constant of another rank, an input instead of an initialiser, an omitted optional operand, the same operand twice, an
+inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis or order,
+another slice position, a broadcast operand instead of one of full shape. All mutations are drawn from the scope's
+random stream.
 """
 
 import math
@@ -40,11 +41,11 @@ from miscompile.producers.scope import FormRefused, Scope
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
-"""Operators whose first two operands play alike parts, so that one value can stand for both."""
+"""Operators whose first two operands have the same type constraints, so that one value can be both."""
 
 _ATTEMPTS = 3
 _PICKS = 8
-"""Looks for a no-op that fits an operand."""
+"""Number of drawn no-ops to try for an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 @dataclass(slots=True)
 class Planted:
-    """What was planted: the results in order, and the inner ones that shall be graph outputs."""
+    """A planted motif: its results in order, and the inner ones that shall be graph outputs."""
 
     results: list[Operand] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -87,11 +88,11 @@ def plant(
     dtypes: Sequence[str] | None = None,
     holes: Mapping[str, Operand] | None = None,
 ) -> Planted | None:
-    """Plant `motif`, on `onto` as its first value if that is given; None when it fits nowhere.
+    """Plant `motif`, on `onto` as its first value if that is given; None when no operands fit.
 
-    `holes` binds further values by their names in the motif; their types must be such as the motif asks for.
-    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError
-    for a hole that the motif has not.
+    `holes` binds further values by their names in the motif; their types must be those that the motif requires. `noops`
+    may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError for a hole
+    that the motif lacks.
     """
     held = _held(motif, onto, holes)
     mark = scope.mark()
@@ -99,22 +100,22 @@ def plant(
         try:
             gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
         except RejectedDraft:
-            return None  # there is no dtype for it
+            return None  # no dtype fits
         try:
             return gardener.plant()
         except FormRefused:
             scope.rollback(mark)
-            if not gardener.mutated:  # the same calls come whenever this motif is planted in this dtype
+            if not gardener.mutated:  # without mutations every planting in this dtype gives the same calls
                 scope.support.barren.add(_kind(scope, motif, gardener.dtype))
         except RejectedDraft:
             scope.rollback(mark)
         if onto is not None and not gardener.mutated:
-            break  # nothing but the operand can be at fault, and that will be the same
+            break  # the failure is due to the given operand, which the next attempt would use again
     return None
 
 
 def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | None) -> Mapping[str, Operand]:
-    """Return the operands that values of `motif` are bound to, by the values' names."""
+    """Return the given operands by the names of the motif's values."""
     if onto is None and not holes:
         return {}
     held = dict(holes or {})
@@ -128,7 +129,7 @@ def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | Non
 
 
 def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: Mutations = NONE) -> Planted | None:
-    """Plant one of `noops` on `onto`; None when it fits not. Those that plainly do not fit are not tried."""
+    """Plant one of `noops` on `onto`; None when none fits. Those whose shape cannot fit are not tried."""
     rng = scope.rng
     anyhow = mutations.dtype > 0 and rng.random() < mutations.dtype
     for _ in range(_PICKS):
@@ -141,7 +142,7 @@ def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: M
 
 
 def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
-    """Return the key under which a motif in a dtype is known to be barren."""
+    """Return the key under which the support table records that a motif needs a refused form in a dtype."""
     return motif.name, dtype, scope.opset
 
 
@@ -152,7 +153,7 @@ def fits(motif: Motif, shape: Shape) -> bool:
 
 
 def _matches(statement: MotifValue, shape: Shape, bound: Mapping[str, int]) -> bool:
-    """Tell whether a value of `shape` serves, sizes with a name in `bound` being fixed already."""
+    """Tell whether a value of `shape` matches the statement, given the sizes in `bound`."""
     sizes = statement.sizes
     if sizes is None:
         return True
@@ -169,7 +170,7 @@ def _matches(statement: MotifValue, shape: Shape, bound: Mapping[str, int]) -> b
 def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
 
-    The sign of a zero is lost, which no motif depends on. Raises RejectedDraft where the type has no such number.
+    Zeros lose their sign; no motif depends on it. Raises RejectedDraft where the type has no such number.
     """
     if not is_float(dtype):
         info = DTYPES[dtype]
@@ -180,7 +181,7 @@ def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
 
 
 class _Gardener:
-    """One attempt."""
+    """One attempt to plant a motif."""
 
     def __init__(
         self,
@@ -224,7 +225,7 @@ class _Gardener:
         return self.planted
 
     def _given(self) -> str:
-        """Return the dtype that the values given fix; "" when they fix none."""
+        """Return the dtype that the given operands imply; "" when they imply none."""
         if not self.held:
             return ""
         fixed = {self.held[hole.name].dtype for hole in self.motif.holes if hole.name in self.held and not hole.dtype}
@@ -233,7 +234,7 @@ class _Gardener:
         return next(iter(fixed), "")
 
     def _hit(self, probability: float) -> bool:
-        """Decide on a mutation, and remember that there was one."""
+        """Decide on a mutation, and record that there was one."""
         if probability > 0 and self.rng.random() < probability:
             self.mutated = True
             return True
@@ -331,7 +332,7 @@ class _Gardener:
                 self.planted.outputs.append(result.name)
 
     def _literal_dtype(self, statement: MotifCall) -> str:
-        """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
+        """Return the dtype of the other operand, which may differ from the motif's behind a Cast."""
         if statement.op in FLOAT_SETTINGS:
             return "float32"
         for argument in statement.arguments:

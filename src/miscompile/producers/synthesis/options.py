@@ -1,4 +1,4 @@
-"""The options of synthesis: one frozen value that prints and parses as a spec."""
+"""The options of synthesis, one frozen value that prints and parses as a spec, and the patterns that they select."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +11,22 @@ from miscompile.patterns.shipped import shipped_patterns
 from miscompile.producers.options import OPSETS
 
 Contexts = Literal["generated", "patterns", "none"]
-"""Where seeds come from: generated: strict generation without motifs; patterns: the patterns themselves, as the tests
-that they come from; none: a pattern stands alone, with nothing around it."""
+"""Source of the seeds. generated: strict generation without motifs; patterns: the patterns themselves, as in the tests
+that they come from; none: no seed, the pattern is the whole program.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OatestOptions:
-    """What synthesis can be told.
+    """The options of synthesis.
 
     `patterns` is a file of patterns to use besides those that ship with the tool, `shipped` whether these are used;
-    `seeds` says where seeds come from (slices of the user's models, where there are any, join them), `nodes` is the
-    number of operators of a generated one, `pool` the number of seeds kept, `most` the number of operators beyond which
-    what came about is no seed any more. `high_order` lets clean results be seeds again; `steer` prefers passes and
-    combinations of passes that were seen less often. `mutations` is the share of patterns that are planted in an
-    uncommon setting, `calls` that of patterns that stand as a called function, `observe` that of programs of which we
-    ask which passes changed them. The others are as for strict generation.
+    `seeds` selects their source (slices of the user's models, if any, are added), `nodes` is the number of operators of
+    a generated one, `pool` the capacity of the pool, `most` the greatest number of operators of a result that becomes a
+    seed. `high_order` makes clean results seeds again; `steer` prefers passes and combinations of passes that were
+    observed less often. `mutations` is the share of patterns that are planted in an uncommon setting, `calls` the share
+    that become a called function, `observe` the share of programs whose passes are observed. The others are as for
+    strict generation.
     """
 
     patterns: str = ""

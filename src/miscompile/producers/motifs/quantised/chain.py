@@ -1,4 +1,4 @@
-"""What quantised chains are made of: steps of quantisation, and the values and constants that go through them.
+"""The builder of quantised chains: quantisation parameters, quantised values and constants.
 
 Sources: the pages on QuantizeLinear and DequantizeLinear of the ONNX documentation.
 """
@@ -28,7 +28,7 @@ Fits: TypeAlias = Callable[[Shape], bool]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a value is quantised: type, scale, zero point (None: left out), and the attributes of both operators."""
+    """Quantisation parameters of a value: type, scale, zero point (None: omitted), and attributes of both operators."""
 
     kind: str
     scale: Operand
@@ -38,16 +38,16 @@ class Steps:
 
 @dataclass(slots=True)
 class QuantisedChain:
-    """A chain that is being planted into `scope`, with the scales made so far, which later steps may share."""
+    """A chain under construction in `scope`, with its scales so far, which later parameters may share."""
 
     scope: Scope
     plain: bool
-    """Whether only bytes are used, because something else was refused."""
+    """Whether only 8-bit types are used, because the target refused another one."""
     powers: bool
     planted: Planted = field(default_factory=Planted)
     scales: list[Operand] = field(default_factory=list)
     steps_of: dict[str, Operand] = field(default_factory=dict)
-    """Scales of what came out of a DequantizeLinear, by name."""
+    """Scales of dequantised values, by name."""
 
     def apply(self, op: str, *inputs: Operand | None, **found: PlainValue | None) -> Operand:
         """Add a call with one output. Raises RejectedDraft."""
@@ -56,14 +56,14 @@ class QuantisedChain:
         return result
 
     def constant(self, value: Tensor) -> Operand:
-        """Add known elements: a constant, now and then an input that is always fed them."""
+        """Add known elements: a constant, or sometimes an input that is always fed them."""
         chance = self.scope.rng.random()
         if chance < 0.05:
             return self.scope.new_pinned(value)
         return self.scope.new_constant(value, as_node=chance < 0.1)
 
     def number(self, value: float) -> Operand:
-        """Add a float32 constant without rank."""
+        """Add a scalar float32 constant (rank 0)."""
         return self.constant(Tensor("float32", np.array(value, np.float32)))
 
     def draw_kind(self, *, weight: bool = False) -> str:
@@ -106,7 +106,7 @@ class QuantisedChain:
         return self.constant(tensor(np.array(points, np.int64).reshape(shape), kind))
 
     def steps(self, kind: str, shape: Shape = (), axis: int | None = None, block: int | None = None) -> Steps:
-        """Return new steps; those of whole tensors of bytes may go without a zero point."""
+        """Return new parameters; those per tensor of 8-bit types may omit the zero point."""
         found: dict[str, PlainValue | None] = {"axis": axis, "block_size": block}
         bare = kind == "uint8" and self.scope.rng.random() < 0.15
         return Steps(kind, self.scale(shape), None if bare else self.zero(kind, shape), found)
@@ -155,8 +155,8 @@ class QuantisedChain:
     def bias(self, count: int, x: Operand, weight: Operand) -> Operand | None:
         """Return a bias stored as int32, of scale `x` scale times `weight` scale; None: there is none.
 
-        The page on QLinearConv asks for that scale, and kernels with integers count on it in chains too. A bias in
-        float32 is left out as well: runtimes round it to steps of that size, by design.
+        The page on QLinearConv requires that scale, and integer kernels assume it in chains too. A float32 bias is not
+        generated, because runtimes round it to multiples of that scale by design.
         """
         left, right = self.steps_of.get(x.name), weight.value
         if self.scope.rng.random() < 0.4 or left is None or left.value is None or right is None or right.ndim > 1:
@@ -169,7 +169,7 @@ class QuantisedChain:
         return self.apply("DequantizeLinear", stored, scale, axis=0 if product.ndim else None)
 
     def image(self) -> Operand:
-        """Return a float value of rank 4 with at least 3 x 3 places."""
+        """Return a float value of rank 4 with spatial sizes of at least 3 x 3."""
         rng = self.scope.rng
         return self.value(lambda s: len(s) == 4 and min(s) > 0 and min(s[2:]) > 2, (
             rng.randint(1, 2), rng.randint(1, 4), rng.randint(3, 6), rng.randint(3, 6),

@@ -1,7 +1,7 @@
-"""What stands between the DequantizeLinear and the QuantizeLinear of a chain, and the forms that compute with integers.
+"""The layers between DequantizeLinear and QuantizeLinear of a chain, and the operators that compute with integers.
 
-A layer takes the chain, and the dequantised value of the layer before it (None: there is none), which it uses where the
-shape fits. Sources: the operator pages of the ONNX documentation.
+A layer is a function of the chain and of the dequantised value of the layer before it (None: there is none), which it
+uses if the shape fits. Sources: the operator pages of the ONNX documentation.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ def _convolution(chain: QuantisedChain, x: Operand | None) -> Operand:
 
 
 def _product(chain: QuantisedChain, x: Operand | None) -> Operand:
-    """MatMul with quantised weights, some in blocks, and perhaps a bias behind it."""
+    """MatMul with quantised weights, some in blocks, sometimes followed by a bias."""
     rng, left = chain.scope.rng, _given(chain, x, (2, 3), chain.matrix)
     columns = rng.randint(1, 6)
     right, scale = chain.weight((left.shape[-1], columns), 1, blocks=True)
@@ -155,7 +155,7 @@ def _slice(chain: QuantisedChain, x: Operand | None) -> Operand:
 
 
 def _concat(chain: QuantisedChain, x: Operand | None) -> Operand:
-    """Concat of values of the same scale or of others; one may come twice."""
+    """Concat of values of equal or different scales; one value may be repeated."""
     first, rng = _any(chain, x), chain.scope.rng
     parts = [first]
     for _ in range(rng.choice((1, 1, 2))):
@@ -165,7 +165,7 @@ def _concat(chain: QuantisedChain, x: Operand | None) -> Operand:
 
 
 def _split(chain: QuantisedChain, x: Operand | None) -> Operand:
-    """Split, each part of which is quantised again, the last one by the chain."""
+    """Split; each part is quantised again, the last one by the chain."""
     given, rng = _any(chain, x), chain.scope.rng
     axis = rng.randrange(given.rank)
     first = rng.randint(0, given.shape[axis])
@@ -249,12 +249,12 @@ def _qlinear_conv(chain: QuantisedChain) -> None:
 
 
 def _zero(chain: QuantisedChain, given: Operand | None) -> Operand:
-    """Return a zero point; the one that is left out elsewhere is zero in uint8."""
+    """Return a zero point; an omitted one elsewhere means zero in uint8."""
     return given if given is not None else chain.constant(Tensor("uint8", np.array(0, np.uint8)))
 
 
 def _integer_product(chain: QuantisedChain) -> None:
-    """QuantizeLinear, MatMulInteger, Cast, Mul: dequantised by hand, with the product of the scales."""
+    """QuantizeLinear, MatMulInteger, Cast, Mul: dequantised explicitly by the product of the scales."""
     rng, x = chain.scope.rng, chain.matrix()
     left, right = (chain.steps(rng.choice(("uint8", "int8"))) for _ in range(2))
     columns = rng.randint(1, 5)
@@ -274,7 +274,9 @@ def _integer_conv(chain: QuantisedChain) -> None:
 
 
 def _dynamic(chain: QuantisedChain) -> None:
-    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul; the data are of one sign, as the operator needs them here."""
+    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul; the data have one sign, because the range must include zero and
+    must not be empty.
+    """
     rng, x = chain.scope.rng, chain.matrix()
     shifted = chain.apply("Add", chain.apply("Abs", x), chain.number(rng.choice((0.5, 1.0))))
     data = shifted if rng.random() < 0.7 else chain.apply("Neg", shifted)
@@ -287,7 +289,7 @@ def _dynamic(chain: QuantisedChain) -> None:
 
 
 def _by_hand(chain: QuantisedChain, y: Operand, left: Operand, right: Operand, columns: int) -> None:
-    """Dequantise int32 sums: a cast, times the product of the scales, and perhaps a bias of so many columns."""
+    """Dequantise int32 sums: a Cast, a Mul by the product of the scales, and sometimes a bias of `columns` elements."""
     rng = chain.scope.rng
     both = chain.apply("Mul", left, right)
     result = chain.apply("Mul", chain.apply("Cast", y, to=1), both)
@@ -306,4 +308,4 @@ INTEGER: tuple[QuantisedForm, ...] = (
     _dynamic,
     _dynamic,
 )
-"""Chains around operators that take integers themselves."""
+"""Chains around operators whose operands are integers."""

@@ -1,10 +1,10 @@
-"""Quantised chains: values that go through QuantizeLinear and DequantizeLinear around other operators.
+"""Planting a quantised chain: QuantizeLinear and DequantizeLinear around randomly chosen layers.
 
-The text motifs hold the commonest forms with one scale each; here types, granularity, sharing and the operators in
-between are drawn freely: weights quantised as constants or stored as integers, per tensor, per axis or in blocks, a
-bias in int32, several layers in a row, and the forms that compute with integers (QLinearConv, MatMulInteger, ...).
-Half of the chains and more have scales that are powers of two, so that every product is exact, and a step more or less
-can only come from a rounding that the chain itself asks for. What differences of one step mean: see the numerics page.
+The text motifs hold the most common forms with one scale each. Here types, granularity, sharing and the layers are
+drawn freely: weights quantised as constants or stored as integers, per tensor, per axis or in blocks, a bias in int32,
+several layers in a row, and the forms that compute with integers (QLinearConv, MatMulInteger, ...). More than half of
+the chains have scales that are powers of two. Every product is then exact, so a difference of one quantisation step can
+only come from a rounding in the chain itself. The numerics page explains how such differences are judged.
 """
 
 from miscompile.base.errors import RejectedDraft
@@ -15,10 +15,10 @@ from miscompile.producers.motifs.quantised.layers import INTEGER, LAYERS, Layer
 from miscompile.producers.scope import Scope
 
 NEEDED = frozenset({"QuantizeLinear", "DequantizeLinear"})
-"""Operators without which there is no chain."""
+"""Operators that a target must support for any chain."""
 
 NAME = "quantised_chain"
-"""What a recipe calls it."""
+"""Name of the chain in recipes."""
 
 _ATTEMPTS = 3
 _INTEGER = 0.2
@@ -26,7 +26,7 @@ _LENGTHS = (1, 1, 1, 2, 2, 3)
 
 
 def plant_chain(scope: Scope) -> Planted | None:
-    """Plant a quantised chain; None when nothing comes of it, and the scope is then as it was."""
+    """Plant a quantised chain; None, with an unchanged scope, when that fails."""
     mark, rng = scope.mark(), scope.rng
     for attempt in range(_ATTEMPTS):
         powers = rng.random() < (0.85 if scope.style.integral else 0.5)
