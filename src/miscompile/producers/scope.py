@@ -350,7 +350,7 @@ def tensor_type(dtype: str, shape: Shape) -> TensorType:
 
 @cache
 def _least(op: str, opset: int, domain: str) -> int | None:
-    """Return the least number of inputs, None when the opset has no such operator; cached because the schema is slow."""
+    """Return the least number of inputs, None without such an operator; cached because the schema is slow."""
     form = schema(op, opset, domain)
     return None if form is None else int(form.min_input)
 

@@ -120,7 +120,7 @@ class Seeded:
         return Scope(rng, opset, self._limits, style, self.support, max(_ROOM, 2 * _largest(seed)))
 
     def _opset(self, seed: Seed) -> int | None:
-        """Return an opset in which the target supports the unchanged seed: its own, or one of equal operator versions."""
+        """Return an opset in which the target supports the unchanged seed: its own or an equivalent one."""
         opsets = self.options.opsets
         own = [seed.opset] if seed.opset in opsets or min(opsets) <= seed.opset <= max(opsets) else []
         alike = [

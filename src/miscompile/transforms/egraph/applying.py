@@ -1,8 +1,8 @@
-"""Right sides made ready for use: where a rule holds, and the plan of what it adds there.
+"""Code generation for rules: functions that check a rule's conditions and build the terms of its right side.
 
-Both become straight functions, written as Python like the left sides, because a rule is applied to other types than the
-last time nearly always, so that remembering plans does not pay. What is written consists of numbers and of names made
-here: expressions of a rule's author are called, and never stand in it.
+Both become generated Python functions, like the left sides. Caching plans does not pay, because a rule is nearly always
+applied to other types than the last time. The generated text consists of numbers and of names made here: it calls the
+expressions of a rule's author and never contains them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Match = tuple[Any, ...]
 """The class of the root, the classes of the tensor variables, the values of the parameters, and values to check."""
 
 ParameterValues = tuple[Any, ...]
-"""The types of the tensor variables, then the values of the parameters, then what was drawn."""
+"""The types of the tensor variables, then the values of the parameters, then the drawn values."""
 
 Admit = Callable[[Match, tuple[TermType | None, ...]], ParameterValues | None]
 
@@ -23,7 +23,7 @@ _OLDEST = 13
 
 
 class TermStep(NamedTuple):
-    """A term to add: operands are variables by their place, or earlier steps by the complement of theirs."""
+    """A term to add: an operand is the position of a variable, or the complement (~) of an earlier step's position."""
 
     symbol: Symbol
     operands: tuple[int, ...]
@@ -31,7 +31,9 @@ class TermStep(NamedTuple):
 
 
 class TermPlan(NamedTuple):
-    """What a right side adds, and what then equals the left side: a variable, or the complement of a step."""
+    """The terms that a right side adds; `result`, which equals the left side, is a variable or the complement of a
+    step.
+    """
 
     steps: tuple[TermStep, ...]
     result: int
@@ -49,9 +51,9 @@ TermBuilder = Callable[[ParameterValues, TermType, int], TermPlan | RefusedRewri
 def admit_of(
     rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[ParameterExpression]
 ) -> Admit:
-    """Return what tells whether `rule` holds for a match and types, and gives the values of its variables if so.
+    """Return the function that checks whether `rule` holds for a match and types, and returns its variables' values.
 
-    A match ends with what the expressions in `checks` must be equal to.
+    A match ends with the values that the expressions in `checks` must equal.
     """
     writer = _Writer([*tensors, *parameters])
     writer.line(f"({''.join(f'{writer.local[name]}, ' for name in tensors)}) = types")
@@ -69,9 +71,9 @@ def admit_of(
 
 
 def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> TermBuilder:
-    """Return what makes the plan of the right side from values, the type of the left side, and the opset.
+    """Return the function from values, the type of the left side and the opset to the plan of the right side.
 
-    It gives None where an operator does not exist at the opset.
+    It returns None where the opset lacks an operator.
     """
     given = [*tensors, *parameters, *(draw.name for draw in rule.draws)]
     writer = _Writer(given)
@@ -87,7 +89,7 @@ def _built(right: TermPattern, writer: "_Writer", tensors: Sequence[str]) -> Ter
     steps: list[str] = []
 
     def write(pattern: TermPattern) -> tuple[int, str]:
-        """Write what makes a part, and return the reference to it and the name of its type."""
+        """Write the code that builds a part; return the reference to it and the name of its type."""
         if isinstance(pattern, Variable):
             return tensors.index(pattern.name), writer.local[pattern.name]
         operands = [write(argument) for argument in pattern.arguments]
@@ -109,7 +111,7 @@ def _built(right: TermPattern, writer: "_Writer", tensors: Sequence[str]) -> Ter
 
 
 def _symbol(pattern: Apply, writer: "_Writer") -> str:
-    """Write the symbol of a part: a constant where nothing has to be bound for it."""
+    """Write the symbol of a part: a constant where it contains no variable."""
     if not any(parameter.names for parameter in pattern.parameters):
         values = tuple([parameter.value({}) for parameter in pattern.parameters])
         return writer.known(Symbol(pattern.op, values, pattern.output))
@@ -124,7 +126,7 @@ _NAMES = {
 
 
 class _Writer:
-    """Writes a function over variables, which it calls by names of its own."""
+    """Writes the text of a function, with its own names for the variables."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.local = {name: f"x{place}" for place, name in enumerate(names)}
@@ -136,13 +138,13 @@ class _Writer:
         self._lines.append(f"    {text}")
 
     def known(self, value: object) -> str:
-        """Return the name of a value that is known beforehand."""
+        """Return the name of a value that is constant in the function."""
         name = f"v{len(self._known)}"
         self._known[name] = value
         return name
 
     def value(self, expression: ParameterExpression) -> str:
-        """Return what computes an expression."""
+        """Return the text that computes an expression."""
         if expression.variable is not None:
             return self.local[expression.variable]
         names, function = expression.compiled
@@ -151,7 +153,7 @@ class _Writer:
         return f"{self.known(function)}({', '.join(self.local[name] for name in names)})"
 
     def function(self, arguments: str) -> Any:  # noqa: ANN401 - the caller knows what it has written
-        """Return the function of `arguments` that the lines make."""
+        """Compile the lines to a function of `arguments`."""
         source = "\n".join([f"def made({arguments}):", *self._lines])
         names: dict[str, Any] = {**_NAMES, **self._known}
         exec(compile(source, "<right side>", "exec"), names)

@@ -1,4 +1,4 @@
-"""Redexes on purpose: models that hold the left side of a rule, for rules that random graphs never fire."""
+"""Models that contain the left side of a rule, because random graphs never match some rules."""
 
 import random
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from miscompile.transforms.rules.translation.nodes import nodes_of
 _TRIES = 40
 
 OPSET = 22
-"""Operators take the most element types in a late opset."""
+"""A late opset, because operators support the most element types there."""
 
 
 def plant(rule: Rule, rng: random.Random) -> Model:
     """Return a model whose output is the left side of `rule`, its variables being inputs.
 
-    Where the left side is a bare variable, the model hands an input on. Raises RejectedDraft when nothing is drawn that
-    the left side could stand for.
+    Where the left side is a bare variable, the output is an Identity of an input. Raises RejectedDraft when no
+    well-formed instance of the left side is drawn.
     """
     dtypes = dtypes_of(rule)
     environment = specimen(rule, rng.choice(dtypes), rng, _TRIES) if dtypes else None
@@ -58,7 +58,7 @@ class _Writer:
             self._names.claim(name)
 
     def write(self, pattern: TermPattern) -> str:
-        """Return the name of the value that `pattern` stands for."""
+        """Return the name of the value of `pattern`."""
         if isinstance(pattern, Variable):
             return pattern.name
         if pattern not in self._made:

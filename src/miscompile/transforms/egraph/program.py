@@ -1,8 +1,8 @@
-"""From a model to an e-graph: which class each value is, and which nodes are terms of the language.
+"""Translation of a model to an e-graph: the class of each value, and the term of each node.
 
-What the language cannot say passes through: operators outside it, blocks (If, Loop, Scan), calls of functions, random
-operators, sequences, and whatever has a symbolic or unknown size. Such a node is a term of its own that equals no
-other, so that its work is never done twice; each of its results is a class.
+Nodes outside the language stay unchanged: other operators, blocks (If, Loop, Scan), calls of functions, random
+operators, sequences, and nodes with a symbolic or unknown size. Such a node is an opaque term that equals no other, so
+that it is never duplicated; each of its results is a class.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ from miscompile.transforms.rules.terms import Symbol, TermType, constant, typed
 from miscompile.transforms.rules.translation.nodes import term_of
 
 VALUE = "value"
-"""Stands for an input or an initialiser, by its name."""
+"""Symbol of an input or an initialiser, with its name."""
 
 PINNED = "pinned"
-"""Stands for a constant that a node outside the language reads: it must stay a constant, so nothing equals it."""
+"""Symbol of a constant that a node outside the language reads: it must stay a constant, so no other term equals it."""
 
 OPAQUE = "opaque"
-"""Stands for a node outside the language, by its place; the parameters of these three are no ONNX parameters."""
+"""Symbol of a node outside the language, with its position; the parameters of these three are no ONNX parameters."""
 
 LEAVES = frozenset({VALUE, PINNED})
 
 _STRUCTURAL_SIZE = 64
-"""Constants up to this many elements are shown to inference; larger ones never decide a shape."""
+"""Greatest number of elements of constants passed to inference; larger ones never determine a shape."""
 
 
 _OLDEST = 13
@@ -52,7 +52,7 @@ def name_key(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """A node of the model as a term: what it reads, in the order of the term's operands, and the classes of that."""
+    """A node of the model as a term: the names and classes of its operands, in the order of the term's."""
 
     node: Node
     reads: tuple[str, ...]
@@ -61,7 +61,7 @@ class SourceNode:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """How the model computes a value: the symbol, and the place of the node; -1 for inputs and initialisers."""
+    """The model's computation of a value: the symbol, and the position of the node (-1: input or initialiser)."""
 
     symbol: Symbol
     place: int
@@ -71,9 +71,8 @@ class Own:
 class TermProgram:
     """A model in an e-graph.
 
-    `values` gives the class of each value that a node makes or reads and of each output, in an order in which a value
-    stands after those it is computed from, and `own` how the model computes it. `origins` are the nodes of the model,
-    `constants` the classes of constants.
+    `values` holds the class of each value that a node makes or reads and of each output, in topological order, and
+    `own` the model's computation of it. `origins` are the nodes of the model, `constants` the classes of constants.
     """
 
     model: Model
@@ -117,7 +116,7 @@ class _Reader:
         self.own: dict[str, Own] = {}
         self.origins: list[SourceNode] = []
         self.types: dict[str, TermType] = {}
-        """Values of concrete type, the only ones that the language speaks of."""
+        """Values of concrete type, the only ones in the language."""
         main = model.graph
         given = {info.name for info in main.inputs}
         self.constants: dict[str, Tensor] = {k: v for k, v in main.initializers.items() if k not in given}
@@ -224,7 +223,7 @@ class _Reader:
         return number
 
     def _results(self, node: Node) -> list[ValueType | None]:
-        """Return what is known of the types of an opaque node's results."""
+        """Return the types of an opaque node's results, None where they are unknown."""
         kinds = [self._kinds.get(name) for name in node.outputs]
         if all(kinds[place] is not None for place, name in enumerate(node.outputs) if name):
             return kinds
@@ -244,7 +243,7 @@ class _Reader:
         return [self._kinds.get(name) for name in node.outputs]
 
     def _ask(self) -> None:
-        """Learn from inference over the whole model, once, what a single node does not tell."""
+        """Infer the types of the whole model, once, for types that inference of a single node does not find."""
         if self._asked:
             return
         self._asked = True
@@ -261,7 +260,7 @@ def _concrete(kind: ValueType | None) -> TermType | None:
 def _plain(node: Node, children: tuple[str, ...]) -> bool:
     """Tell whether no name is operand and structural input at once.
 
-    Otherwise the node cannot be told to read something else as one and not as the other.
+    Otherwise a replacement of one use would replace the other too.
     """
     inputs = node.inputs
     return children == inputs or all(inputs.count(name) == children.count(name) for name in children)

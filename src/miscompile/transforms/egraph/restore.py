@@ -1,8 +1,8 @@
-"""From a selection back to a model: equal computations once, old names where values keep their meaning.
+"""Translation of a selection back to a model: equal computations once, old names where values keep their meaning.
 
 Values are numbered first, so that states that compute the same from the same become one value; then they are named;
-then nodes are written. A node of the program whose term is kept is written as it stands, with what it reads redirected;
-a term that a rule made is written anew.
+then nodes are written. A node of the program whose term is kept is written unchanged with its operands redirected; a
+term made by a rule becomes a new node.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ from miscompile.transforms.rules.terms import Symbol, TermType
 from miscompile.transforms.rules.translation.nodes import nodes_of
 
 NodeMaker = tuple[object, ...]
-"""What makes values: a node of the program by its place, or a symbol but for its output; then the values it reads."""
+"""Key of a computation: a program's node by position, or a symbol without its output; then the operands' values."""
 
 
 @dataclass(slots=True)
 class RestoredNode:
-    """A node of the new graph: which of its outputs are wanted, and as which values."""
+    """A node of the new graph; `outputs` maps its needed outputs to values."""
 
     symbol: Symbol
     place: int
@@ -39,7 +39,7 @@ class RestoredNode:
 
 @dataclass(slots=True)
 class Layout:
-    """A selection with its values numbered: leaves by name, instances in the order in which they can be computed."""
+    """A selection with its values numbered: leaves by name, instances in topological order."""
 
     leaves: dict[int, str]
     instances: list[RestoredNode]
@@ -52,7 +52,7 @@ class Layout:
 
 
 def layout(selection: Selection) -> Layout:
-    """Return `selection` with equal computations made one."""
+    """Return `selection` with equal computations merged."""
     return _Numbering().layout(selection)
 
 
@@ -93,7 +93,7 @@ class _Numbering:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A model, and what tells the types of its inner values, which few callers want."""
+    """A model, and a lazy computation of the types of its inner values."""
 
     model: Model
     ask: Callable[[], dict[str, TermType]]
@@ -107,8 +107,8 @@ class Restored:
 def restore(program: TermProgram, selection: Selection, found: Layout) -> Restored:
     """Return the model that a selection, laid out as `found`, describes.
 
-    Inputs, outputs, opset imports and functions are those of the program. Raises RejectedDraft when a term cannot be
-    said in the program's opset.
+    Inputs, outputs, opset imports and functions are those of the program. Raises RejectedDraft when the program's opset
+    cannot express a term.
     """
     writer = _Writer(program, selection, found)
     return Restored(writer.model(), writer.types)
@@ -133,7 +133,7 @@ class _Writer:
         self._claimed = {*self._called.values(), *(info.name for info in self._graph.outputs)}
 
     def _outputs(self, selection: Selection) -> None:
-        """Call values as the outputs that they are; an output that has another name already is a copy."""
+        """Name values after outputs; an output whose value has another name already becomes a copy."""
         constants = {each.outputs[0] for each in self._layout.instances if each.is_constant}
         for info in self._graph.outputs:
             value = self._layout.values[selection.roots[info.name]]
@@ -145,7 +145,7 @@ class _Writer:
                 self._copies.append(Node("Identity", (self._called[value],), (info.name,)))
 
     def _name(self, selection: Selection) -> None:
-        """Give the values of the program their names on the highest layer where they are computed."""
+        """Name the program's values, on the highest layer where each is computed."""
         graph = self._graph
         used = {*self._called.values(), *graph.initializers, *graph.sparse_initializers, *self._constants}
         used.update(info.name for info in (*graph.inputs, *graph.outputs))
@@ -182,7 +182,7 @@ class _Writer:
         return replace(self._program.model, graph=changed)
 
     def types(self) -> dict[str, TermType]:
-        """Return the types of what the instances compute."""
+        """Return the types of the instances' results."""
         kinds, find = self._program.graph.types, self._program.graph.find
         known = {value: kinds[find(state[0])] for state, value in self._layout.values.items()}
         made = [value for each in self._layout.instances for value in each.outputs.values()]
@@ -208,7 +208,7 @@ class _Writer:
         return (node,)
 
     def _unwanted(self, name: str) -> str:
-        """Return the name of a result that nothing reads: its own, unless that has been given to something else."""
+        """Return the name of an unused result: its own, unless another value has that name."""
         if name in self._claimed:
             return self._names.fresh(name)
         if name:

@@ -1,8 +1,8 @@
-"""Constants said in another way: initialiser, Constant node, or the default of a graph input.
+"""Other encodings of constants: initialiser, Constant node, or the default of a graph input.
 
-A constant keeps its name and its bytes, so nothing that computes with it can notice, but passes that look for
-initialisers, for Constant nodes or for values that nothing can override (shape inference, folding, fusion of weights)
-take other paths. Source: https://onnx.ai/onnx/repo-docs/IR.html#graphs (initialisers as default values from IR 4 on).
+A constant keeps its name and its bytes, so results do not change. Passes that look for initialisers, for Constant nodes
+or for values that nothing can override (shape inference, folding, fusion of weights) take other paths. Source:
+https://onnx.ai/onnx/repo-docs/IR.html#graphs (initialisers as default values from IR 4 on).
 """
 
 from collections.abc import Iterator
@@ -20,17 +20,17 @@ from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.exact.structural import structural_values
 
 _IR_DEFAULTS = 4
-"""IR version in which initialisers need not be inputs, and are defaults where they are."""
+"""IR version in which initialisers need not be inputs, and an initialiser that is an input is its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constness(Placed):
-    """Presents constants in another way. Places are the names of constants, in bodies too.
+    """Encodes constants differently. Places are the names of constants, in bodies too.
 
-    With `structural`, constants that state sizes, axes and the like may become inputs with a default as well; without,
-    they change only between initialiser and Constant node. Functions keep their Constant nodes, having no initialisers.
-    Without `overridable` no constant becomes an input: that is the only change after which kernels may pack weights
-    otherwise, and add in another order.
+    With `structural`, constants that hold sizes, axes and the like may become inputs with a default as well; without,
+    they change only between initialiser and Constant node. Functions keep their Constant nodes, because they have no
+    initialisers. Without `overridable` no constant becomes an input, because only that change may make kernels pack
+    weights differently and add in another order.
     """
 
     stream_name: ClassVar[str] = "Constness"
@@ -39,7 +39,7 @@ class Constness(Placed):
     overridable: bool = True
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the constants that can be said otherwise."""
+        """Return the constants that have another encoding."""
         fixed = self._fixed(model)
         return tuple(
             place
@@ -50,7 +50,7 @@ class Constness(Placed):
         )
 
     def apply(self, model: Model) -> Model:
-        """Return `model` with constants said otherwise. Raises RejectedDraft when it has none."""
+        """Return `model` with constants encoded differently. Raises RejectedDraft when it has none."""
         picked, fixed = self.picked(self.places(model)), self._fixed(model)
 
         def change(scope: NodeScope) -> NodeScope:
@@ -67,7 +67,7 @@ class Constness(Placed):
         return frozenset() if self.structural else structural_values(model)
 
     def _ways(self, model: Model, scope: NodeScope, name: str, fixed: frozenset[str]) -> list[str]:
-        """Return the other ways in which constant `name` of `scope` can be said."""
+        """Return the other encodings of constant `name` of `scope`."""
         if scope.kind == "function" or model.ir_version < _IR_DEFAULTS:
             return []
         if name not in scope.initializers:
@@ -90,7 +90,7 @@ def constants(scope: NodeScope) -> Iterator[tuple[str, Tensor]]:
 
 
 def constant_of(node: Node) -> Tensor | None:
-    """Return what a Constant node holds; None for other nodes, sparse values and references to attributes."""
+    """Return the tensor of a Constant node; None for other nodes, sparse values and references to attributes."""
     if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
         return None
     ((name, attribute),) = node.attributes.items()

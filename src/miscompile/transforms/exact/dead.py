@@ -1,7 +1,7 @@
-"""What nothing uses: nodes, constants, and optional results that are named without need or left out.
+"""Dead code: unused nodes and constants, and optional results that are named without need or omitted.
 
-Removal of dead code must neither miss it nor take too much, and kernels with optional results take other paths when one
-of them is asked for.
+Dead-code elimination must remove exactly these, and kernels with optional results take other paths when one of them is
+named.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,29 +19,29 @@ from miscompile.transforms.functions.calls import pure
 from miscompile.transforms.functions.regions import names_of
 
 _EXTRA: Mapping[str, int] = {"Dropout": 2, "MaxPool": 2, "LayerNormalization": 3, "LSTM": 3, "GRU": 2, "RNN": 2}
-"""Operators whose further results may be named without changing what the first is: all results that they may have.
+"""Operators whose optional results may be named without changing the first one, and their number of results.
 
-Those of BatchNormalization mean training, and those of Attention need operands of their own.
+Those of BatchNormalization imply training mode, and those of Attention need operands of their own.
 """
 
 _COMMON = frozenset({"Add", "Sub", "Mul", "Div", "Relu", "Conv", "MatMul", "Gemm", "Sqrt", "Exp"})
-"""Operators behind whose unused twin an Identity may stand: the types that they give are copied everywhere."""
+"""Operators whose unused copy may be followed by an Identity, because every target can copy their result types."""
 
 _AGAIN, _COPY, _NAMED, _DROPPED = "again", "copy", "named", "dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class Dead(Placed):
-    """Presents a model with more, or less, that nothing uses. Places are nodes and initialisers by their names.
+    """Adds or removes dead code. Places are nodes and initialisers by their names.
 
-    A node is made once more for nobody, sometimes with an Identity behind it; an initialiser is held twice; optional
-    results that nobody reads are named or left out. What is made once more has not failed, so that it cannot now.
+    A node gets an unused copy, sometimes followed by an Identity; an initialiser gets an unused copy; unread optional
+    results are named or omitted. A copy cannot fail, because the original does not.
     """
 
     stream_name: ClassVar[str] = "Dead"
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the nodes and initialisers to which something unused can be added, or from which it can be taken."""
+        """Return the nodes and initialisers to which dead code can be added, or from which it can be removed."""
         return tuple(place for scope in scopes(model) for place, _ in _ways(scope, model))
 
     def apply(self, model: Model) -> Model:
@@ -59,7 +59,7 @@ class Dead(Placed):
 
 
 def _ways(scope: NodeScope, model: Model) -> Iterator[tuple[str, list[str]]]:
-    """Yield the places of `scope` with what can be done there."""
+    """Yield the places of `scope` with the changes that apply there."""
     for name in scope.initializers:
         yield scope.place(name), [_COPY]
     read = {name for node in scope.nodes for name in reads(node)} | scope.handed_out
@@ -75,7 +75,7 @@ def _ways(scope: NodeScope, model: Model) -> Iterator[tuple[str, list[str]]]:
 
 
 def _results(node: Node, scope: NodeScope) -> int:
-    """Return how many results `node` may have where all of them but the first may be left out; 0 elsewhere."""
+    """Return how many results `node` may have if all but the first are optional; else 0."""
     known = schema(node.op, scope.opset)
     if node.domain not in ("", "ai.onnx") or node.op not in _EXTRA or known is None:
         return 0
@@ -104,7 +104,7 @@ def _changed(scope: NodeScope, place: str, way: str, names: NameSupply, *, behin
 
 
 def _unused(node: Node, names: NameSupply, *, behind: bool) -> Iterator[Node]:
-    """Yield `node` once more under other names, and with `behind` an Identity of its first result."""
+    """Yield a copy of `node` under other names, and with `behind` an Identity of its first result."""
     (twin,) = refresh((node,), {}, lambda name: names.fresh(f"{name}_unused"))
     yield twin
     if behind:

@@ -1,7 +1,7 @@
-"""The same computation twice: some readers of a shared value get a copy that is made from the same operands.
+"""Duplicated computations: some readers of a shared value get a copy computed from the same operands.
 
-Passes count readers before they fuse, and merge equal nodes before or after they do so; a copy changes both. Operators
-that may give other values each time are never copied.
+Passes count readers before they fuse, and merge equal nodes before or after they do so; a copy changes both. Random
+operators are never copied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +20,15 @@ _MOVED = 0.5
 """Share of the readers that get the copy."""
 
 _CAPTURE = -1
-"""The slot of what bodies read: all of a node's bodies together."""
+"""The slot of captured values, for all bodies of a node together."""
 
 _Use = tuple[int, int, str]
-"""The place of a reader among the nodes, its slot, and the value."""
+"""The position of a reader, its slot, and the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate(Placed):
-    """Presents values that have several readers as two values. Places are nodes, and initialisers by their names.
+    """Splits values with several readers into two values. Places are nodes, and initialisers by their names.
 
     Nodes with bodies are copied as well, and both operands of `x * x` count as readers.
     """
@@ -66,7 +66,7 @@ class Duplicate(Placed):
         return replace(scope, nodes=(*nodes[: here + 1], *twin, *nodes[here + 1 :]))
 
     def _moved(self, scope: NodeScope, place: str, uses: Sequence[_Use]) -> list[_Use]:
-        """Return the uses that become uses of the copy: at least one, and one stays where no output holds the value."""
+        """Return the uses that become uses of the copy: at least one, and at least one use of the original remains."""
         draws = {use: self.draw(place, scope.place_of(scope.nodes[use[0]]), use[1], use[2]) for use in uses}
         ordered = sorted(uses, key=lambda use: (draws[use], use))
         moved = [use for use in ordered if draws[use] < _MOVED] or ordered[:1]
@@ -75,7 +75,7 @@ class Duplicate(Placed):
 
 
 def _shared(scope: NodeScope, model: Model) -> dict[str, tuple[str, ...]]:
-    """Return the places whose values have two readers or more, an output being one, with these values."""
+    """Return the places whose values have two or more readers, graph outputs included, with these values."""
     given, found = scope.given, {}
     for made in _sources(scope, model):
         if not given.isdisjoint(made):

@@ -1,7 +1,7 @@
-"""Constants that are fed, and inputs that are constants: the same computation under another signature.
+"""Constants that become inputs, and inputs that become constants: the same computation with another signature.
 
-What a compiler knows when it compiles decides which passes run, so a flip between known and fed is the strongest of the
-exact relations. The model's signature changes, so that these two say what to feed as well.
+Passes depend on the values that are known at compile time, so a flip between constant and input is the strongest of the
+exact relations. The model's signature changes, so these two return the feeds too.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,10 +21,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Opened(Placed):
-    """Presents constants of the main graph as inputs. Places are the names of constants.
+    """Turns constants of the main graph into inputs. Places are the names of constants.
 
-    Constants that state sizes, axes, trip counts or quantisation stay, unless `structural`: some compilers refuse
-    programs that feed them.
+    Constants that hold sizes, axes, trip counts or quantisation parameters stay, unless `structural`, because some
+    compilers refuse programs that feed them.
     """
 
     stream_name: ClassVar[str] = "Opened"
@@ -62,7 +62,7 @@ class Opened(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Closed(Placed):
-    """Presents inputs as constants, for one feed. Places are the names of inputs."""
+    """Turns inputs into constants, for one feed. Places are the names of inputs."""
 
     stream_name: ClassVar[str] = "Closed"
 
@@ -76,10 +76,10 @@ class Closed(Placed):
         )
 
     def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
-        """Return `model` with inputs as initialisers that hold what `feed`, one tensor for each input, has for them.
+        """Return `model` with inputs as initialisers with their tensors in `feed`, which has one for each input.
 
-        The inputs that are left keep their order. Raises RejectedDraft when the model has no such inputs, ModelError
-        when `feed` does not fit the inputs.
+        The remaining inputs keep their order. Raises RejectedDraft when the model has no such inputs, ModelError when
+        `feed` does not fit the inputs.
         """
         infos = fed_inputs(model.graph)
         if len(infos) != len(feed):

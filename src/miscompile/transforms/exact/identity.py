@@ -1,7 +1,7 @@
 """Identity nodes on edges, behind inputs and before outputs; and Identity nodes removed.
 
-An identity hides the end of a pattern, stands between a value and a graph output, or is the one node that a pass may
-not remove because both of its ends are part of the signature. Source: https://onnx.ai/onnx/operators/onnx__Identity.html
+An Identity breaks a pattern, separates a value from a graph output, or cannot be removed because both of its ends are
+part of the signature. Source: https://onnx.ai/onnx/operators/onnx__Identity.html
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,12 +24,12 @@ _Types = Mapping[str, Mapping[str, ValueType]]
 
 @dataclass(frozen=True, slots=True)
 class Identity(Placed):
-    """Presents values behind an Identity. Places are values: all readers of one, or `value:out` for the output itself.
+    """Adds Identity nodes. Places are values: all readers of one, or `value:out` for the output itself.
 
-    Bodies that capture the value read the copy as well. Values that state sizes and the like are read as they are,
-    unless `structural`: behind an Identity a compiler may not know them. So are `constants` unless asked for: kernels
-    pack weights that they know beforehand, and then add in another order. Nothing is added in functions, where types
-    are not known.
+    Bodies that capture the value read the copy as well. Values that hold sizes and the like get no Identity unless
+    `structural`, because a compiler may not know them behind one. Constants get none unless `constants`, because
+    kernels pack constant weights and then add in another order. Functions stay unchanged, because their types are not
+    known.
     """
 
     stream_name: ClassVar[str] = "Identity"
@@ -86,7 +86,7 @@ def _edges(scope: NodeScope, types: _Types, fixed: frozenset[str]) -> Iterator[t
 
 
 def _after(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
-    """Let every reader of `name` read a copy; the scope's own output stays."""
+    """Redirect every reader of `name` to a copy; the scope's output stays."""
     copy = names.fresh(f"{name}_same")
     users = [place for place, node in enumerate(scope.nodes) if name in reads(node)]
     if not users:
@@ -97,7 +97,7 @@ def _after(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
 
 
 def _before_output(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
-    """Let `name`, an output, be the copy of a value that its node now makes under another name."""
+    """Make the output `name` a copy of a value that its node computes under another name."""
     inner = names.fresh(f"{name}_inner")
     at = next(place for place, node in enumerate(scope.nodes) if name in node.outputs)
     node = scope.nodes[at]
@@ -108,7 +108,7 @@ def _before_output(scope: NodeScope, name: str, names: NameSupply) -> NodeScope:
 
 @dataclass(frozen=True, slots=True)
 class NoIdentity(Placed):
-    """Presents a model without its Identity nodes. Places are these nodes.
+    """Removes Identity nodes. Places are these nodes.
 
     One between an input, an initialiser or another output and an output of the same scope must stay.
     """
@@ -116,11 +116,11 @@ class NoIdentity(Placed):
     stream_name: ClassVar[str] = "NoIdentity"
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the Identity nodes that can go, if all others go as well."""
+        """Return the Identity nodes that can be removed if all others are."""
         return tuple(place for scope in scopes(model) for place in _bare(scope, None)[1])
 
     def apply(self, model: Model) -> Model:
-        """Return `model` without Identity nodes. Raises RejectedDraft when it has none that can go."""
+        """Return `model` without Identity nodes. Raises RejectedDraft when none can be removed."""
         picked = self.picked(self.places(model))
         return rewrite(model, lambda scope: _bare(scope, picked)[0])
 
@@ -143,7 +143,7 @@ def _is_identity(node: Node) -> bool:
 
 
 def _without(scope: NodeScope, node: Node) -> NodeScope | None:
-    """Return `scope` without the Identity `node`; None when it has to stay."""
+    """Return `scope` without the Identity `node`; None when that is impossible."""
     (source,), (result,) = node.inputs, node.outputs
     others = tuple(other for other in scope.nodes if other is not node)
     if result not in scope.handed_out:

@@ -1,7 +1,7 @@
 """Calls of model-local functions replaced by the bodies of these functions.
 
-Compilers inline before, between or after their other passes, and each has its own inliner; a graph that was inlined
-beforehand must do the same.
+Compilers inline before, between or after their other passes, and each has its own inliner; an inlined model must give
+the same results.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,12 +15,12 @@ from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 
 _KEPT = "miscompile kept: "
-"""What the overload of a call begins with while it is to stay."""
+"""Temporary prefix of the overload of calls that stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inline(Placed):
-    """Presents calls of functions as the bodies of these, at any depth below. Places are calls outside functions."""
+    """Inlines calls of functions, with all calls inside them. Places are calls outside functions."""
 
     stream_name: ClassVar[str] = "Inline"
 
@@ -38,7 +38,7 @@ class Inline(Placed):
     def apply(self, model: Model) -> Model:
         """Return `model` with calls inlined, and without functions that nothing calls any more.
 
-        Raises RejectedDraft when nothing is called, ModelError when a body means something else under the model's
+        Raises RejectedDraft when the model has no calls, ModelError when a body changes its meaning under the model's
         operator sets.
         """
         return inlined(model, self.picked(self.places(model)))

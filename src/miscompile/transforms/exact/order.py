@@ -1,6 +1,6 @@
-"""Another order of what has no order: nodes that do not depend on each other, and initialisers.
+"""Another order of independent nodes, and of initialisers.
 
-An ONNX graph is a set of nodes in any topological order, yet passes walk it as it is written, and memory planners live
+Any topological order of an ONNX graph is valid, but passes visit nodes in the written order, and memory planners depend
 on it.
 """
 
@@ -23,9 +23,9 @@ _Rank = tuple[float, float, int]
 
 @dataclass(frozen=True, slots=True)
 class NodeOrder(Placed):
-    """Presents nodes as early or as late as they can stand. Places are nodes, and initialisers by their names.
+    """Moves nodes as early or as late as possible. Places are nodes, and initialisers by their names.
 
-    Operators that may give other values each time keep their order among themselves.
+    Random operators keep their order among themselves.
     """
 
     stream_name: ClassVar[str] = "Order"
@@ -39,7 +39,7 @@ class NodeOrder(Placed):
         return tuple(found)
 
     def apply(self, model: Model) -> Model:
-        """Return `model` in another order. Raises RejectedDraft when there is only this one, or none other is drawn."""
+        """Return `model` in another order. Raises RejectedDraft when no other order exists or is drawn."""
         picked = self.picked(self.places(model))
 
         def change(scope: NodeScope) -> NodeScope:
@@ -54,7 +54,7 @@ class NodeOrder(Placed):
         return changed
 
     def _rank(self, place: str, here: int, picked: frozenset[str]) -> _Rank:
-        """Return where something wants to stand: before all, after all, or where it stands."""
+        """Return the sort key of a node or initialiser: before all, after all, or its current position."""
         if place not in picked:
             return 0.0, 0.0, here
         draw = self.draw(place)
@@ -70,7 +70,7 @@ class NodeOrder(Placed):
 
 
 def _sorted(nodes: tuple[Node, ...], ranks: Mapping[int, _Rank], model: Model) -> list[int]:
-    """Return the topological order that always takes the node of the lowest rank among those that can come next."""
+    """Return the topological order that always continues with the admissible node of the lowest rank."""
     before = [set(earlier) for earlier in links(nodes).before]
     drawn = [at for at, node in enumerate(nodes) if not pure((node,), model)]
     for earlier, later in pairwise(drawn):

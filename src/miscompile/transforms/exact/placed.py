@@ -1,8 +1,8 @@
-"""What all exact relations have in common: options, places with stable names, and draws that belong to a place.
+"""The base of all exact relations: options, places with stable names, and random draws for each place.
 
-A place is something that a relation can change by itself: a node, a constant, a value. Each draw is keyed by the seed
-and the name of its place, never by what was drawn before. So a place is treated alike in a model and in a smaller one
-that a reducer made of it, and the places that matter can be named (`only`) and made fewer together with the nodes.
+A place is a part of the model that a relation can change alone: a node, a constant, a value. Each draw depends on the
+seed and the name of its place, never on earlier draws. A place is therefore treated alike in a model and in a reduced
+one, and a reducer can name the places that matter (`only`) and reduce them together with the nodes.
 """
 
 import random
@@ -22,7 +22,7 @@ class Placed:
     """The options of every exact relation, and the choice of places that follows from them.
 
     `share` is the share of the places that are changed, at least one. `only` names the places instead, joined by `+`;
-    names that the model lacks are passed over.
+    names that the model lacks are ignored.
     """
 
     stream_name: ClassVar[str]
@@ -33,7 +33,7 @@ class Placed:
     only: str = ""
 
     def __post_init__(self) -> None:
-        """Raise SpecError for a share that means nothing."""
+        """Raise SpecError for a share out of range."""
         if not 0 <= self.share <= 1:
             raise SpecError("share is a number from 0 to 1")
 

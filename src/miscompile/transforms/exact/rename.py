@@ -1,9 +1,9 @@
-"""Other names for all that has a name inside: values, nodes, and the parameters of functions.
+"""Other names for inner values, nodes, and the parameters of functions.
 
-Passes make names for what they insert, look values up by name, and hand names to code generators; a name that they
-did not expect is enough. Inputs and outputs keep their names, which are the model's signature.
-Source: https://onnx.ai/onnx/repo-docs/IR.html#names-within-a-graph (names are C90 identifiers), from which exporters
-differ: theirs have slashes, dots, colons, or are numbers.
+Passes generate names for inserted nodes, look values up by name, and pass names to code generators, so an unexpected
+name alone can trigger a bug. Inputs and outputs keep their names, which are the model's signature. Source:
+https://onnx.ai/onnx/repo-docs/IR.html#names-within-a-graph (names are C90 identifiers); exporters deviate from it with
+slashes, dots, colons, and numbers.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,14 +53,14 @@ _BASES: Mapping[str, tuple[str, ...]] = {
     "identifier": _IDENTIFIERS, "usual": (*_IDENTIFIERS, *_USUAL), "any": (*_IDENTIFIERS, *_USUAL, *_ANY),
 }  # fmt: skip
 _NAMELESS = 0.4
-"""Share of the nodes that lose their name; the others get one of the same awkward sort."""
+"""Share of the nodes that lose their name; the others get one of the chosen style."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rename(Placed):
-    """Presents inner values and nodes under other names. Places are the names of values, in functions by their path.
+    """Renames inner values and nodes. Places are the names of values, in functions by their path.
 
-    A node is renamed with its first result. Names are unique over the whole model, whatever a scope would allow.
+    A node is renamed with its first result. Names are unique over the whole model, although scopes would allow more.
     """
 
     stream_name: ClassVar[str] = "Rename"
@@ -68,12 +68,12 @@ class Rename(Placed):
     style: NameStyle = "usual"
 
     def __post_init__(self) -> None:
-        """Raise SpecError for a style or share that means nothing."""
+        """Raise SpecError for an unknown style or a share out of range."""
         if self.style not in _BASES or not 0 <= self.share <= 1:
             raise SpecError(f"style is one of {', '.join(_BASES)}, and share a number from 0 to 1")
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the values that may have other names."""
+        """Return the values that can be renamed."""
         found = [_place("", name) for name in _inner(model.graph)]
         for function in model.functions:
             found += [_place(_path(function), name) for name in _values(function)]

@@ -1,7 +1,7 @@
-"""The same model in other bytes: what a file may say in several ways, or leave out.
+"""The same model in other bytes: alternative and optional encodings in a file.
 
-Readers differ more than compilers do: typed fields against raw bytes, inner types told or not, documentation, metadata,
-left-out operands written as empty names, and default attributes spelled out. Source: onnx.proto of the ONNX repository,
+Readers differ more than compilers do: typed fields or raw bytes, declared inner types, documentation, metadata, omitted
+operands written as empty names, and explicit default attributes. Source: onnx.proto of the ONNX repository,
 https://onnx.ai/onnx/repo-docs/IR.html
 """
 
@@ -26,17 +26,18 @@ from miscompile.transforms.exact.scopes import declared_symbols, without_invente
 
 Aspect = Literal["tensors", "info", "notes", "operands", "attributes", "ir"]
 ASPECTS: tuple[Aspect, ...] = ("tensors", "info", "notes", "operands", "attributes", "ir")
-"""What can be written otherwise: elements of tensors, types of inner values, documentation and metadata, optional
-operands, default attributes and the order of attributes, the IR version."""
+"""Parts of a file with several encodings: elements of tensors, types of inner values, documentation and metadata,
+optional operands, default attributes and the order of attributes, the IR version.
+"""
 
 _Opsets = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StoragePart:
-    """One part: the protobuf message that is to be changed, and the version of the operators that its nodes mean.
+    """One part: the protobuf message to change, and the operator set version of its nodes.
 
-    `name` is the value that a part of aspect `info` is about; its message is the graph.
+    `name` is the value of a part of aspect `info`, whose message is the graph.
     """
 
     place: str
@@ -47,7 +48,7 @@ class StoragePart:
 
 
 def parts_of(proto: onnx.ModelProto) -> Iterator[StoragePart]:
-    """Yield the parts of `proto`, whether or not something about them can change."""
+    """Yield the parts of `proto`, including those with only one encoding."""
     functions = {(function.domain, function.name) for function in proto.functions}
     yield StoragePart("ir", "ir", proto)
     yield StoragePart("notes", "notes", proto)
@@ -81,9 +82,9 @@ def _of_graph(
 
 
 def _infos(graph: onnx.GraphProto, path: str) -> Iterator[StoragePart]:
-    """Yield the inner values: those whose types are told, and in the main graph also the others.
+    """Yield the inner values with declared types, and in the main graph also those without.
 
-    What operators of other domains give is left alone: inference may know nothing of them.
+    Results of operators of other domains are left out, because inference may not know them.
     """
     told = {info.name for info in graph.value_info}
     outputs = {info.name for info in graph.output}
@@ -119,7 +120,7 @@ _NOTES = ("", "a note", "\n", "é" * 40, "{}", "%s", "x" * 2000)
 
 @dataclass(frozen=True, slots=True)
 class Storage(Placed):
-    """Presents the bytes of a model otherwise. Places are parts of the file, such as `node:y:attributes`.
+    """Serialises a model differently. Places are parts of the file, such as `node:y:attributes`.
 
     `aspects` are those that may change; `ir` is the IR version that a model may be raised to.
     """
@@ -135,13 +136,13 @@ class Storage(Placed):
             raise SpecError(f"aspects are some of {'+'.join(ASPECTS)}, and share a number from 0 to 1")
 
     def places_of_bytes(self, payload: bytes) -> tuple[str, ...]:
-        """Return the parts of a serialised model that can be written otherwise. Raises ModelError for other bytes."""
+        """Return the parts of a serialised model that have another encoding. Raises ModelError for other bytes."""
         return tuple(part.place for part in self._parts(_parsed(payload)))
 
     def apply_bytes(self, payload: bytes) -> bytes:
-        """Return a serialised model that means what `payload` means.
+        """Return another serialisation of the model in `payload`.
 
-        Raises RejectedDraft when there is nothing to write otherwise, ModelError when `payload` is no model.
+        Raises RejectedDraft when no part has another encoding, ModelError when `payload` is no model.
         """
         proto = _parsed(payload)
         types = _types(proto)
@@ -181,7 +182,7 @@ def _parsed(payload: bytes) -> onnx.ModelProto:
 
 
 def _types(proto: onnx.ModelProto) -> dict[str, ValueType]:
-    """Return the types that inference finds by itself; none where it refuses the model."""
+    """Return the inferred types; none where inference rejects the model."""
     try:
         found = inferred_types(proto, strict=False)
     except ModelError:
@@ -197,7 +198,7 @@ def _annotate(message: onnx.NodeProto | onnx.GraphProto, rng: random.Random, *, 
 
 
 def _tell(part: StoragePart, types: Mapping[str, ValueType]) -> None:
-    """Forget the type of an inner value, or write down the one that is inferred."""
+    """Remove the declared type of an inner value, or declare the inferred one."""
     graph: onnx.GraphProto = part.message
     for at, info in enumerate(graph.value_info):
         if info.name == part.name:
@@ -209,16 +210,17 @@ def _tell(part: StoragePart, types: Mapping[str, ValueType]) -> None:
 
 
 _SPELLED = frozenset({onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT, onnx.AttributeProto.STRING})
-"""Kinds of defaults that are spelled out: lists are not, because those of RNN, GRU and LSTM depend on the direction."""
+"""Kinds of defaults that are written explicitly; not lists, because those of RNN, GRU and LSTM depend on the direction.
+"""
 
 _COUNTED = frozenset({"SplitToSequence"})
-"""Operators whose shape inference in onnx (1.23) asks how many operands are written, be the last one empty or not."""
+"""Operators whose shape inference in onnx (1.23) counts the written operands, even if the last one is empty."""
 
 
 def change_operands(node: onnx.NodeProto, opset: int, rng: random.Random) -> None:
-    """Strip the empty names at the end of `node`'s operands and results, or write some for operands left out.
+    """Strip empty names at the end of `node`'s operands and results, or write some for omitted operands.
 
-    Names for results are not added: some operators have another meaning when more of them are written.
+    Names for results are not added, because some operators change their meaning with the number of results.
     """
     known = schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
     if known is None:
@@ -234,7 +236,7 @@ def change_operands(node: onnx.NodeProto, opset: int, rng: random.Random) -> Non
 
 
 def change_attributes(node: onnx.NodeProto, opset: int, rng: random.Random) -> None:
-    """Spell out the defaults of `node`, or leave out what equals them, and shuffle its attributes."""
+    """Write the defaults of `node` explicitly, or omit attributes that equal them, and shuffle its attributes."""
     known = schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
     if known is None:
         return
@@ -253,7 +255,7 @@ def change_attributes(node: onnx.NodeProto, opset: int, rng: random.Random) -> N
 
 
 def _says(attribute: onnx.AttributeProto, default: Any) -> bool:  # noqa: ANN401 - a protobuf message or None
-    """Tell whether `attribute` says what it means where it is left out."""
+    """Tell whether `attribute` equals its default."""
     if default is None or attribute.ref_attr_name or attribute.type != default.type:
         return False
     return bool((attribute.i, attribute.f, attribute.s) == (default.i, default.f, default.s))
@@ -273,13 +275,14 @@ _FIELDS: Mapping[int, tuple[str, str]] = {
     20: ("int32_data", "|u1"),
 }  # fmt: skip
 """By element type: the typed field, and the type of its elements as raw bytes. Elements of less than a byte, strings
-and complex numbers are left as they are."""
+and complex numbers are left unchanged.
+"""
 
 
 def can_be_restored(tensor: onnx.TensorProto) -> bool:
-    """Tell whether `tensor` has a typed field, elements, all of them here, and no float32 that is not a number.
+    """Tell whether `tensor` has a typed field, elements in the file itself, and no NaN.
 
-    The bits of such a float need not survive the way through a typed field.
+    The payload of a NaN need not survive the conversion to a typed field.
     """
     if tensor.data_type not in _FIELDS or tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False

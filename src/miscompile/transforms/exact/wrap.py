@@ -1,8 +1,8 @@
-"""Nodes moved into a body: the branch of an If that is always taken, a Loop or a Scan of one turn.
+"""Nodes moved into a body: the branch of an If that is always taken, a Loop or a Scan of one iteration.
 
-The values are the same bit for bit, but passes stop at the border of a body, capture what they must, hoist what is
-constant and inline the branch that they know to be taken. A condition that is computed at run time cannot be known.
-Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
+The results are bit-identical, but passes stop at the border of a body, handle captures, hoist constants and inline
+branches with a constant condition. They cannot inline a branch whose condition is computed at run time. Sources:
+https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from miscompile.transforms.functions.regions import names_of
 
 _SIZES = (1, 1, 2, 3, 5)
 _NESTED = 0.25
-"""Share of the wrapped sets that are wrapped once more, in something else."""
+"""Share of the wrapped sets that are wrapped again, in another body."""
 
 _MOVED = 0.5
 """Share of the sets whose own initialisers move into the body."""
@@ -34,11 +34,11 @@ _MOVED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Wrap(Placed):
-    """Presents convex sets of nodes as the body of an If, Loop or Scan. Places are nodes; sets grow around them.
+    """Moves convex sets of nodes into the body of an If, Loop or Scan. Places are nodes; sets grow around them.
 
-    `how` is one of `HOWS`, or `any`; `depth` the greatest nesting of bodies that this makes. Values that state sizes
-    and the like stay outside, unless `structural`, and so do constants that others read: they would be none any more.
-    Nodes in functions stay, since nothing is known of their types.
+    `how` is one of `HOWS`, or `any`; `depth` the greatest resulting nesting of bodies. Values that hold sizes and the
+    like stay outside, unless `structural`, and so do constants with other readers, because these would no longer be
+    constants there. Nodes in functions stay, because their types are unknown.
     """
 
     stream_name: ClassVar[str] = "Wrap"
@@ -57,7 +57,7 @@ class Wrap(Placed):
         return self._places(model, types_by_scope(model), self._fixed(model))
 
     def _fixed(self, model: Model) -> frozenset[str]:
-        """Return the values that no body may make: constants, and what states sizes and the like."""
+        """Return the values that no body may compute: constants and structural values."""
         fixed = frozenset() if self.structural else structural_values(model)
         return fixed.union(name for scope in scopes(model) for name, _ in constants(scope))
 
@@ -102,11 +102,11 @@ class Wrap(Placed):
     def _at(self, scope: NodeScope, place: str, around: "_Around") -> NodeScope:
         """Return `scope` with a set of nodes around the one at `place` wrapped, if one can be."""
         at = next(at for at, node in enumerate(scope.nodes) if scope.place_of(node) == place)
-        if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped meanwhile
+        if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped already
             return scope
         chosen = self._grown(scope, at, place, around)
         if not around.fixed.isdisjoint(_handed_out(scope, chosen)):
-            chosen = frozenset((at,))  # a neighbour states sizes; the node itself does not
+            chosen = frozenset((at,))  # a neighbour computes a structural value; the node itself does not
         outputs = _handed_out(scope, chosen)
         if not outputs or not around.fixed.isdisjoint(outputs):
             return scope
@@ -146,10 +146,9 @@ class Wrap(Placed):
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What wrapping in one scope must know.
+    """The context of wrapping in one scope.
 
-    `fixed` values are constants or state sizes and the like, and `taken` are the values of nodes that have been wrapped
-    already.
+    `fixed` values are constants or structural, and `taken` are the results of nodes that have been wrapped already.
     """
 
     model: Model
@@ -165,7 +164,7 @@ def depth_of(node: Node) -> int:
 
 
 def _can_move(node: Node, scope: NodeScope, types: Mapping[str, ValueType], model: Model) -> bool:
-    """Tell whether `node` always gives the same, and what If and Loop can hand out."""
+    """Tell whether `node` is deterministic, and If and Loop support its result types."""
     kinds = [types.get(name) for name in node.outputs if name]
     return (
         bool(kinds)
@@ -179,7 +178,7 @@ def _can_move(node: Node, scope: NodeScope, types: Mapping[str, ValueType], mode
 
 
 def _told(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
-    """Return a body with the types of its outputs: what a Loop hands out has no shape that inference could find."""
+    """Return a body with the types of its outputs, because inference finds no shapes for the outputs of a Loop."""
     if scope.kind != "body":
         return scope
     outputs = tuple(info if info.type else replace(info, type=types.get(info.name)) for info in scope.outputs)
@@ -187,7 +186,7 @@ def _told(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
 
 
 def _used(scope: NodeScope) -> frozenset[str]:
-    """Return the values that some node of `scope` reads, or that it hands out; a body must hand out something."""
+    """Return the values that a node of `scope` reads or that are its outputs, because a body needs an output."""
     return frozenset(scope.handed_out).union(*map(reads, scope.nodes))
 
 
@@ -195,7 +194,7 @@ _BODIED = ("If", "Loop")
 
 
 def _handed_out(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
-    """Return the values of the nodes `chosen` that others read or that the scope hands out, in order."""
+    """Return the results of the nodes `chosen` that others read or that are outputs of the scope, in order."""
     wanted = set(scope.handed_out)
     for at, node in enumerate(scope.nodes):
         if at not in chosen:
@@ -204,7 +203,7 @@ def _handed_out(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
 
 
 def _own_constants(scope: NodeScope, nodes: tuple[Node, ...], chosen: frozenset[int]) -> dict[str, Tensor]:
-    """Return the initialisers of `scope` that `nodes` alone read."""
+    """Return the initialisers of `scope` that only `nodes` read."""
     read = {name for node in nodes for name in reads(node)}
     others = {name for at, node in enumerate(scope.nodes) if at not in chosen for name in reads(node)}
     free = read - others - scope.handed_out - scope.given

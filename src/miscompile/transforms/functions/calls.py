@@ -1,4 +1,4 @@
-"""Calling one function from several places: all calls of one operator, and a call that is made twice."""
+"""Several calls of one function: for all nodes of one operator, and by duplicating a call."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,20 +17,20 @@ from miscompile.transforms.functions.regions import Region, names_of, regions
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 MAY_DRAW = RANDOM | {"Dropout"}
-"""Operators that may give other values each time they run."""
+"""Operators that may give different values in each run."""
 
 _Place = tuple[int, int]
-"""A node of a model: the number of its region and its place there."""
+"""A node of a model: the number of its region and its position there."""
 
 _SOME = 0.3
-"""Share of the operators shared where not all calls of them are replaced."""
+"""Share of the shared operators of which only some nodes are replaced."""
 
 
 def share_operator(model: Model, rng: random.Random, traits: Traits) -> Model:
-    """Return `model` with calls of one operator, wherever they stand, replaced by calls of one function.
+    """Return `model` with nodes of one operator, in all regions, replaced by calls of one function.
 
-    Attributes become attributes of the call, and an operand that only some calls have is left out by the others.
-    Raises RejectedDraft when no operator will do.
+    Attributes become attributes of the call, and calls omit an operand that only others have. Raises RejectedDraft when
+    no operator is suitable.
     """
     known = regions(model)
     groups: dict[object, list[_Place]] = {}
@@ -51,9 +51,9 @@ def share_operator(model: Model, rng: random.Random, traits: Traits) -> Model:
 
 
 def _calling(model: Model, function: Function, piece: FunctionPiece, members: frozenset[_Place]) -> Model:
-    """Return `model` with a call of `function`, which is made of `piece`, in place of each of `members`."""
+    """Return `model` with each of `members` replaced by a call of `function`, which was made of `piece`."""
     for number in sorted({number for number, _ in members}):
-        region = regions(model)[number]  # putting nodes without bodies changes neither number nor order of regions
+        region = regions(model)[number]  # replacing nodes without bodies changes neither number nor order of regions
         nodes = tuple(
             _call_like(node, function, piece) if (number, place) in members else node
             for place, node in enumerate(region.nodes)
@@ -63,13 +63,13 @@ def _calling(model: Model, function: Function, piece: FunctionPiece, members: fr
 
 
 def _call_like(node: Node, function: Function, piece: FunctionPiece) -> Node:
-    """Return a call of `function`, made of a piece of one node, that does what `node` does."""
+    """Return a call of `function`, made of a piece of one node, equivalent to `node`."""
     slots = [place for place, formal in enumerate(piece.nodes[0].inputs) if formal]
     return call_of(function, (node.inputs[slot] for slot in slots), filter(None, node.outputs), node.attributes)
 
 
 def _group(node: Node, opsets: Mapping[str, int]) -> object:
-    """Return what nodes must share to call one function; None for nodes that cannot be one."""
+    """Return the key of nodes that can call one function; None for nodes that cannot."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     if domain not in STANDARD or not node.inputs or not any(node.outputs):
         return None
@@ -86,7 +86,7 @@ def _formal(place: int) -> str:
 
 
 def _single(nodes: Sequence[Node], opsets: Mapping[str, int]) -> FunctionPiece:
-    """Return the piece that any of `nodes`, which are of one group, can call: all attributes come from the call."""
+    """Return a piece that all `nodes` of one group can call: all attributes come from the call."""
     first = nodes[0]
     given = [any(node.inputs[place] for node in nodes) for place in range(len(first.inputs))]
     inputs = tuple(_formal(place) if there else "" for place, there in enumerate(given))
@@ -102,9 +102,9 @@ def _single(nodes: Sequence[Node], opsets: Mapping[str, int]) -> FunctionPiece:
 
 
 def split_call(model: Model, rng: random.Random) -> Model:
-    """Return `model` with a call made twice with the same inputs, and its users divided between the two.
+    """Return `model` with a duplicated call of the same inputs, and its users divided between the two.
 
-    Raises RejectedDraft when no call has two users, or only ones that may give other values each time.
+    Raises RejectedDraft when no deterministic call has two users.
     """
     functions = {function_key(function): function for function in model.functions}
     found = [
@@ -131,7 +131,7 @@ def split_call(model: Model, rng: random.Random) -> Model:
 
 
 def _uses(region: Region, call: Node) -> list[tuple[str, int | None]]:
-    """Return the uses of what `call` makes: each value with the place of its user, None where it is handed out."""
+    """Return the uses of the results of `call`: each value with the position of its user, None for an output."""
     uses: list[tuple[str, int | None]] = [(name, None) for name in call.outputs if name and name in region.outputs]
     for place, node in enumerate(region.nodes):
         used = set(reads(node))
@@ -140,7 +140,7 @@ def _uses(region: Region, call: Node) -> list[tuple[str, int | None]]:
 
 
 def pure(nodes: Iterable[Node], model: Model) -> bool:
-    """Tell whether `nodes` give the same values each time, as far as can be known: foreign operators may not."""
+    """Tell whether `nodes` are known to be deterministic; operators of other domains are not."""
     functions = {function_key(function): function for function in model.functions}
     for node in nodes:
         callee = functions.get(callee_key(node))

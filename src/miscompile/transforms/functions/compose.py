@@ -16,20 +16,20 @@ from miscompile.transforms.functions.regions import Region
 
 DOMAIN = "local"
 PASSED = frozenset({"int", "float", "string", "tensor", "ints", "floats", "strings"})
-"""Kinds of attributes that calls can hand over."""
+"""Kinds of attributes that calls can pass."""
 
 _IR_FUNCTIONS, _IR_DEFAULTS, _IR_OVERLOADS = 8, 9, 10
 """IR versions that brought model-local functions, default values of their attributes, and overloads."""
 
 _DEFAULT = 0.3
-"""Share of the attributes of a function that have a default value, which the first call leaves to it."""
+"""Share of a function's attributes with a default value, which the first call omits."""
 
 _ALIASES = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the functions shall be like: shares of `attributes` that calls give and of `constants` that move inside."""
+    """Options of new functions: shares of `attributes` that calls pass and of `constants` that move inside."""
 
     attributes: float
     constants: float
@@ -38,10 +38,10 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPiece:
-    """A set of nodes as a function would have them, still under the names that they have in their region.
+    """A set of nodes prepared as the body of a function, still with the names of their region.
 
-    `constants` are the initialisers that move inside, `given` the attributes that the call hands over, and `defaults`
-    those that it leaves to their default value.
+    `constants` are the initialisers that move inside, `given` the attributes that the call passes, and `defaults` those
+    with a default value.
     """
 
     nodes: tuple[Node, ...]
@@ -54,7 +54,9 @@ class FunctionPiece:
 
 
 def cut(region: Region, places: frozenset[int], rng: random.Random, traits: Traits) -> FunctionPiece:
-    """Return the nodes at `places`, a convex set, as a piece. Raises RejectedDraft when nothing uses what they make."""
+    """Return the nodes at `places`, a convex set, as a piece. Raises RejectedDraft when no other node uses a result of
+    theirs.
+    """
     nodes = tuple(region.nodes[place] for place in sorted(places))
     outputs = used_outside(region, places)
     if not outputs:
@@ -92,7 +94,7 @@ def _domains(nodes: Iterable[Node], constants: bool) -> set[str]:
 
 
 class _Attributes:
-    """Turns attributes of nodes into attributes of the function, and remembers what the call must give for them."""
+    """Turns attributes of nodes into attributes of the function, and records the values for the call."""
 
     def __init__(self, rng: random.Random, share: float, nodes: Iterable[Node]) -> None:
         self.given: dict[str, Attribute] = {}
@@ -131,10 +133,10 @@ def _references(nodes: Iterable[Node]) -> Iterator[tuple[str, Attribute]]:
 
 
 def function_of(piece: FunctionPiece, model: Model, base: str, rng: random.Random, traits: Traits) -> Function:
-    """Return a function, new to `model`, that does what `piece` does; `base` begins its name.
+    """Return a new function for `model` that is equivalent to `piece`; its name starts with `base`.
 
-    Its values have the names of the region, or fresh ones, or each other's: names inside a function mean nothing
-    outside, and whoever inlines one must not mix them up.
+    Its values have the names of the region, fresh ones, or permuted ones. Names inside a function are local, and an
+    inliner must not confuse them with those outside.
     """
     constants = tuple(
         Node("Constant", (), (name,), {"value": Attribute("tensor", value)}) for name, value in piece.constants.items()
@@ -167,7 +169,7 @@ def _naming(rng: random.Random, names: list[str]) -> dict[str, str]:
 
 
 def _key(model: Model, base: str, rng: random.Random, traits: Traits) -> FunctionKey:
-    """Return domain, name and overload that no function of `model` has, in a domain that is ours."""
+    """Return domain, name and overload that no function of `model` has, in a domain of this tool."""
     domain = own_domain(model)
     ours = [function for function in model.functions if function.domain == domain]
     if traits.overloads and ours and rng.random() < 0.5:
@@ -177,7 +179,7 @@ def _key(model: Model, base: str, rng: random.Random, traits: Traits) -> Functio
 
 
 def own_domain(model: Model) -> str:
-    """Return a domain that no operator of `model` has; the one of functions that were made here before, if any."""
+    """Return the domain of functions that this module made before, if any, or else one that `model` does not use."""
     functions = {function.domain for function in model.functions}
     taken = set(model.opsets) - functions
     return NameSupply(taken).fresh(DOMAIN)
@@ -198,7 +200,7 @@ def splice(nodes: tuple[Node, ...], places: frozenset[int], call: Node) -> tuple
 def with_function(model: Model, function: Function, rng: random.Random) -> Model:
     """Return `model` with `function` at a random place among its functions.
 
-    The IR version rises to the one that brought what the function needs.
+    The IR version rises to the one that the function needs.
     """
     needed = _IR_OVERLOADS if function.overload else _IR_DEFAULTS if function.defaults else _IR_FUNCTIONS
     place = rng.randint(0, len(model.functions))

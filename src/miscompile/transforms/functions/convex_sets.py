@@ -1,6 +1,6 @@
-"""Which nodes to wrap: a convex set of nodes of one region, random in size and mostly connected.
+"""Random convex sets of nodes of one region, mostly connected, as candidates for a function.
 
-A set is convex when no path leads out of it and back: only then can one call take its place.
+A set is convex when no path leaves and re-enters it: only then can one call replace it.
 """
 
 import random
@@ -13,32 +13,32 @@ from miscompile.transforms.functions.regions import Region
 
 _SIZES = (1, 2, 2, 3, 3, 4, 5, 8)
 _WHOLE = 0.1
-"""Share of the sets that may grow until they are the whole region."""
+"""Share of the sets that may grow to the whole region."""
 
 _APART = 0.15
-"""Probability that the next node need not be joined to those chosen before."""
+"""Probability that the next node need not be adjacent to the chosen ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The nodes before and after each node, by their places in a region."""
+    """The predecessors and successors of each node, by position in a region."""
 
     before: tuple[frozenset[int], ...]
     after: tuple[frozenset[int], ...]
 
     def closed(self, places: Iterable[int]) -> frozenset[int]:
-        """Return the smallest convex set that holds `places`."""
+        """Return the smallest convex set that contains `places`."""
         chosen = frozenset(places)
         return chosen | (_reached(chosen, self.before) & _reached(chosen, self.after))
 
     def near(self, places: frozenset[int]) -> list[int]:
-        """Return the nodes that make or use values of `places`, in order."""
+        """Return the nodes that compute operands or use results of `places`, in order."""
         found = {other for place in places for other in self.before[place] | self.after[place]}
         return sorted(found - places)
 
 
 def links(nodes: Sequence[Node]) -> Links:
-    """Return how `nodes`, which stand in topological order, depend on each other."""
+    """Return the dependences of `nodes`, which are in topological order."""
     made = {name: place for place, node in enumerate(nodes) for name in node.outputs if name}
     before = [frozenset(made[name] for name in reads(node) if name in made) for node in nodes]
     after: list[set[int]] = [set() for _ in nodes]
@@ -49,7 +49,7 @@ def links(nodes: Sequence[Node]) -> Links:
 
 
 def _reached(start: frozenset[int], steps: Sequence[frozenset[int]]) -> frozenset[int]:
-    """Return what can be reached from `start` in one step or more."""
+    """Return the nodes reachable from `start` in one or more steps."""
     found: set[int] = set()
     waiting = [other for place in start for other in steps[place]]
     while waiting:
@@ -63,8 +63,8 @@ def _reached(start: frozenset[int], steps: Sequence[frozenset[int]]) -> frozense
 def wrappable(region: Region) -> frozenset[int]:
     """Return the places of the nodes that may move into a function.
 
-    Those stay that read a sparse initialiser, which no call can hand over as one, and those with a reference to an
-    attribute of the enclosing function that is a body or does not say its kind.
+    Excluded are nodes that read a sparse initialiser, which no call can pass, and nodes with a reference to an
+    attribute of the enclosing function that is a body or has no kind.
     """
     return frozenset(
         place
@@ -107,7 +107,7 @@ def convex_set(rng: random.Random, region: Region) -> frozenset[int] | None:
 
 
 def used_outside(region: Region, places: frozenset[int]) -> list[str]:
-    """Return the values made in `places` that other nodes use or that the region hands out, in order."""
+    """Return the results of `places` that other nodes use or that are outputs of the region, in order."""
     outside = set(region.outputs)
     for place, node in enumerate(region.nodes):
         if place not in places:

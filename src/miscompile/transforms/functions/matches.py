@@ -1,4 +1,4 @@
-"""Finding the nodes that a function was made of once more, so that it is called from several places."""
+"""Search for further occurrences of the nodes of a function, so that it is called from several places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,14 @@ from miscompile.transforms.functions.convex_sets import links, used_outside, wra
 from miscompile.transforms.functions.regions import Region, regions
 
 _LOOKS = 400
-"""Steps that the search for one more occurrence of a set may take."""
+"""Limit on the steps of the search for one more occurrence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """How a set of nodes answers to a piece: places by the piece's nodes, actual names and attributes by its own."""
+    """A correspondence of nodes with a piece: positions by the piece's nodes, actual names and attributes by the
+    piece's.
+    """
 
     places: tuple[int, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +42,7 @@ def call_again(model: Model, function: Function, piece: FunctionPiece, most: int
 
 
 def _occurrence(region: Region, function: Function, piece: FunctionPiece) -> tuple[frozenset[int], Node] | None:
-    """Return where `region` has the nodes of `piece` once more, and the call that can stand there."""
+    """Return another occurrence of `piece` in `region`, and the call that replaces it."""
     if region.function == function_key(function) or not _same_meaning(region.opsets, piece):
         return None
     budget = [_LOOKS]
@@ -53,10 +55,10 @@ def _occurrence(region: Region, function: Function, piece: FunctionPiece) -> tup
 
 
 def _replaceable(region: Region, piece: FunctionPiece, match: _Match) -> bool:
-    """Tell whether one call can stand for the nodes of `match`.
+    """Tell whether one call can replace the nodes of `match`.
 
-    It must get nothing that these nodes make themselves, hand out all that others use of them, and no path may lead out
-    of them and back.
+    Its inputs must not be results of these nodes, its outputs must include all that others use, and no path may leave
+    and re-enter the set.
     """
     places = frozenset(match.places)
     made = {name for place in places for name in region.nodes[place].outputs}
@@ -90,7 +92,7 @@ def _matches(
 
 
 def _extended(region: Region, piece: FunctionPiece, so_far: _Match, wanted: Node, place: int) -> _Match | None:
-    """Return the match with the node at `place` for `wanted`; None when they differ."""
+    """Return the match extended by the node at `place` for `wanted`; None when they differ."""
     node = region.nodes[place]
     if callee_key(node) != callee_key(wanted) or len(node.inputs) != len(wanted.inputs):
         return None

@@ -1,4 +1,4 @@
-"""Where nodes stand in a model: its main graph, its functions, the bodies in either; and who calls which function."""
+"""The regions of a model (main graph, functions, and bodies in either), and the calls between functions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,17 +10,17 @@ from miscompile.graph.model import Attribute, Function, Graph, Model, Node
 from miscompile.graph.prune import FunctionKey, callee_key, function_key
 
 Put = Callable[[tuple[Node, ...]], Model]
-"""Returns the model with other nodes in one region."""
+"""Returns the model with the nodes of one region replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
     """The nodes of one scope of a model.
 
-    `outputs` are the values that the scope hands out, `constants` the initialisers that it sees and that nothing can
-    override, `barred` the values that no function can take (sparse initialisers), `opsets` what its operators mean, and
-    `function` the function that it belongs to (None: the main graph). `put` makes the model anew with other nodes here,
-    and forgets the types of values that are gone.
+    `outputs` are the outputs of the scope, `constants` the visible initialisers that nothing can override, `barred` the
+    values that no function can have as input (sparse initialisers), `opsets` the versions by domain, and `function` the
+    enclosing function (None: the main graph). `put` returns the model with other nodes here, without the types of
+    removed values.
     """
 
     nodes: tuple[Node, ...]
@@ -57,7 +57,7 @@ def _with_function(model: Model, place: int, function: Function) -> Model:
 
 
 def _of_graph(graph: Graph, outer: Region, put: Callable[[Graph], Model]) -> Iterator[Region]:
-    """Yield the region of `graph` and of the bodies in it; `outer` is the region around it."""
+    """Yield the region of `graph` and of the bodies in it; `outer` is the enclosing region."""
     inputs = {info.name for info in graph.inputs}
     fixed = {name: value for name, value in graph.initializers.items() if name not in inputs}
 
@@ -94,9 +94,9 @@ def _body_put(nodes: tuple[Node, ...], place: int, name: str, put: Put) -> Calla
 
 
 def map_nodes(model: Model, change: Callable[[Node, Mapping[str, int]], Node]) -> Model:
-    """Return `model` with every node replaced by what `change` makes of it and of the operator sets that apply to it.
+    """Return `model` with every node replaced by `change(node, opsets)`, with the operator sets that apply to it.
 
-    The nodes come in the order of `regions`; a body's nodes come before the node that carries it.
+    The nodes come in the order of `regions`; a body's nodes come before the node of the body.
     """
 
     def each(nodes: tuple[Node, ...], opsets: Mapping[str, int]) -> tuple[Node, ...]:
@@ -110,13 +110,13 @@ def map_nodes(model: Model, change: Callable[[Node, Mapping[str, int]], Node]) -
 
 
 def calls(model: Model) -> list[tuple[FunctionKey | None, Node]]:
-    """Return every call of a model-local function, with the function that makes it (None: the main graph)."""
+    """Return every call of a model-local function, with the calling function (None: the main graph)."""
     keys = {function_key(function) for function in model.functions}
     return [(region.function, node) for region in regions(model) for node in region.nodes if callee_key(node) in keys]
 
 
 def call_depth(model: Model) -> int:
-    """Return how deep calls of functions are nested: 0 without calls. Raises ModelError when one calls itself."""
+    """Return the nesting depth of calls: 0 without calls. Raises ModelError for recursion."""
     called: dict[FunctionKey | None, dict[FunctionKey, None]] = {}
     for caller, call in calls(model):
         called.setdefault(caller, {})[callee_key(call)] = None

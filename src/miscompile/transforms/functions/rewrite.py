@@ -1,7 +1,7 @@
-"""The function rewrites of HIRFUZZ (section 3.3.2), as far as ONNX can say them.
+"""The function rewrites of HIRFUZZ (section 3.3.2), as far as ONNX can express them.
 
-Each puts a new function g before a function f, and turns all calls of f into calls of g; the call of f in g is the only
-one that is left. What the calls give is the same, whatever stands between.
+Each adds a new function g that calls a function f, and replaces all other calls of f by calls of g. The results do not
+change.
 """
 
 import random
@@ -23,7 +23,7 @@ from miscompile.transforms.functions.regions import calls, map_nodes
 Rewrite = Literal["none", "closure", "forward", "factory", "any"]
 
 _BODIES_SINCE = 16
-"""The operator set from which If and Loop take every type of value that there is."""
+"""The first operator set in which If and Loop support every type of value."""
 
 _LOOP = 0.35
 """Share of the closures in a Loop instead of an If."""
@@ -33,12 +33,12 @@ def rewrite(model: Model, rng: random.Random, how: Rewrite) -> Model:
     """Return `model` with one or more of its called functions rewritten.
 
     - `forward`: g(args) = f(args).
-    - `closure`: ONNX has no functions inside functions, but bodies capture values: the call of f stands in a body that
-      captures the parameters of g, that of an If with a constant condition or of a Loop that runs once.
+    - `closure`: ONNX has no functions inside functions, but bodies capture values. f is called in a body that captures
+      the parameters of g: in an If with a constant condition or in a Loop that runs once.
     - `any`: either, drawn for each function.
 
-    Raises RejectedDraft when no function can be rewritten, and always for `factory`: a function that returns a function
-    cannot be said in ONNX.
+    Raises RejectedDraft when no function can be rewritten, and always for `factory`: ONNX cannot express a function
+    that returns a function.
     """
     if how == "none":
         return model
@@ -72,7 +72,7 @@ def _before(
     nodes: tuple[Node, ...],
     opsets: Mapping[str, int],
 ) -> Model:
-    """Return `model` calling a new function with the parameters of `function` and these `nodes` instead of it."""
+    """Return `model` with calls of `function` replaced by calls of a new one that consists of `nodes`."""
     domain = own_domain(model)
     taken = NameSupply(other.name for other in model.functions if other.domain == domain)
     front = replace(
@@ -102,7 +102,7 @@ def _call_in(function: Function, outputs: Iterable[str]) -> Node:
 
 
 def _kinds(nodes: Iterable[Node]) -> Iterator[tuple[str, AttributeKind]]:
-    """Yield the attributes of the enclosing function that `nodes` speak of, with their kinds where these are known."""
+    """Yield the attributes of the enclosing function that `nodes` reference, with their kinds where these are known."""
     for node in nodes:
         for attribute in node.attributes.values():
             if attribute.kind == "ref" and attribute.ref_kind is not None:
@@ -112,7 +112,7 @@ def _kinds(nodes: Iterable[Node]) -> Iterator[tuple[str, AttributeKind]]:
 
 
 def _can_capture(model: Model, function: Function) -> bool:
-    """Tell whether a body can call `function`: its types are known to fit, and no parameter can be left out."""
+    """Tell whether a body can call `function`: the body supports its types, and no parameter is optional."""
     if _standard(model, function) < _BODIES_SINCE:
         return False
     arity = {function_key(other): len(other.inputs) for other in model.functions}
@@ -131,7 +131,7 @@ def _closure(model: Model, rng: random.Random, function: Function) -> Model:
 
 
 def _branches(function: Function, names: NameSupply) -> tuple[Node, ...]:
-    """Return an If whose two bodies call `function`; only the first is ever run."""
+    """Return an If whose two bodies call `function`; only the first ever runs."""
     condition = names.fresh("always")
 
     def body(name: str) -> Attribute:
@@ -144,7 +144,7 @@ def _branches(function: Function, names: NameSupply) -> tuple[Node, ...]:
 
 
 def _loop(function: Function, names: NameSupply) -> tuple[Node, ...]:
-    """Return a Loop that calls `function` once more and gives what that call gives; its start is a first call."""
+    """Return a Loop that calls `function` and returns the results; a first call gives the initial values."""
     trips, go_on, turn, condition, stay = (
         names.fresh(base) for base in ("trips", "go_on", "turn", "condition", "stay")
     )

@@ -1,8 +1,8 @@
 """Function wrapping and function rewriting, after HIRFUZZ (Algorithm 2 and section 3.3.2), for ONNX.
 
-Parts of a graph become model-local functions, which call each other and are called from several places; what the model
-computes stays the same. Inlining gives the old graph back, but for calls made twice, constants that moved into a
-function and the bodies of closures.
+Parts of a graph become model-local functions, which call each other and are called from several places; the results do
+not change. Inlining restores the original graph except for duplicated calls, constants that moved into a function, and
+the bodies of closures.
 """
 
 import random
@@ -29,23 +29,23 @@ from miscompile.transforms.functions.regions import Region, call_depth, calls, r
 from miscompile.transforms.functions.rewrite import Rewrite, rewrite
 
 _TRIES = 6
-"""Draws for each function that is asked for; some graphs have few places to choose from."""
+"""Attempts for each requested function, because some graphs have few suitable sets."""
 
 _MAIN = 0.5
-"""Share of the sets that are taken from the main graph even where there are other regions."""
+"""Share of the sets taken from the main graph when there are other regions."""
 
 _MOST_OCCURRENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Presents a model with parts of it wrapped as functions.
+    """Wraps parts of a model as functions.
 
-    `count` is the number of times that something is wrapped, `depth` the greatest nesting of calls that this makes, and
-    `rewrite` what is then done to the functions (each rewriting adds a level; see `functions.rewrite`).
-    `attributes` is the share of attributes that calls hand over, `constants` that of initialisers that move into a
-    function, `shared` the probability that an operator becomes a function which is called everywhere and that a call is
-    made twice; `overloads` lets functions differ in their overload only, which needs IR version 10.
+    `count` is the number of wrapped sets, `depth` the greatest resulting nesting of calls, and `rewrite` the rewriting
+    that follows (each rewriting adds a level; see `functions.rewrite`). `attributes` is the share of attributes that
+    calls pass, `constants` that of initialisers that move into a function, `shared` the probability that all nodes of
+    an operator call one function, and that a call is duplicated; `overloads` lets functions differ in their overload
+    only, which needs IR version 10.
     """
 
     seed: int = 0
@@ -58,7 +58,7 @@ class Functions:
     overloads: bool = False
 
     def __post_init__(self) -> None:
-        """Raise SpecError for values that mean nothing."""
+        """Raise SpecError for values out of range."""
         if self.count < 1 or self.depth < 1:
             raise SpecError("count and depth must be at least 1")
         if not all(0 <= share <= 1 for share in (self.attributes, self.constants, self.shared)):
@@ -67,8 +67,8 @@ class Functions:
     def apply(self, model: Model) -> Model:
         """Return `model` with functions, drawn from the seed and nothing else; inputs and outputs stay.
 
-        The IR version rises to 8, where functions begin, or further where one needs it. Raises RejectedDraft when
-        nothing can be wrapped, or nothing be rewritten as asked.
+        The IR version rises to 8, the first with functions, or further if a function needs it. Raises RejectedDraft
+        when no set can be wrapped, or no function can be rewritten as requested.
         """
         rng = stream(self.seed, "functions")
         wrapped = model
@@ -83,7 +83,7 @@ class Functions:
     def _attempt(
         self, model: Model, rng: random.Random, step: Callable[[Model, random.Random], Model], tries: int = _TRIES
     ) -> Model:
-        """Return what `step` makes of `model`; the model itself when each try comes to nothing or nests too deep."""
+        """Return `step(model)`; the model itself when every attempt fails or exceeds the nesting limit."""
         limit = max(self.depth, call_depth(model))
         for _ in range(tries):
             try:
@@ -95,7 +95,7 @@ class Functions:
         return model
 
     def _wrap(self, model: Model, rng: random.Random) -> Model:
-        """Wrap a set of nodes of some region, and call the function wherever else the same nodes are found."""
+        """Wrap a set of nodes of some region, and call the function at other occurrences of the same nodes."""
         places = [region for region in regions(model) if region.nodes]
         if not places:
             raise RejectedDraft("the model has no nodes")
@@ -114,7 +114,7 @@ class Functions:
 
 
 def wrapped(model: Model, chosen: frozenset[int], rng: random.Random) -> Model:
-    """Return `model` with the nodes at these places of its main graph, a convex set, as one function that is called.
+    """Return `model` with the nodes at these positions of its main graph, a convex set, replaced by a function call.
 
     Constants stay outside. Raises RejectedDraft when no function can hold the nodes.
     """
@@ -122,7 +122,7 @@ def wrapped(model: Model, chosen: frozenset[int], rng: random.Random) -> Model:
 
 
 def _called(model: Model, region: Region, chosen: frozenset[int], rng: random.Random, traits: Traits) -> Model:
-    """Put a call in place of a set of nodes, and wherever else the same nodes are found."""
+    """Replace a set of nodes, and its other occurrences, by calls."""
     piece = cut(region, chosen, rng, traits)
     function = function_of(piece, model, f"wrapped_{piece.nodes[-1].op}", rng, traits)
     call = call_of(function, piece.inputs, piece.outputs, piece.given)
@@ -132,15 +132,15 @@ def _called(model: Model, region: Region, chosen: frozenset[int], rng: random.Ra
 
 
 def describe(model: Model) -> dict[str, int]:
-    """Return, for reports, how many functions a model has, how many calls of them it makes, and how deep these nest.
+    """Return, for reports, a model's number of functions, number of calls, and nesting depth of calls.
 
-    Raises ModelError when a function calls itself.
+    Raises ModelError for recursion.
     """
     return {"functions": len(model.functions), "calls": len(calls(model)), "depth": call_depth(model)}
 
 
 def _without_unused(model: Model, moved: frozenset[str]) -> Model:
-    """Return `model` without those initialisers of its main graph that have `moved` into functions entirely."""
+    """Return `model` without the initialisers of its main graph that only functions use now, those in `moved`."""
     graph = model.graph
     used = {name for node in graph.nodes for name in reads(node)}
     used.update(info.name for info in (*graph.inputs, *graph.outputs))

@@ -274,9 +274,7 @@ def _integer_conv(chain: QuantisedChain) -> None:
 
 
 def _dynamic(chain: QuantisedChain) -> None:
-    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul; the data have one sign, because the range must include zero and
-    must not be empty.
-    """
+    """DynamicQuantizeLinear, MatMulInteger, Cast, Mul; the data have one sign, as the operator's guard requires."""
     rng, x = chain.scope.rng, chain.matrix()
     shifted = chain.apply("Add", chain.apply("Abs", x), chain.number(rng.choice((0.5, 1.0))))
     data = shifted if rng.random() < 0.7 else chain.apply("Neg", shifted)
