@@ -24,7 +24,7 @@ class MatchedEdge(NamedTuple):
 def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Iterator[MatchedEdge]:
     """Yield the edges that rules of `classes` match, each with the first of these rules, in the order of `edges`.
 
-    Left out are values other than tensors or of unknown element type, operands that decide on shapes, and values that
+    Excluded are values other than tensors or of unknown element type, operands that determine shapes, and values that
     such operands are computed from.
     """
     search_for = _Search(around, config)
@@ -62,7 +62,7 @@ def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str
 
 
 class _Search:
-    """Answers what the conditions of rules ask about one model."""
+    """Evaluates the conditions of rules on one model."""
 
     def __init__(self, around: Surroundings, config: Config) -> None:
         self._around = around
@@ -72,7 +72,7 @@ class _Search:
         self._neutral: dict[str, bool] = {}
 
     def may_hold(self, edge: Edge) -> bool:
-        """Tell whether a barrier on `edge` leaves shapes and structural operands alone."""
+        """Tell whether a barrier on `edge` affects no shapes or structural operands."""
         node = self._around.node(edge)
         if node is None or edge.value not in self._shaping:
             return True
@@ -80,7 +80,7 @@ class _Search:
         return not structural and self._shaping.isdisjoint(node.outputs)
 
     def matches(self, rule: ResistanceRule, edge: Edge, known: TensorType) -> bool:
-        """Tell whether the conditions of a candidate hold that are not about the operators at the ends of `edge`."""
+        """Tell whether the conditions of a candidate hold, other than those on the operators at the ends of `edge`."""
         if rule.dtypes is not None and known.dtype not in rule.dtypes:
             return False
         if rule.ranks is not None and (known.shape is None or len(known.shape) not in rule.ranks):
@@ -99,7 +99,7 @@ class _Search:
         )
 
     def ends(self, edge: Edge) -> tuple[str, str]:
-        """Return what makes the value of an edge and what reads it, as `_candidates` takes them."""
+        """Return the producer and the reader of an edge, in the notation of `_candidates`."""
         node = self._around.node(edge)
         return self._maker(edge.value), (_DEAD if edge.dead else _OUTPUT) if node is None else _key(node)
 
@@ -113,7 +113,7 @@ class _Search:
         return edge.value in self._around.constants
 
     def _same_operand(self, edge: Edge) -> bool:
-        """Only the last of the operands counts: held both, they would be one value again."""
+        """Only the last equal operand matches, because barriers on all would make them one value again."""
         node = self._around.node(edge)
         if node is None or node.inputs.count(edge.value) < 2:
             return False
@@ -135,7 +135,7 @@ class _Search:
         return edge.slot == next(slot for slot, value in enumerate(node.inputs) if value)
 
     def _changes_nothing(self, edge: Edge, known: TensorType) -> bool:
-        """The consumer gives its operand back, and nothing else that is used."""
+        """The consumer returns its operand unchanged, and has no other used result."""
         node = self._around.node(edge)
         if node is None or edge.slot or node.domain not in ("", "ai.onnx"):
             return False

@@ -1,7 +1,7 @@
-"""Optimisation classes as data: categories of operators, and rules that say which edges a class needs.
+"""Optimisation classes as data: categories of operators, and rules that select the edges that a class needs.
 
-The parts are those of ORTHRUS's configuration (targets, matching conditions, strategies), written as TOML; the rules
-that come along stand in `classes.toml`, and a file of the user's own adds to them. `docs/resist.md` explains each key.
+The parts are those of ORTHRUS's configuration (targets, matching conditions, strategies), written as TOML; the shipped
+rules are in `classes.toml`, and a file of the user's own extends them. `docs/resist.md` explains each key.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ DTYPE_GROUPS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A set of makers or readers: operators by name, `input`, `constant`, and perhaps every opaque operator."""
+    """A set of producers or readers: operators by name, `input`, `constant`, and optionally every opaque operator."""
 
     names: frozenset[str]
     opaque: bool = False
@@ -34,9 +34,9 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class ResistanceRule:
-    """Which edges a class of optimisations needs, and with what they are held, in order of preference.
+    """A rule: the edges that a class of optimisations needs, and the strategies of their barriers by preference.
 
-    None in a condition stands for "either". `docs/resist.md` says what each condition means.
+    None in a condition stands for "either". `docs/resist.md` explains each condition.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ResistanceRule:
 class Config:
     """All rules in order, the category of each operator (1 to 5; 6 for what is missing), and structural operands.
 
-    Compared by identity, so that what was worked out about one can be remembered.
+    Compared by identity, so that derived data can be cached.
     """
 
     rules: tuple[ResistanceRule, ...]
@@ -82,11 +82,11 @@ class Config:
 
 
 ConditionReader = Callable[[object, str], object]
-"""Turns the value of a key into what the rule holds; the text says what is being read, for errors."""
+"""Converts the value of a key for the rule; the text names the key in errors."""
 
 
 def rule_of(row: object, place: int, categories: Mapping[str, int], known: Callable[[str], bool]) -> ResistanceRule:
-    """Return the rule that a table of the file says; `known` tells whether the standard has an operator.
+    """Return the rule of a table of the file; `known` tells whether the standard has an operator.
 
     Raises SpecError that names the rule, the key, and what is allowed.
     """

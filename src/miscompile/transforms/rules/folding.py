@@ -1,7 +1,7 @@
 """Entries of the language that fold axes: reductions, the place of an extreme, Softmax.
 
-Reductions name the axes that they fold, at least one, and none of size zero except in ReduceSum: what the others give
-for nothing at all differs between versions of the operators.
+Reductions name the axes that they fold, at least one, and none of size zero except in ReduceSum, because the results of
+the others on no elements differ between operator versions.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,7 @@ def _placed(types: TermTypes, parameters: Parameters, output: int) -> TermType |
 
 
 def _extreme_place(function: Callable[..., Any]) -> Evaluate:
-    """Return what finds the first or last place of an extreme; a NaN is taken for the extreme, as numpy does."""
+    """Return a function that finds the first or last position of an extreme; NaN counts as extreme, as in numpy."""
 
     def evaluate(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
         axis, keepdims, last = parameters

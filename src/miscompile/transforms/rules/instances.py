@@ -1,4 +1,4 @@
-"""Patterns with their variables filled in: the type and the value of the term that a side of a rule stands for."""
+"""Instances of patterns: type and value of a pattern under bindings of its variables."""
 
 from collections.abc import Mapping
 

@@ -1,9 +1,9 @@
 """Entries of the language that contract axes or slide windows: MatMul, Gemm, Conv, pooling, BatchNormalization.
 
 Canonical parameters: pads are explicit (the begins of all spatial axes, then their ends), strides and dilations always
-given. Layers take one or two spatial axes. Pads of a pool are less than its kernel, as runtimes ask for. Windows that
-lie wholly in padding are ill-formed: what they give is not defined for MaxPool, and is no number for an average that
-counts no padding.
+given. Layers take one or two spatial axes. Pads of a pool are smaller than its kernel, as runtimes require. Windows
+that cover padding alone are ill-formed, because their result is undefined for MaxPool, and NaN for an average that does
+not count padding.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ def window_sizes(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """Return the spatial sizes of a layer's result (ceil_mode 0); None where nothing fits or numbers are wrong."""
+    """Return the spatial sizes of a layer's result (ceil_mode 0); None where no window fits or parameters are invalid."""
     rank = len(sizes)
     if rank not in (1, 2) or not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
         return None

@@ -1,8 +1,8 @@
-"""Entries of the language that move elements and compute nothing.
+"""Entries of the language that move elements without arithmetic.
 
 Canonical parameters: axes are not negative, in rising order and at least one; `perm` is always given; Reshape and
-Expand name the whole result shape; Slice has a begin, an end and a step for each axis that it cuts (an end of -1 lies
-before the first element); Gather holds its indices (one number, or a tuple), Pad its value (0, or dtype and number).
+Expand name the whole result shape; Slice has a begin, an end and a step for each sliced axis (an end of -1 is before
+the first element); Gather holds its indices (one number, or a tuple), Pad its value (0, or dtype and number).
 """
 
 import math
@@ -23,7 +23,7 @@ from miscompile.transforms.rules.kinds import (
 
 
 def length(begin: int, end: int, step: int) -> int:
-    """Return how many elements a canonical slice of an axis takes."""
+    """Return the number of elements in a canonical slice of an axis."""
     return max(0, -((begin - end) // step))
 
 

@@ -55,9 +55,8 @@ _EVERY = frozenset(KNOWN)
 def parse_rules(text: str, where: str, checked: bool = True) -> tuple[Rule, ...]:
     """Return the rules of a rule file, `where` being its name in errors.
 
-    Raises SpecError for anything malformed. What is not `checked` is that every expression says something and every
-    variable is bound: the tests have made sure of that for the rules that ship with the tool, whose loading has to be
-    quick.
+    Raises SpecError for anything malformed. `checked=False` skips the check that every expression is valid and every
+    variable is bound. The tests check that for the shipped rules, so that these load fast.
     """
     try:
         content = tomllib.loads(text)
@@ -92,7 +91,7 @@ def _rules(entry: RuleEntry, where: str) -> Iterator[Rule]:
 
 
 def _maker(entry: RuleEntry, label: str) -> Callable[[str], Rule]:
-    """Return what makes the rule of an entry for the operator that OP stands for; all the rest is made once."""
+    """Return the function from the operator that replaces OP to the rule of an entry; the other parts are made once."""
     left, right = Side(entry["left"], label), Side(entry["right"], label)
     draws = tuple([drawing(name, text, label) for name, text in entry.get("draw", {}).items()])
     lets = tuple([(name, expression(text)) for name, text in entry.get("let", {}).items()])
@@ -113,7 +112,7 @@ def _maker(entry: RuleEntry, label: str) -> Callable[[str], Rule]:
 
 
 def _turned(rule: Rule, label: str) -> Rule:
-    """Return the other direction. Raises SpecError where it is not defined by the same text."""
+    """Return the reverse rule. Raises SpecError where the same text does not define it."""
     if rule.draws or rule.lets:
         raise SpecError(f"{label}: a rule that draws or computes cannot go both ways; write the other way as a rule")
     return Rule(
@@ -158,7 +157,7 @@ def _parameters(pattern: TermPattern) -> Iterator[ParameterExpression]:
 
 
 def _check(rule: Rule, label: str) -> None:
-    """Raise SpecError for a rule that uses what nothing binds, or whose left side is everything."""
+    """Raise SpecError for a rule that uses unbound variables, or whose left side matches every term."""
     tensors = set(variables(rule.left))
     if isinstance(rule.left, Variable) and rule.kind != "structural":
         raise SpecError(f"{label}: the left side matches everything, so that the rule has to be structural")

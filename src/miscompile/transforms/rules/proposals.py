@@ -1,4 +1,4 @@
-"""Parameters that operators can have on operands of given types, special cases first: for examples of patterns."""
+"""Proposed parameters of operators on operands of given types, for examples of patterns, special cases first."""
 
 import math
 import random
@@ -21,7 +21,7 @@ _FILLS = (0, 1, 2, 3, -1, 0.5, 4, 0.25, 7)
 def propose(
     op: str, types: tuple[TermType, ...], given: Mapping[str, Any], environment: Bindings, rng: random.Random
 ) -> Given | None:
-    """Return parameters for `op` that agree with `given` by name; None where none come to mind.
+    """Return parameters for `op` that agree with `given` by name; None without a proposal.
 
     They need not be well-formed: the caller infers the type.
     """
@@ -131,7 +131,7 @@ def _slice(types: tuple[TermType, ...], given: Given, environment: Bindings, rng
 
 
 def _unpadded(shape: tuple[int, ...], pads: tuple[int, ...]) -> Given:
-    """What a Pad has added is cut off again."""
+    """The parameters of the Slice that removes the padding of a Pad."""
     rank = len(shape)
     ends = tuple(size - high for size, high in zip(shape, pads[rank:], strict=True))
     return {"axes": tuple(range(rank)), "begins": pads[:rank], "ends": ends, "steps": (1,) * rank}
@@ -268,7 +268,7 @@ def _pool(types: tuple[TermType, ...], given: Given, environment: Bindings, rng:
 
 
 def _epsilon(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
-    """Numbers that float32 holds, since that is how ONNX stores an attribute."""
+    """Numbers that float32 represents, because ONNX stores float attributes as float32."""
     return {"epsilon": rng.choice((2.0**-17, 0.5, 1.0))}
 
 

@@ -1,8 +1,7 @@
 """The values of the rule library: patterns, and rules from pattern to pattern.
 
-A rule says that every term of its left side equals the term that its right side makes of the same variables. It is
-data: where it holds is a condition on types, what it draws are structural parameters, and how exactly it holds is a
-class that the certifier tests.
+A rule states that every instance of its left side equals the instance of its right side under the same bindings. It is
+data: a condition on types, drawn structural parameters, and an exactness class that the certifier tests.
 """
 
 import random
@@ -17,7 +16,7 @@ from miscompile.transforms.rules.terms import LANGUAGE
 __all__ = ["Apply", "Bindings", "ParameterExpression", "Rule", "RuleExactness", "RuleKind", "TermPattern", "Variable"]
 
 RuleExactness = Literal["bits", "zero", "rounding"]
-"""Bit-exact (but for the payload of a NaN) | exact but for the sign of zero | rounding in floats, exact on integers.
+"""Bit-exact (except for NaN payloads) | exact except for the sign of zero | rounding in floats, exact on integers.
 
 `bits` and `zero` hold for every input, infinities and NaN included; `rounding` for finite ones that do not overflow.
 """
@@ -26,7 +25,7 @@ LOOSER: tuple[RuleExactness, ...] = ("bits", "zero", "rounding")
 """The classes, each looser than the one before."""
 
 RuleKind = Literal["arithmetic", "structural"]
-"""Structural rules are applied once, to what stood in the program, and not to their own results."""
+"""Structural rules are applied once, to terms of the program, and not to their own results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,13 @@ class Variable:
     name: str
 
     def __str__(self) -> str:
-        """Return the variable as a rule file has it."""
+        """Return the variable in the notation of rule files."""
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Stands for an operator applied to what `arguments` stand for; `parameters` in the order of the language."""
+    """An operator applied to `arguments`, with `parameters` in the order of the language."""
 
     op: str
     parameters: tuple[ParameterExpression, ...]
@@ -50,7 +49,7 @@ class Apply:
     output: int = 0
 
     def __str__(self) -> str:
-        """Return the pattern as a rule file has it, such as `Transpose(Add(x, y), perm=p)`."""
+        """Return the pattern in the notation of rule files, such as `Transpose(Add(x, y), perm=p)`."""
         names = LANGUAGE[self.op].parameters
         named = [f"{name}={value.text}" for name, value in zip(names, self.parameters, strict=True)]
         which = f"[{self.output}]" if self.output or self.op == "Split" else ""
@@ -66,7 +65,7 @@ def variables(pattern: TermPattern) -> tuple[str, ...]:
 
 
 def parts(pattern: TermPattern) -> Iterator[TermPattern]:
-    """Yield `pattern` and everything inside it, a part before its arguments."""
+    """Yield `pattern` and its parts, each before its arguments."""
     yield pattern
     if isinstance(pattern, Apply):
         for argument in pattern.arguments:
@@ -77,11 +76,11 @@ def parts(pattern: TermPattern) -> Iterator[TermPattern]:
 class Rule:
     """One direction of an equivalence.
 
-    On the left side a parameter that is a bare variable is bound where it first stands, and compared after that; any
-    other expression is compared with what it gives once all bare variables are bound. `limits` holds the element types
-    that each tensor variable may have, `dtypes` those of the first one. `shapes` are hints for the certifier, which
-    shapes to try: letters are sizes. `chance` is the share of the places at which a structural rule is applied at all,
-    since one that matches everything would be everywhere. `source` says where the equivalence comes from.
+    On the left side the first occurrence of a parameter that is a bare variable binds it, and later ones are compared;
+    any other expression is compared with its value once all bare variables are bound. `limits` holds the element types
+    that each tensor variable may have, `dtypes` those of the first one. `shapes` are hints for the certifier, in which
+    letters are sizes. `chance` is the share of the places at which a structural rule is applied, because a rule that
+    matches every term would otherwise be applied everywhere. `source` cites the origin of the equivalence.
     """
 
     name: str
@@ -100,17 +99,17 @@ class Rule:
     chance: float = 1.0
 
     def admits(self, environment: Bindings) -> bool:
-        """Tell whether the rule holds for what the left side has bound: element types and side condition."""
+        """Tell whether the bindings of the left side satisfy the rule's element types and side condition."""
         for name, dtypes in self.limits:
             if environment[name].dtype not in dtypes:
                 return False
         return self.where is None or bool(self.where.value(environment))
 
     def extend(self, environment: Bindings, rng: random.Random) -> Bindings | None:
-        """Return `environment` with what the right side needs besides: drawn parameters, then `let` values.
+        """Return `environment` extended by the right side's drawn parameters, then by the `let` values.
 
-        None when there is nothing to draw, or where chance leaves the place alone. The draws are a function of `rng`
-        alone, so the caller decides what a place's choice depends on.
+        None when a draw has no value, or when `chance` excludes the place. The draws are a function of `rng` alone, so
+        the caller decides what the choice depends on.
         """
         if self.chance < 1 and rng.random() >= self.chance:
             return None

@@ -1,7 +1,7 @@
 """The term language: a subset of ONNX operators over tensors of concrete type, with inference and evaluation.
 
-The e-graph, the rules and the certifier speak this language. Whatever it cannot say (symbolic sizes, other operators,
-structure computed at run time) is opaque to them.
+The e-graph, the rules and the certifier use this language. Nodes outside it (symbolic sizes, other operators, structure
+computed at run time) are opaque to them.
 """
 
 import math
@@ -39,13 +39,13 @@ _ADDED: Mapping[str, tuple[int, Callable[[Parameters], bool]]] = {
     "Reshape": (14, lambda parameters: 0 in parameters[0]),
     "AveragePool": (19, lambda parameters: any(dilation != 1 for dilation in parameters[3])),
 }
-"""What operators have learnt since: the opset, and for which parameters it is needed.
+"""Later extensions of operators: the opset, and the parameters that need it.
 
-Before `allowzero` a size of zero stood for that of the operand.
+Before `allowzero` a size of zero meant the size of the operand.
 """
 
 MOST_BYTES = 64
-"""Elements that a constant may have whose elements differ; larger ones are opaque, since a symbol is hashed."""
+"""Greatest size of a constant with different elements; larger ones are opaque, because symbols are hashed."""
 
 
 def infer(symbol: Symbol, children: tuple[TermType, ...]) -> TermType | None:
@@ -59,7 +59,7 @@ def infer(symbol: Symbol, children: tuple[TermType, ...]) -> TermType | None:
 
 
 typed = lru_cache(1 << 14)(infer)
-"""`infer`, remembered: most terms of a program are of few types."""
+"""`infer` with a cache, because most terms of a program have few types."""
 
 
 def opset_of(symbol: Symbol, children: tuple[TermType, ...]) -> int:
@@ -80,16 +80,16 @@ def newest(op: str) -> int:
 def evaluate(symbol: Symbol, children: tuple[Array, ...]) -> Array:
     """Return the value of a well-formed term by the ONNX operator's page; bfloat16 in numbers of ml_dtypes.
 
-    Integers wrap around, undefined operations of floats give NaN or infinity, and none of that warns.
+    Integers wrap around, undefined operations of floats give NaN or infinity, without warnings.
     """
     with np.errstate(all="ignore"):
         return np.asarray(LANGUAGE[symbol.op].evaluate(children, symbol.parameters, symbol.output))
 
 
 def fill_value(dtype: str, first: Array) -> int | float | bool | None:
-    """Return the number that an array of one element holds, as a symbol may hold it; None for -0.0 and NaN.
+    """Return the number in an array of one element for use in a symbol; None for -0.0 and NaN.
 
-    Equal numbers make equal symbols, so the zeros would be taken for each other, and a NaN is not even itself.
+    Equal numbers make equal symbols: both zeros would become one symbol, and a NaN does not equal itself.
     """
     number: int | float | bool = np.asarray(first, np.float64 if dtype == "bfloat16" else None).reshape(()).item()
     if dtype in FLOATING and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
@@ -98,7 +98,7 @@ def fill_value(dtype: str, first: Array) -> int | float | bool | None:
 
 
 def constant(value: Tensor) -> Symbol | None:
-    """Return the Constant symbol for `value`, or None where it is neither uniform nor small, or of another dtype."""
+    """Return the Constant symbol for `value`; None unless it is uniform or small, and of a supported dtype."""
     if value.dtype not in ELEMENTS:
         return None
     array = np.ascontiguousarray(value.array).view(ELEMENTS[value.dtype]).reshape(value.shape)

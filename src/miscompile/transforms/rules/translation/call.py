@@ -1,4 +1,4 @@
-"""What readers and writers of operators share: a node seen with its constants, and the short forms of attributes."""
+"""Shared parts of readers and writers: a node with its types and constants, and constructors of attributes."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class TypedNode:
     constants: Mapping[str, Tensor]
 
     def shape(self, place: int) -> tuple[int, ...] | None:
-        """Return the sizes of an operand, or None when they are not known or the operand is left out."""
+        """Return the sizes of an operand, or None when they are unknown or the operand is omitted."""
         inputs = self.node.inputs
         known = self.types.get(inputs[place]) if place < len(inputs) else None
         return None if known is None else known.shape
 
     def only(self, *names: str) -> bool:
-        """Tell whether the node has no attributes but `names`, and these as plain values."""
+        """Tell whether the node has no attributes other than `names`, and no references."""
         return all(name in names and value.kind != "ref" for name, value in self.node.attributes.items())
 
     def given(self, name: str, default: Any) -> Any:  # noqa: ANN401 - an attribute's value
-        """Return an attribute's value, or `default` when it is not given; floats as the float32 that ONNX stores."""
+        """Return an attribute's value, or `default`; floats rounded to float32, as ONNX stores them."""
         found = self.node.attributes.get(name)
         value = default if found is None else found.value
         return float(np.float32(value)) if isinstance(value, float) else value
@@ -44,7 +44,7 @@ class TypedNode:
         return place < len(self.node.inputs) and bool(self.node.inputs[place])
 
     def known(self, place: int) -> Tensor | None:
-        """Return an operand whose value is known beforehand."""
+        """Return the value of a constant operand, or None."""
         return self.constants.get(self.node.inputs[place]) if self.present(place) else None
 
     def known_integers(self, place: int) -> tuple[int, ...] | None:
@@ -61,7 +61,7 @@ class TypedNode:
         return tuple(sorted(found)) if len(found) == len(raw) else None
 
     def children(self, least: int, most: int) -> tuple[str, ...] | None:
-        """Return the operands, when there are from `least` to `most` and none between them is left out."""
+        """Return the operands, when there are from `least` to `most` and none of them is omitted."""
         inputs = self.node.inputs
         while inputs and not inputs[-1]:
             inputs = inputs[:-1]
@@ -87,5 +87,5 @@ def integers(values: Sequence[int]) -> Tensor:
 
 
 def plural(values: Sequence[int]) -> Attribute:
-    """Return an attribute of integers, of which there may be none."""
+    """Return an attribute of integers, also for an empty list."""
     return Attribute("ints", tuple(values))

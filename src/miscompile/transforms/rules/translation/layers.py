@@ -1,4 +1,4 @@
-"""How reductions, matrix products, convolutions, pools and normalisation are read from nodes and written as nodes."""
+"""Readers and writers of reductions, matrix products, convolutions, pooling and normalisation."""
 
 import math
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ _WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
 def _window(call: TypedNode, kernel: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
-    """Return kernel, pads, strides and dilations, with automatic padding worked out."""
+    """Return kernel, pads, strides and dilations, with automatic padding made explicit."""
     shape, rank = call.shape(0), len(kernel)
     strides = tuple(call.given("strides", (1,) * rank))
     dilations = tuple(call.given("dilations", (1,) * rank))

@@ -1,4 +1,4 @@
-"""How operators that move elements, and Cast, are read from nodes and written as nodes."""
+"""Readers and writers of operators that move elements, and of Cast."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from miscompile.transforms.rules.translation.call import (
 )
 
 MOST_INDICES = 64
-"""Indices that a Gather term may hold; beyond that it is opaque."""
+"""Greatest number of indices of a Gather term; a node with more is opaque."""
 
 BEFORE_FIRST = -(2**63) + 1
 """An end before the first element, in Slice: -1 would be the last one."""
@@ -44,7 +44,7 @@ def _transpose(call: TypedNode) -> ReadTerm:
 
 
 def _one_axis(default: int | None, end: int = 0) -> NodeReader:
-    """Return a reader of operators with one attribute `axis`; Flatten's may point behind the last axis (`end`)."""
+    """Return a reader of operators with one attribute `axis`; Flatten's may equal the rank (`end`)."""
 
     def read(call: TypedNode) -> ReadTerm:
         shape, axis = call.shape(0), call.given("axis", default)
@@ -133,13 +133,13 @@ def _slice(call: TypedNode) -> ReadTerm:
 
 
 def canonical_cut(size: int, begin: int, end: int, step: int) -> tuple[int, int, int]:
-    """Return begin, end and step as the language has them; an empty cut is always the same one."""
+    """Return canonical begin, end and step; all empty slices have the same."""
     begin, end, step = slice(begin, end, step).indices(size)
     return (begin, end, step) if length(begin, end, step) else (0, 0, 1)
 
 
 def _cuts(shape: tuple[int, ...], cuts: Mapping[int, tuple[int, int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return parameters that name only the axes that are really cut, or one that is not when there is no other."""
+    """Return parameters with only the axes that the Slice changes, or one unchanged axis when there is no other."""
     real = {axis: cut for axis, cut in sorted(cuts.items()) if cut != (0, shape[axis], 1)}
     chosen = real or ({0: (0, shape[0], 1)} if shape else {})
     return (tuple(chosen), *(tuple(cut[part] for cut in chosen.values()) for part in range(3)))

@@ -1,9 +1,8 @@
-"""From nodes of a graph to terms and back.
+"""Translation of nodes to terms and back.
 
-`term_of` reads a node with all that its operator's defaults leave unsaid; `nodes_of` writes a term as a node that is
-valid in the opset asked for. What the language cannot say (dynamic structure, odd attributes) is opaque: None. How each
-operator is read and written stands in `movement` and `layers`; operators without parameters need
-nothing there.
+`term_of` reads a node with its operator's defaults made explicit; `nodes_of` writes a term as a node that is valid in
+the given opset. A node outside the language (dynamic structure, uncommon attributes) is opaque: None. The readers and
+writers of operators with parameters are in `movement` and `layers`.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +26,8 @@ Term = tuple[Symbol, tuple[str, ...]]
 def term_of(node: Node, types: Mapping[str, TermType], constants: Mapping[str, Tensor]) -> list[Term] | None:
     """Return a term for each output of `node`: its symbol and the names of its children.
 
-    `types` are those of all values whose types are concrete, `constants` the values known beforehand; structural
-    inputs among these become parameters. None where the node is opaque, in an opset of 13 or later.
+    `types` are those of all values whose types are concrete, `constants` the constant values; structural inputs among
+    these become parameters. None where the node is opaque, in an opset of 13 or later.
     """
     if node.domain not in ("", "ai.onnx") or not all(node.outputs):
         return None
@@ -82,7 +81,7 @@ def nodes_of(
     """Return nodes and new initialisers that compute the `outputs` (place -> name) of a well-formed term.
 
     A Constant becomes an initialiser alone. `fresh` makes a new name from a hint. Raises RejectedDraft where `opset`
-    (13 or later) cannot say the term.
+    (13 or later) cannot express the term.
     """
     if symbol.op == "Constant":
         return (), {outputs[0]: constant_tensor(symbol)}
@@ -101,7 +100,7 @@ def nodes_of(
 def _written(
     op: str, parameters: tuple[Any, ...], opset: int
 ) -> tuple[Mapping[str, Attribute], tuple[tuple[str, Tensor], ...]]:
-    """Return attributes and structural operands; remembered, because the same ones are written again and again."""
+    """Return attributes and structural operands; cached, because few different ones are written."""
     if op not in WRITERS:
         return NO_ATTRIBUTES, ()
     written, structural = WRITERS[op](parameters, opset)
@@ -112,7 +111,7 @@ def _written(
 
 
 def constant_tensor(symbol: Symbol) -> Tensor:
-    """Return the value of a Constant symbol, with bfloat16 in words as tensors hold it."""
+    """Return the value of a Constant symbol, with bfloat16 as 16-bit words, as in tensors."""
     dtype, shape, value = symbol.parameters
     array = constant_array(dtype, shape, value)  # type: ignore[arg-type]
     return Tensor(str(dtype), array.view("uint16") if dtype == "bfloat16" else array)
