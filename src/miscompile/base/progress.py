@@ -1,4 +1,4 @@
-"""How long work reports where it stands: the caller passes a function that receives one line of text at a time."""
+"""The type of the functions to which long-running work reports its progress, one line of text at a time."""
 
 from collections.abc import Callable
 

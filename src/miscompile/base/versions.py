@@ -30,7 +30,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "!=": operator.ne,
 }
 _FINAL = (9, 0)
-"""Stands in the order after every pre-release."""
+"""Sort key of a final release, after every pre-release."""
 
 VersionOrder = tuple[Any, ...]
 

@@ -1,4 +1,4 @@
-"""Making an environment: a virtual environment, pip, and at the very end the record that makes it count."""
+"""Making an environment: a virtual environment, pip, and finally the record that marks it complete."""
 
 import json
 import os
@@ -17,15 +17,15 @@ _LIST = (
     "import json; from importlib.metadata import distributions;"
     "print(json.dumps({d.metadata['Name']: d.version for d in reversed(list(distributions()))}))"
 )
-"""Prints what is installed; of two that are called the same, the one that an import would find."""
+"""Prints the installed distributions; of two with one name, the one that an import would find."""
 
 
 def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
-    """Return the environment of `recipe`, made now unless it is there; `say` hears how it goes.
+    """Return the environment of `recipe`, making it if necessary; `say` receives lines of progress.
 
-    Two processes never make the same one: the second waits and uses what the first has made. Whatever ends this
-    early, an interrupt included, leaves no environment. Raises UsageError when the cache cannot be written, no Python
-    fits, or pip fails.
+    Two processes never make the same one: the second waits and uses the result of the first. If this ends early, even
+    by an interrupt, no environment remains. Raises UsageError when the cache cannot be written, no Python fits, or pip
+    fails.
     """
     path = cache_folder() / recipe.name
     with locked(recipe.name, say):
@@ -71,7 +71,7 @@ def _discard(path: Path) -> None:
 
 
 def _packages(path: Path) -> dict[str, str]:
-    """Return what is installed at `path`, by its own Python."""
+    """Return the distributions installed at `path`, as reported by its own Python."""
     command = [str(executable_of(path)), "-I", "-c", _LIST]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:

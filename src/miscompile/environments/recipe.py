@@ -1,4 +1,4 @@
-"""What goes into an environment: the compiler's distributions, what our worker and scripts need, and the pins."""
+"""The requirements of an environment: the compiler's distributions, those of worker and scripts, and pins."""
 
 import re
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class EnvironmentRecipe:
 
     @property
     def spec(self) -> str:
-        """The target spec that asks for it."""
+        """The target spec that selects it."""
         name, _, via = self.target.partition("+")
         return f"{name}=={self.version}" + (f"{{via={via}}}" if via else "")
 
@@ -35,8 +35,8 @@ class EnvironmentRecipe:
 def recipe_of(target: str, version: str) -> EnvironmentRecipe:
     """Return the recipe for a release of the target called `target`; `openvino+torch` is one with a front end.
 
-    What `environment.toml` says of a distribution goes before what is installed always. Raises UsageError for
-    a target that is unknown, or a part of this tool.
+    A requirement in `environment.toml` takes precedence over the default one of the same distribution. Raises
+    UsageError for a target that is unknown, or a part of this tool.
     """
     name, _, via = target.partition("+")
     face, special = about(name), pins(name, version)
@@ -51,7 +51,7 @@ def recipe_of(target: str, version: str) -> EnvironmentRecipe:
 
 
 def _as_here(distribution: str) -> str:
-    """Return the requirement of a library as it is installed beside this tool, where the right results come from."""
+    """Return a requirement of the version installed beside this tool, which computes the reference results."""
     version = installed(distribution)
     return distribution if version is None else f"{distribution}=={version.partition('+')[0]}"
 

@@ -1,4 +1,4 @@
-"""From a target spec to the environment that its workers and scripts run in."""
+"""Resolution of a target spec to the environment in which its workers and scripts run."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from miscompile.targets.registry import TargetSpec, about, compiler_of, installe
 def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
     """Make sure that the target spec `text` can run, and return the spec to run.
 
-    A version in the spec is made if need be. A name without version that is not installed beside this tool gets the
-    environment that serves it, made with the newest release when `install` says so; the spec that is returned then
-    names the version, so that a campaign stays with it. Raises UsageError when something is missing that nobody has
-    allowed to install, or cannot be installed.
+    An environment for a version in the spec is made if necessary. A name without version that is not installed beside
+    this tool gets the environment that serves it, or with `install` a new one with the newest release; the returned
+    spec then names the version, so that a campaign keeps it. Raises UsageError when something is missing that may not
+    or cannot be installed.
     """
     spec = parse_target(text)
     if spec.version is not None:
@@ -53,7 +53,7 @@ def make_newest(target: str, say: ProgressListener) -> Environment:
 
 
 def newest_release(target: str) -> str:
-    """Return the newest final release of a target for our Python. Raises UsageError when pip cannot say."""
+    """Return the newest final release of a target for our Python. Raises UsageError when pip cannot list them."""
     compiler = compiler_of(about(target.partition("+")[0]))
     if compiler is None:
         raise UsageError(f"target {target} is a part of this tool; there is nothing to install")

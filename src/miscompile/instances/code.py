@@ -1,4 +1,4 @@
-"""Instances as JSON, without loss. What JSON lacks is an object whose key `$` says what it is.
+"""Instances as JSON, without loss. A value that JSON lacks is an object whose key `$` names its type.
 
 {"$": "tuple", "of": [...]}     {"$": "dict", "of": [[key, value], ...]}     {"$": "float", "of": "nan"}
 {"$": "name", "kind": "dtype", "name": "float32"}      {"$": "made", "api": ..., "args": [...], "kwargs": {...}}
@@ -25,13 +25,13 @@ from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, Slice
 JsonValue = Any
 
 _LARGEST = 1 << 26
-"""Bytes of a tensor that are read at most: what claims more is damaged."""
+"""Greatest number of bytes of a tensor; an archive that declares more is damaged."""
 
 _MOST_DRAWN = 1 << 24
-"""Elements of a tensor that is drawn: no harvest makes a recipe of more."""
+"""Greatest number of elements of a drawn tensor; no harvest writes a larger recipe."""
 
 _MOST_SIZES = 64
-"""Dimensions that numpy knows."""
+"""Greatest number of dimensions in numpy."""
 
 
 def encoded(instance: Instance) -> bytes:
@@ -40,13 +40,13 @@ def encoded(instance: Instance) -> bytes:
 
 
 def content(instance: Instance) -> bytes:
-    """Return what makes two instances the same: everything but where they are from."""
+    """Return the content that identifies an instance: everything except its origin."""
     data = to_json(instance)
     return _bytes({key: value for key, value in data.items() if key not in ("source", "origin")})
 
 
 def digest_of(instance: Instance) -> str:
-    """Return a digest of the content: the same use of an operator has the same, whichever test it is from."""
+    """Return a digest of the content: equal uses of an operator have equal digests, whichever test they are from."""
     return digest_bytes(content(instance))
 
 
@@ -60,7 +60,7 @@ def decoded(line: bytes | str) -> Instance:
 
 
 def to_json(instance: Instance) -> dict[str, JsonValue]:
-    """Return the instance as a JSON object; what is empty is left out."""
+    """Return the instance as a JSON object without empty fields."""
     data = {
         "library": instance.library,
         "api": instance.api,
@@ -78,7 +78,7 @@ def to_json(instance: Instance) -> dict[str, JsonValue]:
 
 
 def from_json(data: Mapping[str, JsonValue]) -> Instance:
-    """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
+    """Return the instance of a JSON object. Raises the exceptions that `decoded` catches for any other object."""
     if data["library"] not in LIBRARIES or data["form"] not in FORMS:
         raise ValueError(f"library {data['library']}, form {data['form']}")
     return Instance(
@@ -127,7 +127,7 @@ def value_json(value: Value) -> JsonValue:
 
 
 def value_from(data: JsonValue) -> Value:
-    """Return the parameter that `value_json` wrote. Raises what `decoded` catches for anything else."""
+    """Return the parameter that `value_json` wrote. Raises the exceptions that `decoded` catches for other data."""
     if isinstance(data, list):
         return [value_from(item) for item in data]
     if not isinstance(data, dict):
@@ -160,7 +160,7 @@ def _complex(data: Mapping[str, JsonValue]) -> complex:
 
 
 def _drawn(data: Mapping[str, JsonValue]) -> Drawn:
-    """Return a recipe that can be drawn from: an error would come up long after the line is forgotten."""
+    """Return a recipe, validated here because a later error could not name the line."""
     found = Drawn(_dtype(data), _shape(data), data["low"], data["high"], _natural(data["seed"], "seed"))
     if math.prod(size or 1 for size in found.shape) > _MOST_DRAWN:
         raise ValueError(f"a recipe for more than {_MOST_DRAWN} elements")

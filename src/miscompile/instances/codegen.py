@@ -1,4 +1,4 @@
-"""Tensors and parameters as Python source: arrays that need numpy alone, values in the words of a library."""
+"""Tensors and parameters as Python source: arrays that need numpy alone, values in a library's API."""
 
 import base64
 import keyword
@@ -17,15 +17,15 @@ from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slo
 _LITERAL = 64
 """Tensors up to this many elements are written out as numbers."""
 _PATTERN = 4
-"""Longer ones than this are written as zeros, ones, full or arange where they are that."""
+"""Longer ones are written as zeros, ones, full or arange where possible."""
 _BYTES_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a library spells what Python does not have.
+    """The spelling of library-specific values in source.
 
-    `tensor` and `drawn` return expressions for tensors, `name` for what has a name, `slot` for an input of the program.
+    `tensor` and `drawn` return expressions for tensors, `name` for named objects, `slot` for an input of the program.
     """
 
     tensor: Callable[[Tensor], Expression]
@@ -66,7 +66,7 @@ def spell(value: Value, dialect: Dialect) -> Expression:
 
 
 def spell_call(function: str, args: Sequence[Value], kwargs: Mapping[str, Value], dialect: Dialect) -> Group:
-    """Return a call of `function` with parameters; a keyword that is no identifier comes by way of a dict."""
+    """Return a call of `function` with parameters; a keyword that is no identifier is passed in a dict."""
     given = [spell(value, dialect) for value in args]
     plain = {name: spell(value, dialect) for name, value in kwargs.items() if _identifier(name)}
     odd: dict[Value, Value] = {name: value for name, value in kwargs.items() if not _identifier(name)}
@@ -79,9 +79,9 @@ def _identifier(name: str) -> bool:
 
 
 def spell_drawn(value: Drawn) -> Expression:
-    """Return an expression for the array of a recipe, which draws the same numbers.
+    """Return an expression that draws the array of a recipe with the same numbers.
 
-    Raises ValueError for element types that numpy lacks: their tensors are to be spelled as they are.
+    Raises ValueError for element types that numpy lacks: the caller must spell their elements.
     """
     if not native(value.dtype):
         raise ValueError(f"numpy draws no {value.dtype}")
@@ -107,7 +107,7 @@ def native(dtype: str) -> bool:
 def array_code(value: Tensor) -> Expression:
     """Return an expression whose value is the storage array of `value`, bit for bit.
 
-    Small tensors are numbers that one can read, others base64 of the raw little-endian bytes.
+    Small tensors are readable numbers, others base64 of the raw little-endian bytes.
     """
     elements = value.array
     if value.dtype == "string":
@@ -153,7 +153,7 @@ def _literal(value: float | complex) -> str:
 
 
 def _spellings(value: Tensor) -> list[Expression]:
-    """Spellings from the shortest; the caller takes the first that gives the same bits."""
+    """Spellings from the shortest; the caller uses the first that gives the same bits."""
     elements = value.array
     if elements.dtype.kind not in "fiubc":
         return []

@@ -1,7 +1,7 @@
-"""A fragment in other settings: do its operators still take what flows through them?
+"""A fragment under other sizes, types and attributes: evaluation of types and rules without running it.
 
-Nothing here knows an operator. What one accepts is asked of onnx's type inference and of the rules of its page, so that
-every operator that can be generated can be lifted as well.
+Nothing here is specific to an operator. onnx's type inference and the rules of the operator's page decide whether an
+operator accepts its operands, so that every operator with a spec can be lifted.
 """
 
 import math
@@ -22,7 +22,7 @@ from miscompile.ops.spec import Call, Operand
 from miscompile.ops.wellformed.check import well_formed
 
 SHOWN = 64
-"""Constants up to this many elements are shown to inference; larger ones never decide a shape."""
+"""Greatest number of elements of constants passed to inference; larger ones never determine a shape."""
 
 _ANY = Facts(-3, 3)
 _KINDS = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})
@@ -30,7 +30,7 @@ _KINDS = frozenset({"int", "float", "string", "ints", "floats", "strings", "tens
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownValue:
-    """What a setting says of a hole, a constant or a result: its type, and the elements where they are kept."""
+    """The type of a hole, a constant or a result, with its elements where they matter."""
 
     type: TensorType
     value: Tensor | None = None
@@ -43,13 +43,13 @@ class KnownValue:
 
 
 def kept(value: Tensor) -> KnownValue:
-    """Return a constant whose elements count."""
+    """Return a constant with its elements."""
     return KnownValue(TensorType(value.dtype, value.shape), value, measure(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentSetting:
-    """A way to feed a fragment: `given` holes and constants by name, and the attributes of every node."""
+    """Inputs of a fragment: `given` holes and constants by name, and the attributes of every node."""
 
     given: Mapping[str, KnownValue]
     attributes: tuple[Mapping[str, Attribute], ...]
@@ -59,8 +59,8 @@ class FragmentSetting:
 class Fragment:
     """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order.
 
-    `sure` are the nodes that are defined on all elements as far as can be told; other settings must not change that.
-    `filled` are the holes that are constants in the end, with elements from all over a range.
+    `sure` are the nodes that are known to be defined on all elements, which must stay so in other settings. `filled`
+    are the holes that become constants, with their ranges.
     """
 
     nodes: tuple[Node, ...]
@@ -73,10 +73,9 @@ class Fragment:
     def run(
         self, setting: FragmentSetting, base: Mapping[str, KnownValue] | None = None
     ) -> dict[str, KnownValue] | None:
-        """Return what is known of every value; None when an operator does not take its operands.
+        """Return type and elements of every value; None when an operator rejects its operands.
 
-        `base` is what came of another setting that shares objects with this one: what depends on equal things is not
-        worked out again.
+        `base` is the result for another setting. Values whose inputs are the same objects are taken from it.
         """
         known = dict(setting.given)
         for place, node in enumerate(self.nodes):
@@ -98,11 +97,11 @@ class Fragment:
         return known
 
     def with_sure(self, known: Mapping[str, KnownValue]) -> "Fragment":
-        """Return the fragment that remembers which nodes are sure, given what is known of all values."""
+        """Return the fragment with its `sure` nodes recorded, given the facts of all values."""
         return replace(self, sure=frozenset(place for place in range(len(self.nodes)) if self.is_sure(place, known)))
 
     def is_sure(self, place: int, known: Mapping[str, KnownValue]) -> bool:
-        """Tell whether a node is defined on all elements as far as can be told."""
+        """Tell whether a node is known to be defined on all elements."""
         node = self.nodes[place]
         return _keeps_rules(self._call(node, node.attributes, known), sure=True)
 
@@ -133,7 +132,7 @@ class Fragment:
 
 
 def spread(kind: TensorType, span: tuple[float, float]) -> KnownValue:
-    """Return a constant of a type, with elements that are spread over a range."""
+    """Return a constant of a type, with elements distributed over a range."""
     shape: tuple[int, ...] = kind.shape  # type: ignore[assignment]
     count = math.prod(shape)
     numbers = np.linspace(*span, count) if count > 1 else np.full(count, span[1])
@@ -144,7 +143,7 @@ def spread(kind: TensorType, span: tuple[float, float]) -> KnownValue:
 def _keeps_rules(call: Call, sure: bool) -> bool:
     """Tell whether a call keeps its operator's page, and with `sure`, whether it is defined on all elements.
 
-    The rules are not written for every rank that is tried here.
+    An exception in a rule counts as a violation, because the rules do not expect every rank that is tried here.
     """
     try:
         return specs()[call.op].defined(call) if sure else well_formed(call)
@@ -153,7 +152,7 @@ def _keeps_rules(call: Call, sure: bool) -> bool:
 
 
 def fragment_of(seed: Seed) -> Fragment | None:
-    """Return the parts of a seed; None of one with bodies, functions, or anything that is no tensor of a plain type."""
+    """Return the parts of a seed; None for one with bodies, functions, or values other than tensors of a plain type."""
     graph = seed.graph
     if graph.sparse_initializers or not graph.nodes:
         return None
@@ -184,7 +183,7 @@ def _trimmed(node: Node) -> Node:
 
 
 def _fits(node: Node, opset: int) -> bool:
-    """Tell whether an operator can be generated, and has only what a line of a motif can say."""
+    """Tell whether an operator has a spec, and a line of a motif can express the node."""
     known = None if node.domain not in ("", "ai.onnx") else schema(node.op, opset)
     if known is None or node.op not in specs() or not node.outputs:
         return False

@@ -1,7 +1,7 @@
-"""Which element types of a fragment can be others: type variables, and what all its operators take.
+"""Generalisation of element types: the values of a fragment that share a type variable, and its possible types.
 
 Operators write their types with variables (`T`), so that one dtype runs through a fragment along them. The variable
-that the most holes have is the motif's; what does not hang together with it keeps its dtype.
+that most holes have becomes the motif's; values that are not connected with it keep their dtype.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ from miscompile.patterns.fragment import Fragment, FragmentSetting, KnownValue, 
 from miscompile.patterns.language import TYPING
 
 _WORTH = 2
-"""How many times the dtypes it must be worth that values of the same dtype go different ways."""
+"""Factor by which the number of possible dtypes must grow to let values of equal dtype have different ones."""
 
 
 class Kinds(NamedTuple):
-    """The values that have the motif's dtype, that dtype in the fragment, and all that it can be, that one first."""
+    """The values of the motif's dtype, that dtype in the fragment, and all possible ones, the original first."""
 
     members: frozenset[str]
     main: str
@@ -52,7 +52,7 @@ def kinds(
 
 
 class _Groups:
-    """Values that share a type variable somewhere, as a forest; the root "" holds those of a type that is fixed."""
+    """Union-find of values that share a type variable; the root "" holds those of a fixed type."""
 
     def __init__(self, fragment: Fragment) -> None:
         self._above: dict[str, str] = {}
@@ -65,7 +65,7 @@ class _Groups:
                     self._join(name, variables.setdefault(variable, name))
 
     def root(self, name: str) -> str:
-        """Return the value that stands for all that share a variable with this one."""
+        """Return the representative of the values that share a variable with this one."""
         while (above := self._above.get(name, name)) != name:
             name = above
         return name
@@ -93,7 +93,7 @@ def _variables(node: Node, opset: int) -> Iterator[tuple[str, str]]:
 
 
 def _main(fragment: Fragment, base: Mapping[str, KnownValue], groups: _Groups) -> str:
-    """Return the hole whose dtype is the motif's: a free one if there is one, a float, that of the most holes."""
+    """Return the hole whose dtype becomes the motif's: preferably free, then a float, then that of most holes."""
     roots = [groups.root(name) for name in fragment.holes]
 
     def rank(name: str) -> tuple[bool, bool, int]:
@@ -103,7 +103,7 @@ def _main(fragment: Fragment, base: Mapping[str, KnownValue], groups: _Groups) -
 
 
 def _converted(fragment: Fragment, setting: FragmentSetting, dtype: str) -> Iterator[str]:
-    """Yield the results that an attribute says to be of `dtype`."""
+    """Yield the results whose type an attribute sets to `dtype`."""
     for node, attributes in zip(fragment.nodes, setting.attributes, strict=True):
         if any(name in TYPING and given.value == DTYPES[dtype].code for name, given in attributes.items()):
             yield from (name for name in node.outputs if name)
@@ -121,7 +121,7 @@ class _Trial:
     spans: Mapping[str, Span]
 
     def takes(self, other: str) -> bool:
-        """Tell whether all operators take `other` instead, and constants have their elements in it."""
+        """Tell whether all operators support `other` instead, and constants can be represented in it."""
         given = dict(self.setting.given)
         for name in self.members & given.keys():
             known = given[name]
@@ -175,7 +175,7 @@ def _has(dtype: str, value: Tensor) -> bool:
 
 
 def _meets(dtype: str, span: Span) -> bool:
-    """Tell whether elements of `dtype` lie in a range."""
+    """Tell whether `dtype` has elements in a range."""
     info = DTYPES[dtype]
     if info.kind == "bool":
         return False

@@ -13,7 +13,7 @@
 
 `value()` is a value of any shape, `value(rank=0)` a scalar one. `inf` and `nan` are numbers; a name among whole numbers
 is a size. Attributes are numbers, quoted words, tuples of either, and `numbers(...)` for a tensor; `to` and the like
-hold a dtype's name. The name `_` stands for a result that nothing reads.
+hold a dtype's name. The name `_` is an unused result.
 
 Lines are read with Python's own parser and interpreted, never evaluated.
 """
@@ -159,7 +159,7 @@ _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
 def parse_motifs(text: str, where: str, vet: Vet | None = None) -> Iterator[Motif]:
     """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line.
 
-    `vet` raises ValueError for a statement that parses and yet cannot be meant.
+    `vet` raises ValueError for a statement that parses but is invalid.
     """
     header: re.Match[str] | None = None
     lines: list[tuple[int, str]] = []

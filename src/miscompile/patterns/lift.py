@@ -1,8 +1,8 @@
-"""Lifting: from a fragment as it was found to a motif that keeps only what its operators ask for.
+"""Lifting: generalisation of a found fragment to a motif with only the constraints of its operators.
 
-OATest loosens a pattern that fits nowhere by dropping sizes and dtypes and keeping each operator's own constraints
-(section 3.2.1). Here those constraints are not written down anywhere: sizes, ranks and dtypes become free where other
-ones are seen to pass type inference and the operators' pages (`sizes`, `ranks`, `kinds`).
+OATest generalises a pattern by dropping sizes and dtypes and keeping each operator's constraints (section 3.2.1). Here
+no table holds those constraints: sizes, ranks and dtypes become variables where other ones pass type inference and the
+rules of the operators' pages (`sizes`, `ranks`, `kinds`).
 """
 
 import math
@@ -46,17 +46,17 @@ from miscompile.patterns.ranks import Rank, ranks
 from miscompile.patterns.sizes import FragmentSizes, SizePlace
 
 _TINY = 4
-"""Constants up to this many elements keep them, where they look as if someone chose them."""
+"""Greatest size of constants that keep their elements, if these look chosen by hand."""
 
 _DIGITS = 3
-"""Decimals of a number that someone chose."""
+"""Greatest number of decimals of a number that looks chosen by hand."""
 
 _LARGEST = 2**31
-"""Numbers beyond it are not written in calls, where integer types clip them."""
+"""Larger numbers are not inlined in calls, where integer types would clip them."""
 
 
 def lift(seed: Seed, name: str) -> Motif | None:
-    """Return the abstract form of `seed`, called `name` (with dashes for what a motif's name cannot hold).
+    """Return the abstract form of `seed`, called `name` (with dashes for characters that a motif's name cannot have).
 
     None when the language cannot hold it (bodies, foreign or random operators, types that are not plain tensors), when
     no hole is left, or when inference does not know all its types.
@@ -84,7 +84,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
 
 @lru_cache(1 << 12)
 def constant_holes(seed: Seed) -> Mapping[str, tuple[float, float]]:
-    """Return the holes of a seed that operators take only as constants, with the ranges that were seen."""
+    """Return the holes of a seed that its operators require to be constants, with the observed ranges."""
     fragment = fragment_of(seed)
     base = None if fragment is None else fragment.run(_as_found(seed, fragment))
     if fragment is None or base is None:
@@ -104,12 +104,12 @@ def _as_found(seed: Seed, fragment: Fragment) -> FragmentSetting:
 
 
 def _fed(kind: TensorType, span: Range | None) -> KnownValue:
-    """Return what is known of a hole."""
+    """Return type and facts of a hole."""
     return KnownValue(kind) if span is None else KnownValue(kind, facts=span.facts())
 
 
 def _drawn(fragment: Fragment, base: Mapping[str, KnownValue], name: str, value: Tensor) -> tuple[float, float] | None:
-    """Return the range of a constant whose elements may be others; None where they count."""
+    """Return the range of a constant whose elements may change; None where they matter."""
     numbers = value.numbers()
     if numbers.size < 2 or value.dtype == "bool":
         return None
@@ -126,12 +126,12 @@ def _drawn(fragment: Fragment, base: Mapping[str, KnownValue], name: str, value:
 
 
 def _chosen(numbers: Array) -> bool:
-    """Tell whether all numbers look as if someone wrote them."""
+    """Tell whether all numbers look chosen by hand."""
     return bool((np.round(numbers, _DIGITS) == numbers).all())
 
 
 def _short(lo: float, hi: float) -> tuple[float, float]:
-    """Return the range with ends of few digits, moved inwards, so that no operator's domain is left."""
+    """Return the range with ends of few digits, moved inwards, so that it stays within every operator's domain."""
     if lo == hi:
         return (lo, hi)
     ends = []
@@ -142,7 +142,7 @@ def _short(lo: float, hi: float) -> tuple[float, float]:
 
 
 def _decides(fragment: Fragment, base: Mapping[str, KnownValue], name: str) -> bool:
-    """Tell whether the elements of a constant decide on the types of what is made of it."""
+    """Tell whether the elements of a constant determine the types of its users' results."""
     given = {one: base[one] for one in (*fragment.holes, *fragment.constants)}
     given[name] = replace(base[name], value=None)
     found = fragment.run(FragmentSetting(given, tuple(node.attributes for node in fragment.nodes)), base)
@@ -150,9 +150,9 @@ def _decides(fragment: Fragment, base: Mapping[str, KnownValue], name: str) -> b
 
 
 def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, KnownValue]) -> dict[str, tuple[float, float]]:
-    """Return the holes that operators take only as constants, such as indices and scales, with their ranges.
+    """Return the holes that operators require to be constants, such as indices and scales, with their ranges.
 
-    They are found by trying: as few operands as can be, beside the first, whose elements make a node sure.
+    They are found by search: a minimal set of operands, other than the first, whose elements make a node sure.
     """
     found: dict[str, tuple[float, float]] = {}
     for place, node in enumerate(fragment.nodes):
@@ -171,7 +171,7 @@ def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, KnownValue])
 
 
 def _spread(seed: Seed, base: Mapping[str, KnownValue], hole: str) -> KnownValue | None:
-    """Return a hole as a constant with elements spread over the range that was seen; None when there is none."""
+    """Return a hole as a constant with elements over its observed range; None without a range."""
     kind, span = base[hole].type, seed.ranges.get(hole)
     if span is None or kind.dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
         return None
@@ -192,7 +192,7 @@ class _Names:
 
 
 class _Writer:
-    """What was found out about a fragment, and the statements that say it."""
+    """The analysis of a fragment, and the statements of its motif."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class _Writer:
         return Motif(name, noop=False, dtypes=self.kinds.dtypes, statements=tuple(statements))
 
     def _bounds(self, hole: str) -> tuple[float, float] | None:
-        """Return where the elements of a hole were seen to lie, if that is narrower than usual in a way that counts."""
+        """Return the observed interval of a hole's elements, if it is significantly narrower than the usual range."""
         span = self.seed.ranges.get(hole)
         dtype = self.fragment.holes[hole].dtype
         if span is None or dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
@@ -255,7 +255,7 @@ class _Writer:
         return MotifValue(name, sizes, rank.leading, self._dtype(hole), self.within.get(hole))
 
     def _node(self, place: int, node: Node) -> Iterator[Statement]:
-        """Yield the constants that are met first here, then the call."""
+        """Yield the constants first used here, then the call."""
         inputs, settings = list(node.inputs), dict(self._settings(place, node))
         axes = self._axes_input(node)
         if axes is not None:
@@ -272,7 +272,7 @@ class _Writer:
         yield MotifCall(results, node.op, arguments, tuple(settings.items()))
 
     def _axes_input(self, node: Node) -> tuple[Size, ...] | None:
-        """Return axes that are the second and last input: written as an attribute, they serve every opset."""
+        """Return axes that are the second and last input: as an attribute, they work in every opset."""
         known = schema(node.op, self.fragment.opset)
         if known is None or len(node.inputs) != 2 or known.inputs[min(1, len(known.inputs) - 1)].name != "axes":
             return None
@@ -340,7 +340,7 @@ class _Writer:
             yield name, self._setting(place, node, name, given)
 
     def _setting(self, place: int, node: Node, name: str, given: Attribute) -> AttributeSetting:
-        """Return an attribute as a motif writes it."""
+        """Return an attribute in the motif language."""
         value = given.value
         own = bool(self.kinds.members.intersection(node.outputs))
         if given.kind == "int":
@@ -361,7 +361,7 @@ class _Writer:
 
 
 def _alike(value: Tensor) -> bool:
-    """Tell whether a constant holds one number again and again, which a call can say."""
+    """Tell whether all elements of a constant are equal, so that a call can inline it."""
     numbers = value.numbers()
     if not numbers.size or value.dtype == "bool" or not (numbers == numbers.flat[0]).all():
         return False
@@ -369,6 +369,6 @@ def _alike(value: Tensor) -> bool:
 
 
 def _plain(value: Tensor) -> Iterator[float]:
-    """Yield the elements as numbers of Python; there is one NaN only, so that motifs with it are equal."""
+    """Yield the elements as numbers of Python; NaN is always the same object, so that motifs with it are equal."""
     for number in value.numbers().ravel().tolist():
         yield math.nan if number != number else int(number) if isinstance(number, bool) else number

@@ -1,6 +1,6 @@
-"""Motifs back to text, so that lifted patterns can be read, kept in a library, and pasted into a file of motifs.
+"""Printing of motifs, so that lifted patterns can be read, stored in a library, and pasted into a file of motifs.
 
-Whatever the language can hold is written such that `parse_motifs` gives an equal motif; comments are lost.
+`parse_motifs` of the text returns an equal motif; comments are lost.
 """
 
 import math
@@ -27,7 +27,7 @@ from miscompile.patterns.language import (
 
 
 def print_motif(motif: Motif) -> str:
-    """Return the text of `motif`: its header, a line for each statement, and the dtypes where they are not the usual.
+    """Return the text of `motif`: its header, a line for each statement, and the dtypes where they are not the default.
 
     It ends with a newline.
     """

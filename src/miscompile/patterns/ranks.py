@@ -1,7 +1,7 @@
-"""Which holes of a fragment can have more dimensions in front, or fewer, found by trying.
+"""Generalisation of ranks: the holes of a fragment that can have more or fewer leading dimensions, found by trial.
 
-More dimensions in front are taken when they come through to results in front of what was there; an operator that counts
-its axes from the front would take another axis then, and refuses them.
+Additional leading dimensions are accepted when they appear as leading dimensions of the results. An operator that
+counts axes from the front would use another axis then, so it rejects them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +18,7 @@ _COUNTING = ("axis", "axes")
 
 
 class Rank(NamedTuple):
-    """What a hole asks of its rank: any dimensions in front, or none; how many of its own it can do without."""
+    """The ranks that a hole allows: any leading dimensions, or none; and how many of its own it can lack."""
 
     leading: bool
     dropped: int
@@ -31,7 +31,7 @@ def ranks(
     holes: Iterable[str],
     alone: Collection[SizePlace],
 ) -> dict[str, Rank]:
-    """Return what each of `holes` asks; `alone` are the sizes that can change without any other."""
+    """Return the allowed ranks of each of `holes`; `alone` are the sizes that can change without any other."""
     found: dict[str, Rank] = {}
     for name, lead in zip(holes, _LEADS, strict=False):
         shape = setting.given[name].shape
@@ -47,10 +47,10 @@ def ranks(
             setting, base = narrower
             dropped += 1
         again = _tried(fragment, setting, base, name, (lead, *shape[dropped:]), (lead,))
-        if again is None and dropped:  # with fewer and none in front it would no longer fit what it came from
+        if again is None and dropped:  # without its own dimensions it would not match the original fragment
             dropped, (setting, base) = 0, whole
             again = _tried(fragment, setting, base, name, (lead, *shape), (lead,))
-        if again is not None:  # the holes that follow have to get on with this one's
+        if again is not None:  # later holes are tried together with this one's new rank
             setting, base = again
         found[name] = Rank(again is not None, dropped)
     return found
@@ -64,9 +64,9 @@ def _tried(
     shape: tuple[int, ...],
     front: tuple[int, ...],
 ) -> tuple[FragmentSetting, Mapping[str, KnownValue]] | None:
-    """Return the setting in which a hole has another shape, and what comes of it; None where that is not taken.
+    """Return the setting in which a hole has another shape, and its evaluation; None where an operator rejects it.
 
-    `front` are the dimensions that the hole has more, or less.
+    `front` are the leading dimensions to add, or to remove.
     """
     kind = TensorType(setting.given[hole].type.dtype, shape)
     changed = replace(setting, given={**setting.given, hole: replace(setting.given[hole], type=kind)})
@@ -75,7 +75,7 @@ def _tried(
         return None
     moved = {name for name, one in known.items() if one.shape != base[name].shape}
     if moved == {hole}:
-        return None  # nobody asked for the rank of this operand, which proves nothing
+        return None  # no operator depends on the rank of this operand, so the trial proves nothing
     for name in moved:
         short, long = sorted((known[name].shape, base[name].shape), key=len)
         if long != (*front, *short) or known[name].type.dtype != base[name].type.dtype:

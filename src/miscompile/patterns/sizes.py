@@ -1,8 +1,8 @@
-"""Which sizes of a fragment can be others, found by trying.
+"""Generalisation of sizes: the numbers of a fragment that can change together, found by trial.
 
-The sizes of holes and weights are changed to numbers that occur nowhere; where the operators refuse that, the fewest
-other places with the same number are sought that must change with them: sizes of other operands, elements of small
-constants (the shape for a Reshape), attributes (the groups of a Conv). What cannot change stays a number.
+The sizes of holes and weights are changed to numbers that occur nowhere. Where the operators reject that, a minimal set
+of other places with the same number is searched that must change with them: sizes of other operands, elements of small
+constants (the shape for a Reshape), attributes (the groups of a Conv). A size that cannot change stays a number.
 """
 
 import random
@@ -19,20 +19,20 @@ from miscompile.patterns.fragment import SHOWN, Fragment, FragmentSetting, Known
 
 _PRIMES = (31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139)
 _SMALL = (5, 4, 3, 6, 2)
-"""Sizes that are drawn for names."""
+"""Sizes tried for names."""
 
 _SERVING = 3
-"""How many of them must serve, or a name promises too much."""
+"""Number of these sizes that must be valid; otherwise a name would allow too much."""
 
 _MOST_PAIRED = 12
-"""Places up to which pairs and triples of them are tried; what hangs together mostly comes in pairs."""
+"""Greatest number of places of which pairs and triples are tried; dependent places mostly come in pairs."""
 
 _DRAWS = 24
-"""Small sizes for all names at once that are tried before a name is given up."""
+"""Attempts to draw small sizes for all names together before a name is dropped."""
 
 
 class SizePlace(NamedTuple):
-    """Where a number stands: an axis of a hole or constant, an element of a constant, or in an attribute.
+    """The place of a number: an axis of a hole or constant, an element of a constant, or an attribute.
 
     `owner` is the value's name, "" for attributes, which have a `node` and a name; `at` is -1 for a single number.
     """
@@ -45,10 +45,10 @@ class SizePlace(NamedTuple):
 
 
 class FragmentSizes:
-    """The places of a fragment, and what comes of other numbers there."""
+    """The places of a fragment, and its evaluation with other numbers in them."""
 
     def __init__(self, fragment: Fragment, setting: FragmentSetting, base: Mapping[str, KnownValue]) -> None:
-        """Take a setting that the fragment accepts, and what came of it."""
+        """Store a setting that the fragment accepts, and its evaluation."""
         self._fragment, self._setting, self._base = fragment, setting, base
         self.axes = {
             SizePlace(name, axis): size
@@ -111,7 +111,7 @@ class FragmentSizes:
             yield from ((first, *chosen) for chosen in combinations(rest, 2))
 
     def _free(self, places: Iterable[SizePlace], size: int) -> bool:
-        """Tell whether these places can hold a number that occurs nowhere else, and most of those that are drawn."""
+        """Tell whether these places accept a number that occurs nowhere else, and most of the small sizes."""
         chosen = tuple(places)
         if not self._primes or not self.holds(dict.fromkeys(chosen, self._primes[0])):
             return False
@@ -119,7 +119,7 @@ class FragmentSizes:
         return len(tuple(islice(serving, _SERVING))) == _SERVING
 
     def _together(self, groups: list[tuple[SizePlace, ...]]) -> list[tuple[SizePlace, ...]]:
-        """Return the groups that can change at the same time, to different numbers and to small ones."""
+        """Return the groups that can change at the same time, to different and to small numbers."""
         found: list[tuple[SizePlace, ...]] = []
         for group in groups[: len(self._primes)]:
             if self.holds(_numbers([*found, group], self._primes)):

@@ -39,22 +39,22 @@ _NAMED = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DocumentedParameter:
     """What a docstring says of one parameter."""
 
     kind: str
     text: str
 
 
-def said_of(doc: str) -> dict[str, Said]:
+def documented_parameters(doc: str) -> dict[str, DocumentedParameter]:
     """Return what a docstring says of each parameter, by name; the first mention counts."""
-    found: dict[str, Said] = {}
+    found: dict[str, DocumentedParameter] = {}
     name, kind, lines, depth = "", "", [""], 0
     for line in [*doc.splitlines(), " end: "]:
         entry = _ENTRY.match(line)
         if entry and (not name or len(entry[1]) <= depth):
             if name:
-                found.setdefault(name, Said(kind, " ".join(lines)))
+                found.setdefault(name, DocumentedParameter(kind, " ".join(lines)))
             depth, name, kind, lines = len(entry[1]), entry[2], entry[3] or "", [entry[4]]
         else:
             lines.append(line.strip())
@@ -146,7 +146,11 @@ def kinds_in(text: str) -> tuple[ParameterKind, ...]:
 
 
 def constraint(
-    name: str, default: str | None, annotation: str, said: Mapping[str, Said], place: ParameterPlace = "given"
+    name: str,
+    default: str | None,
+    annotation: str,
+    documented: Mapping[str, DocumentedParameter],
+    place: ParameterPlace = "given",
 ) -> Constraint | None:
     """Return the constraint on a parameter out of its name, default, annotation and documentation.
 
@@ -154,15 +158,15 @@ def constraint(
     """
     if name in IGNORED or name.endswith(_IGNORED_ENDS) or name.startswith("_"):
         return None
-    told = said.get(name, Said("", ""))
+    entry = documented.get(name, DocumentedParameter("", ""))
     value = literal(default)
-    kinds = kinds_in(told.kind) or kinds_in(annotation) or kinds_in(told.text[:60]) or _kinds_of(name, value)
+    kinds = kinds_in(entry.kind) or kinds_in(annotation) or kinds_in(entry.text[:60]) or _kinds_of(name, value)
     if name in _TENSORS and default is None and not set(kinds) & {"tensor", "tensors"}:
         kinds = ("tensor",)
     if not kinds:
         return None
-    low, high = bounds_in(told.text)
-    values = listed_in(told.text) if "text" in kinds else ()
+    low, high = bounds_in(entry.text)
+    values = listed_in(entry.text) if "text" in kinds else ()
     if isinstance(value, str) and values and value not in values:
         values = (value, *values)
     return Constraint(
@@ -171,8 +175,8 @@ def constraint(
         default is None,
         value,
         values=values,
-        dtypes=_dtypes(kinds, told.text),
-        ranks=ranks_in(told.text) if "tensor" in kinds else (),
+        dtypes=_dtypes(kinds, entry.text),
+        ranks=ranks_in(entry.text) if "tensor" in kinds else (),
         low=low,
         high=high,
         lengths=(),

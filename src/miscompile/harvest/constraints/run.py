@@ -67,7 +67,7 @@ def harvest_constraints(
         read_archive(bases)
     harvested, first, deaths = Harvested(), 0, 0
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         nonlocal first
         if line.startswith('{"begin"'):
             first = int(json.loads(line)["begin"]) + 1
@@ -79,7 +79,7 @@ def harvest_constraints(
             out = Path(folder) / f"{first:05d}"
             words = (str(out), str(seed), str(count), str(first), str(bases or ""))
             before, at = harvested.files["died"] + harvested.files["time"], first
-            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", hear)
+            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", on_line)
             died = harvested.files["died"] + harvested.files["time"] > before
             deaths += died
             if not died or harvested.stopped or deaths == _DEATHS or first == at:

@@ -25,7 +25,7 @@ from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.code import from_json
 from miscompile.instances.instance import Instance, Library
 
-_EAR = 0.2
+_POLL = 0.2
 """Seconds between two looks at what a child says."""
 
 _ENVIRONMENT: Mapping[str, str] = {**ENVIRONMENT, "PYTHONHASHSEED": "0"}
@@ -82,14 +82,14 @@ class Child:
     above: Path | None = None
 
 
-def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str], None] | None = None) -> None:
+def run_child(child: Child, harvested: Harvested, name: str, on_line: Callable[[str], None] | None = None) -> None:
     """Run a child to its end or its limit, and add to `harvested` what it wrote down; `name` stands in notes.
 
-    `hear` is told each line of the output as it comes. An interruption (Ctrl-C) ends the child, and sets `stopped`.
+    `on_line` is told each line of the output as it comes. An interruption (Ctrl-C) ends the child, and sets `stopped`.
     """
     child.out.mkdir(parents=True, exist_ok=True)
     try:
-        ending = _run(child, hear or _deaf)
+        ending = _run(child, on_line or _ignore)
     except KeyboardInterrupt:
         harvested.stopped = True
         ending = "stopped"
@@ -135,7 +135,7 @@ def _above_package(path: Path) -> Path:
     return folder
 
 
-def _run(child: Child, hear: Callable[[str], None]) -> str:
+def _run(child: Child, on_line: Callable[[str], None]) -> str:
     """Return `ended` or `time`. The child with all that it started is dead afterwards."""
     paths = [str(child.above)] if child.above else []
     paths += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
@@ -151,22 +151,22 @@ def _run(child: Child, hear: Callable[[str], None]) -> str:
             env=environment,
             start_new_session=True,
         )
-        end, lines = monotonic() + child.seconds, _Ear(heard)
+        end, lines = monotonic() + child.seconds, _LineReader(heard)
         try:
             while (left := end - monotonic()) > 0:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(min(_EAR, left))
+                    process.wait(min(_POLL, left))
                     return "ended"
                 for line in lines.fresh():
-                    hear(line)
+                    on_line(line)
             return "time"
         finally:
             kill_group(process)
             for line in lines.fresh():
-                hear(line)
+                on_line(line)
 
 
-class _Ear:
+class _LineReader:
     """The whole lines that have been added to a file since the last look."""
 
     def __init__(self, file: Any) -> None:  # noqa: ANN401 - a binary file
@@ -178,7 +178,7 @@ class _Ear:
             yield line.decode("utf-8", "replace")
 
 
-def _deaf(line: str) -> None:
+def _ignore(line: str) -> None:
     """Do nothing with a line."""
     del line
 

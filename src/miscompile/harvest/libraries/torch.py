@@ -30,15 +30,15 @@ def harvest_database(
     need(packages, "the operator database of PyTorch")
     harvested = Harvested()
 
-    def hear(line: str) -> None:
-        told = _told(line)
+    def on_line(line: str) -> None:
+        told = _parsed_progress(line)
         if told and (told["number"] % _EVERY == 0 or told["number"] == told["of"]):
             say(f"[{told['number']}/{told['of']}] {told['operator']}")
 
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
         out = Path(folder)
         words = (str(out), str(samples), str(references), *only)
-        run_child(Child(_DATABASE, words, out, seconds, out), harvested, "the database", hear)
+        run_child(Child(_DATABASE, words, out, seconds, out), harvested, "the database", on_line)
     return harvested.archive("torch", ("torch",))
 
 
@@ -55,7 +55,7 @@ def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, lim
     return harvested.archive("torch", ("torch",))
 
 
-def _told(line: str) -> dict[str, int] | None:
+def _parsed_progress(line: str) -> dict[str, int] | None:
     """Return what a line of progress says; None for other output."""
     if not line.startswith('{"operator"'):
         return None

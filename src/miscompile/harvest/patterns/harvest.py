@@ -116,7 +116,7 @@ def extract(
                 )
         for target in targets:
             with pool(target) as runner:
-                _note_wakes(chosen, target, versions[target], runner, triggers)
+                _add_triggers(chosen, target, versions[target], runner, triggers)
         seeds = fragment_store.ranged([(one.number, one.seed) for one in chosen], say)
     except KeyboardInterrupt:
         found.stopped = True
@@ -165,15 +165,15 @@ class _Search:
 
     def run(self) -> Iterator[TriggeringPiece]:
         """Yield patterns as they are found."""
-        awake: dict[str, list[int]] = defaultdict(list)
+        triggered: dict[str, list[int]] = defaultdict(list)
         for number, names in enumerate(self._fired()):
             if names is None:
                 self.found.left[f"pieces that {self.target} does not run"] += 1
             for one in names or ():
-                awake[one].append(number)
+                triggered[one].append(number)
                 self.found.seen[self.about.name, one] += 1
-        for place, (called, numbers) in enumerate(sorted(awake.items()), 1):
-            self.say(f"{self.target}: pass {place} of {len(awake)}, {called}, wakes in {len(numbers)} pieces")
+        for place, (called, numbers) in enumerate(sorted(triggered.items()), 1):
+            self.say(f"{self.target}: pass {place} of {len(triggered)}, {called}, wakes in {len(numbers)} pieces")
             yield from self._patterns(called, sorted(numbers, key=self._size))
 
     def _size(self, number: int) -> int:
@@ -216,7 +216,7 @@ class _Search:
         return TriggeringPiece(wake, number, small if label == "block" else seed, label)
 
 
-def _note_wakes(
+def _add_triggers(
     chosen: Sequence[TriggeringPiece], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
 ) -> None:
     """Add what the chosen pieces themselves wake on a target."""
@@ -235,7 +235,7 @@ def _patterns(
     left: Counter[str],
 ) -> Iterator[Pattern]:
     counts: Counter[str] = Counter()
-    for one, seed, woken in zip(chosen, seeds, triggers, strict=True):
+    for one, seed, triggered in zip(chosen, seeds, triggers, strict=True):
         if not sound(seed):
             left["pieces that break ONNX's rules"] += 1
             continue
@@ -248,7 +248,7 @@ def _patterns(
         )
         named = f" ({', '.join(sorted(source.named))})" if source.named else ""
         yield Pattern(
-            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(woken)), f"{source.origin}{named}"
+            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(triggered)), f"{source.origin}{named}"
         )
 
 

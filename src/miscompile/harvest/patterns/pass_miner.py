@@ -114,13 +114,13 @@ class _Search:
             return
         assert pattern.seed is not None
         kind = fingerprint(Model(pattern.seed.graph, {"": pattern.seed.opset}), values=False, shapes=False)
-        woken = ledger.kinds.get(kind, frozenset())
-        if name in woken and ledger.found[name]:
+        triggered = ledger.kinds.get(kind, frozenset())
+        if name in triggered and ledger.found[name]:
             ledger.failed[name] += 1
             return
         ledger.found[name] += 1
-        if name not in woken:
-            ledger.kinds[kind] = woken | pattern.triggers_on(parse_target(self.target).about.name)
+        if name not in triggered:
+            ledger.kinds[kind] = triggered | pattern.triggers_on(parse_target(self.target).about.name)
             yield pattern
 
     def _pattern(self, case: Case, name: str) -> Pattern | None:

@@ -34,7 +34,7 @@ from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
-from miscompile.patterns.triggers import Hidden, Wakes, print_wakes
+from miscompile.patterns.triggers import Hidden, ObservedTriggers, print_triggers
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.motifs.plant import NONE, Planted, plant
 from miscompile.producers.scope import Scope
@@ -79,7 +79,7 @@ def verify(
     opsets: Sequence[int] | None = None,
     dtypes: int | None = None,
     siblings: Collection[str] = (),
-) -> Wakes:
+) -> ObservedTriggers:
     """Return what `motifs` wake on `target`, of which `version` runs; the same on every run.
 
     A pass counts when it fires in at least half of the programs of some opset and dtype that the target builds.
@@ -100,12 +100,12 @@ def verify(
         hidden = tuple(_hidden(groups, found, names, target, runner, siblings))
         if hidden:
             behind[motif.name] = hidden
-    return Wakes(name, version, seen, behind)
+    return ObservedTriggers(name, version, seen, behind)
 
 
-def write(triggers: Wakes, path: Path) -> None:
+def write(triggers: ObservedTriggers, path: Path) -> None:
     """Write `wakes` where `patterns.wakes.shipped` reads them: `patterns/data/wakes/<target>.json`."""
-    path.write_text(print_wakes(triggers), "utf-8")
+    path.write_text(print_triggers(triggers), "utf-8")
 
 
 def opsets_of(target: str) -> tuple[int, ...]:

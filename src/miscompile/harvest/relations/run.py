@@ -67,7 +67,7 @@ def harvest_relations(
     read_archive(known)
     harvested, relations, first = Harvested(), list[Relation](), 0
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         nonlocal first
         if line.startswith('{"begin"'):
             first = int(json.loads(line)["begin"]) + 1
@@ -78,7 +78,7 @@ def harvest_relations(
         for _ in range(_DEATHS):
             out, at = Path(folder) / f"{first:05d}", first
             ended = harvested.files["ran"]
-            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", hear)
+            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", on_line)
             relations += _relations(out / LINES)
             if harvested.files["ran"] > ended or harvested.stopped or first == at:
                 break

@@ -123,7 +123,7 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return one.same(other)
 
 
-def telling(results: InstanceResults | None) -> bool:
+def is_conclusive(results: InstanceResults | None) -> bool:
     """Tell whether results say something: one of the tensors holds two different finite numbers."""
     for one in results or ():
         if one is not None and one.array.size > 1 and DTYPES[one.dtype].kind != "string":
@@ -142,7 +142,7 @@ def verdict_of(
     alike = all((one is None) == (other is None) for one, other in zip(first, second, strict=True))
     if len(both) < ENOUGH:
         return None, len(both)
-    if all(compare(one, other) for one, other in both) and any(telling(one) for one, _ in both):
+    if all(compare(one, other) for one, other in both) and any(is_conclusive(one) for one, _ in both):
         return ("equivalent" if alike else "equal where both run"), len(both)
     return ("status" if alike and len(both) < len(first) else None), len(both)
 
@@ -202,7 +202,7 @@ def compositions(
     give the same as `second` alone, say nothing and are left out.
     """
     alone = {one.api: [run(transferred(item, unary[0], one)) for item in inputs] for one in unary}
-    plain = [one for one in unary if sum(telling(result) for result in alone[one.api]) >= ENOUGH]
+    plain = [one for one in unary if sum(is_conclusive(result) for result in alone[one.api]) >= ENOUGH]
     same = [_given(item) for item in inputs]
     plain = [one for one in plain if not all(map(_unchanged, alone[one.api], same))]
     plain = _one_of_each(plain, alone)
@@ -214,7 +214,7 @@ def compositions(
         for then in plain:
             results = [None if item is None else run(transferred(item, unary[0], then)) for item in stage]
             if (
-                sum(telling(result) for result in results) < ENOUGH
+                sum(is_conclusive(result) for result in results) < ENOUGH
                 or verdict_of(results, alone[second.api])[0] == "equivalent"
             ):
                 continue

@@ -34,7 +34,7 @@ def result_of(body: BodyScope, dtype: str, shape: Shape) -> Operand:
     for operand in _near(body, made, dtype, shape):
         mark = body.mark()
         try:
-            return _bent(body, operand, dtype, shape)
+            return _converted_to(body, operand, dtype, shape)
         except RejectedDraft:
             body.rollback(mark)
     return own_result(body, body.new_input(dtype, shape, choose_range(dtype, body.style)))
@@ -138,7 +138,7 @@ def _near(body: BodyScope, made: list[Operand], dtype: str, shape: Shape) -> Ite
     yield from sorted(made, key=distance)[:_LOOKS]
 
 
-def _bent(body: BodyScope, operand: Operand, dtype: str, shape: Shape) -> Operand:
+def _converted_to(body: BodyScope, operand: Operand, dtype: str, shape: Shape) -> Operand:
     """Return `operand` with another type: cast, then reshaped, expanded, or its largest element spread."""
     operand = cast(body, operand, dtype)
     if operand.shape == shape:

@@ -132,7 +132,7 @@ def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
     ]
     place = rng.choice(places or _nothing())
     part = _given(draft, place)
-    label, elements = _spoilt(rng, part)
+    label, elements = _corrupted(rng, part)
     changed = DraftOperand(part.holding(elements).value, part.role, known=part.known or part.value.array.size <= 64)
     if changed.role == "constant" and rng.random() < 0.3:
         changed = changed._replace(role="structural")
@@ -142,7 +142,7 @@ def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
     return Broken(_put(draft, place, changed), detail, f"{known[place].name}:{label}:{changed.role}", page)
 
 
-def _spoilt(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:
+def _corrupted(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:
     """Return other elements for a structural operand, and a label for them."""
     old = part.value.array
     info = np.iinfo(old.dtype)

@@ -98,18 +98,18 @@ def plant(
     mark = scope.mark()
     for attempt in range(_ATTEMPTS):
         try:
-            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
+            planter = _Planter(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
         except RejectedDraft:
             return None  # no dtype fits
         try:
-            return gardener.plant()
+            return planter.plant()
         except FormRefused:
             scope.rollback(mark)
-            if not gardener.mutated:  # without mutations every planting in this dtype gives the same calls
-                scope.support.barren.add(_kind(scope, motif, gardener.dtype))
+            if not planter.mutated:  # without mutations every planting in this dtype gives the same calls
+                scope.support.barren.add(_kind(scope, motif, planter.dtype))
         except RejectedDraft:
             scope.rollback(mark)
-        if onto is not None and not gardener.mutated:
+        if onto is not None and not planter.mutated:
             break  # the failure is due to the given operand, which the next attempt would use again
     return None
 
@@ -180,7 +180,7 @@ def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     return tensor(np.full(shape, value), dtype)
 
 
-class _Gardener:
+class _Planter:
     """One attempt to plant a motif."""
 
     def __init__(

@@ -85,11 +85,11 @@ def slices(
 
 def kind_of(seed: Seed) -> str:
     """Return a digest that is equal for slices that differ only in names and in elements of large weights."""
-    kept = {name: _told(value) for name, value in seed.graph.initializers.items()}
+    kept = {name: _comparable(value) for name, value in seed.graph.initializers.items()}
     return fingerprint(Model(replace(seed.graph, initializers=kept), {"": seed.opset}))
 
 
-def _told(value: Tensor) -> Tensor:
+def _comparable(value: Tensor) -> Tensor:
     if value.array.size <= _TELLING_SIZE:
         return value
     return Tensor(value.dtype, np.zeros(value.shape, value.array.dtype))

@@ -74,7 +74,7 @@ class Constness(Placed):
             return ["initializer"]
         kind = TensorType(scope.initializers[name].dtype, None)
         ways = ["node"] if gives("Constant", scope.opset, kind) else []
-        if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.handed_out:
+        if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.output_names:
             ways.append("input")
         return ways
 

@@ -62,7 +62,7 @@ def _ways(scope: NodeScope, model: Model) -> Iterator[tuple[str, list[str]]]:
     """Yield the places of `scope` with the changes that apply there."""
     for name in scope.initializers:
         yield scope.place(name), [_COPY]
-    read = {name for node in scope.nodes for name in reads(node)} | scope.handed_out
+    read = {name for node in scope.nodes for name in reads(node)} | scope.output_names
     for node in scope.nodes:
         ways = [_AGAIN] if any(node.outputs) and pure((node,), model) else []
         count = _results(node, scope)
@@ -95,7 +95,7 @@ def _changed(scope: NodeScope, place: str, way: str, names: NameSupply, *, behin
         missing = [*node.outputs, *[""] * (_EXTRA[node.op] - len(node.outputs))]
         made = (replace(node, outputs=tuple(name or names.fresh(f"{node.op.lower()}_extra") for name in missing)),)
     else:
-        read = {name for other in scope.nodes for name in reads(other)} | scope.handed_out
+        read = {name for other in scope.nodes for name in reads(other)} | scope.output_names
         outputs = [name if name in read or not at else "" for at, name in enumerate(node.outputs)]
         while len(outputs) > 1 and not outputs[-1]:
             outputs.pop()

@@ -70,7 +70,7 @@ class Duplicate(Placed):
         draws = {use: self.draw(place, scope.place_of(scope.nodes[use[0]]), use[1], use[2]) for use in uses}
         ordered = sorted(uses, key=lambda use: (draws[use], use))
         moved = [use for use in ordered if draws[use] < _MOVED] or ordered[:1]
-        kept = bool(scope.handed_out.intersection(name for _, _, name in uses))
+        kept = bool(scope.output_names.intersection(name for _, _, name in uses))
         return moved if kept or len(moved) < len(uses) else moved[:-1]
 
 
@@ -81,7 +81,7 @@ def _shared(scope: NodeScope, model: Model) -> dict[str, tuple[str, ...]]:
         if not given.isdisjoint(made):
             continue
         uses = _uses(scope.nodes, made)
-        total = len(uses) + len(scope.handed_out.intersection(filter(None, made)))
+        total = len(uses) + len(scope.output_names.intersection(filter(None, made)))
         if uses and total > 1:
             found[scope.place(next(filter(None, made)))] = made
     return found

@@ -35,7 +35,7 @@ class Opened(Placed):
         """Return the constants that can be fed."""
         fixed = frozenset() if self.structural else structural_values(model)
         scope = _main(model)
-        barred = fixed | scope.handed_out
+        barred = fixed | scope.output_names
         return tuple(
             scope.place(name)
             for name, value in constants(scope)
@@ -72,7 +72,7 @@ class Closed(Placed):
         return tuple(
             scope.place(info.name)
             for info in fed_inputs(model.graph)
-            if isinstance(info.type, TensorType) and info.name not in scope.handed_out
+            if isinstance(info.type, TensorType) and info.name not in scope.output_names
         )
 
     def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:

@@ -81,7 +81,7 @@ def _edges(scope: NodeScope, types: _Types, fixed: frozenset[str]) -> Iterator[t
         if name in read and name not in barred and fits(name):
             yield scope.place(name), name, False
     for name in made:
-        if name in scope.handed_out and fits(name):
+        if name in scope.output_names and fits(name):
             yield f"{scope.place(name)}:out", name, True
 
 
@@ -146,10 +146,10 @@ def _without(scope: NodeScope, node: Node) -> NodeScope | None:
     """Return `scope` without the Identity `node`; None when that is impossible."""
     (source,), (result,) = node.inputs, node.outputs
     others = tuple(other for other in scope.nodes if other is not node)
-    if result not in scope.handed_out:
+    if result not in scope.output_names:
         return scope.with_nodes(tuple(redirect(other, {result: source}) for other in others))
     at = next((place for place, other in enumerate(others) if source in other.outputs), None)
-    if at is None or source in scope.handed_out:
+    if at is None or source in scope.output_names:
         return None
     maker = replace(others[at], outputs=tuple(result if name == source else name for name in others[at].outputs))
     rest = tuple(redirect(other, {source: result}) for other in others)

@@ -66,7 +66,7 @@ def _merged(scope: NodeScope, model: Model, picked: frozenset[str] | None) -> tu
 def _merged_constants(
     scope: NodeScope, picked: frozenset[str] | None
 ) -> tuple[dict[str, Tensor], dict[str, str], list[str]]:
-    given, outputs = scope.given, scope.handed_out
+    given, outputs = scope.given, scope.output_names
     kept: dict[str, Tensor] = {}
     instead: dict[str, str] = {}
     done: list[str] = []
@@ -87,7 +87,7 @@ def _merged_constants(
 
 def _mergeable(node: Node, scope: NodeScope, model: Model) -> bool:
     return (
-        scope.handed_out.isdisjoint(node.outputs)
+        scope.output_names.isdisjoint(node.outputs)
         and not any(True for _ in node.subgraphs())
         and pure((node,), model)
     )  # fmt: skip

@@ -66,7 +66,7 @@ class NodeScope:
         return frozenset(info.name for info in self.inputs)
 
     @property
-    def handed_out(self) -> frozenset[str]:
+    def output_names(self) -> frozenset[str]:
         """Names of the outputs."""
         return frozenset(info.name for info in self.outputs)
 

@@ -169,7 +169,7 @@ class Storage(Placed):
             case "notes":
                 _annotate(part.message, rng, metadata=proto.ir_version >= _METADATA)
             case "info":
-                _tell(part, types)
+                _change_info(part, types)
             case "ir":
                 proto.ir_version = rng.randint(proto.ir_version + 1, self.ir)
 
@@ -197,7 +197,7 @@ def _annotate(message: onnx.NodeProto | onnx.GraphProto, rng: random.Random, *, 
         message.metadata_props.add(key=rng.choice(("k", "pkg.onnxscript.source", "")), value=rng.choice(_NOTES))
 
 
-def _tell(part: StoragePart, types: Mapping[str, ValueType]) -> None:
+def _change_info(part: StoragePart, types: Mapping[str, ValueType]) -> None:
     """Remove the declared type of an inner value, or declare the inferred one."""
     graph: onnx.GraphProto = part.message
     for at, info in enumerate(graph.value_info):
@@ -248,13 +248,13 @@ def change_attributes(node: onnx.NodeProto, opset: int, rng: random.Random) -> N
         there = {attribute.name for attribute in given}
         given += [default for name, default in sorted(defaults.items()) if name not in there]
     else:
-        given = [attribute for attribute in given if not _says(attribute, defaults.get(attribute.name))]
+        given = [attribute for attribute in given if not _is_default(attribute, defaults.get(attribute.name))]
     copies = [_copy(attribute) for attribute in rng.sample(given, len(given))]
     del node.attribute[:]
     node.attribute.extend(copies)
 
 
-def _says(attribute: onnx.AttributeProto, default: Any) -> bool:  # noqa: ANN401 - a protobuf message or None
+def _is_default(attribute: onnx.AttributeProto, default: Any) -> bool:  # noqa: ANN401 - a protobuf message or None
     """Tell whether `attribute` equals its default."""
     if default is None or attribute.ref_attr_name or attribute.type != default.type:
         return False

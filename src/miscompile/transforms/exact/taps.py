@@ -33,7 +33,7 @@ class Taps(Placed):
 
     def _tapped(self, model: Model) -> dict[str, ValueInfo]:
         main = next(scope for scope in scopes(model) if scope.kind == "main")
-        types, outputs = types_by_scope(model)[""], main.handed_out
+        types, outputs = types_by_scope(model)[""], main.output_names
         found: dict[str, ValueInfo] = {}
         for node in main.nodes:
             for name in node.outputs:

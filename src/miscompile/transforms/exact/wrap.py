@@ -89,7 +89,7 @@ class Wrap(Placed):
                 place = scope.place_of(node)
                 if place in picked and taken.isdisjoint(node.outputs):
                     scope = self._at(scope, place, _Around(model, types[scope.path], fixed, names, taken))
-            return _told(scope, types[scope.path]) if taken else scope
+            return _with_output_types(scope, types[scope.path]) if taken else scope
 
         changed = rewrite(model, change)
         if changed == model:
@@ -105,9 +105,9 @@ class Wrap(Placed):
         if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped already
             return scope
         chosen = self._grown(scope, at, place, around)
-        if not around.fixed.isdisjoint(_handed_out(scope, chosen)):
+        if not around.fixed.isdisjoint(_used_outside(scope, chosen)):
             chosen = frozenset((at,))  # a neighbour computes a structural value; the node itself does not
-        outputs = _handed_out(scope, chosen)
+        outputs = _used_outside(scope, chosen)
         if not outputs or not around.fixed.isdisjoint(outputs):
             return scope
         nodes = tuple(scope.nodes[one] for one in sorted(chosen))
@@ -177,7 +177,7 @@ def _can_move(node: Node, scope: NodeScope, types: Mapping[str, ValueType], mode
     )
 
 
-def _told(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
+def _with_output_types(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
     """Return a body with the types of its outputs, because inference finds no shapes for the outputs of a Loop."""
     if scope.kind != "body":
         return scope
@@ -187,15 +187,15 @@ def _told(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
 
 def _used(scope: NodeScope) -> frozenset[str]:
     """Return the values that a node of `scope` reads or that are its outputs, because a body needs an output."""
-    return frozenset(scope.handed_out).union(*map(reads, scope.nodes))
+    return frozenset(scope.output_names).union(*map(reads, scope.nodes))
 
 
 _BODIED = ("If", "Loop")
 
 
-def _handed_out(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
+def _used_outside(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
     """Return the results of the nodes `chosen` that others read or that are outputs of the scope, in order."""
-    wanted = set(scope.handed_out)
+    wanted = set(scope.output_names)
     for at, node in enumerate(scope.nodes):
         if at not in chosen:
             wanted.update(reads(node))
@@ -206,7 +206,7 @@ def _own_constants(scope: NodeScope, nodes: tuple[Node, ...], chosen: frozenset[
     """Return the initialisers of `scope` that only `nodes` read."""
     read = {name for node in nodes for name in reads(node)}
     others = {name for at, node in enumerate(scope.nodes) if at not in chosen for name in reads(node)}
-    free = read - others - scope.handed_out - scope.given
+    free = read - others - scope.output_names - scope.given
     return {name: value for name, value in scope.initializers.items() if name in free}
 
 

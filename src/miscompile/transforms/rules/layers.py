@@ -71,7 +71,7 @@ def window_sizes(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """Return the spatial sizes of a layer's result (ceil_mode 0); None where no window fits or parameters are invalid."""
+    """Return the spatial sizes of a layer's result (ceil_mode 0); None without a window or with invalid parameters."""
     rank = len(sizes)
     if rank not in (1, 2) or not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
         return None

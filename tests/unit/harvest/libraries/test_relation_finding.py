@@ -18,9 +18,9 @@ from miscompile.harvest.relations.study import (
     compare,
     compositions,
     counterparts,
+    is_conclusive,
     read_relations,
     study,
-    telling,
     transferred,
     verdict_of,
     write_relations,
@@ -78,7 +78,7 @@ def test_equal_results_on_each_others_inputs_make_an_equivalence() -> None:
 def test_results_that_say_nothing_are_no_equivalence() -> None:
     zeros = [run(one) for one in [*inputs("torch.zero"), *inputs("torch.zero")]]
     assert verdict_of(zeros, zeros)[0] == "status"
-    assert not telling(zeros[0])
+    assert not is_conclusive(zeros[0])
     ones = [run(one) for one in [*inputs("torch.abs"), *inputs("torch.abs")]]
     assert verdict_of(ones, ones) == ("equivalent", 8)
     assert verdict_of(ones[:4], ones[:4]) == (None, 3)  # too few

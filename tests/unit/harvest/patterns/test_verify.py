@@ -20,7 +20,7 @@ from miscompile.harvest.patterns.verify import (
     write,
 )
 from miscompile.patterns.language import Motif, parse_motifs
-from miscompile.patterns.triggers import Hidden, parse_wakes
+from miscompile.patterns.triggers import Hidden, parse_triggers
 from miscompile.targets.registry import about
 
 RELU = "[relu]\nx = value(..., N)\ny = Relu(x)\ndtypes('float32', 'float64')"
@@ -153,4 +153,4 @@ def test_settings_that_a_motif_does_not_take_are_left_out() -> None:
 def test_a_table_is_written_where_it_can_be_read(tmp_path: Path) -> None:
     table = verify([motif(RELU)], "toy", Pretender(lambda _case, _off: {"P"}), "7", opsets=(17,))
     write(table, tmp_path / "toy.json")
-    assert parse_wakes((tmp_path / "toy.json").read_text("utf-8"), "toy.json") == table
+    assert parse_triggers((tmp_path / "toy.json").read_text("utf-8"), "toy.json") == table

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from miscompile.core.tensor import Tensor
-from miscompile.harvest.constraints.documents import IGNORED, Said, constraint, ranks_in, said_of
+from miscompile.harvest.constraints.documents import (
+    IGNORED,
+    DocumentedParameter,
+    constraint,
+    documented_parameters,
+    ranks_in,
+)
 from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
@@ -67,13 +73,13 @@ def _public(space: str) -> Iterator[tuple[str, Any]]:
 
 
 def _function(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a function
-    parameters = parameters_of(one, said_of(inspect.getdoc(one) or ""))
+    parameters = parameters_of(one, documented_parameters(inspect.getdoc(one) or ""))
     return Operation("keras", f"keras.ops.{name}", "function", parameters) if parameters else None
 
 
 def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     doc = inspect.getdoc(one) or ""
-    parameters = parameters_of(one, said_of(doc))
+    parameters = parameters_of(one, documented_parameters(doc))
     if parameters is None:
         return None
     ranks = ranks_in(doc.partition("Input shape:")[2].partition("Output shape:")[0])
@@ -83,14 +89,14 @@ def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     return Operation("keras", f"keras.layers.{name}", "module", (*parameters, called))
 
 
-def parameters_of(one: Any, said: dict[str, Said]) -> tuple[Constraint, ...] | None:  # noqa: ANN401 - anything called
+def parameters_of(one: Any, documented: dict[str, DocumentedParameter]) -> tuple[Constraint, ...] | None:  # noqa: ANN401 - anything called
     """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
     found: list[Constraint] = []
     for item in inspect.signature(one).parameters.values():
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) or item.name == "self":
             continue
         default = None if item.default is item.empty else repr(item.default)
-        made = constraint(item.name, default, "", said)
+        made = constraint(item.name, default, "", documented)
         if made is None and default is None and item.name not in IGNORED:
             return None
         if made is not None:

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 from miscompile.harvest.libraries.hooks import keras_names
 from miscompile.harvest.libraries.hooks.keras_names import KerasNames, names
 from miscompile.harvest.libraries.hooks.keras_suite import hook_suite
-from miscompile.harvest.libraries.hooks.keras_values import Sayer
+from miscompile.harvest.libraries.hooks.keras_values import ValueEncoder
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Made, Value
@@ -46,7 +46,7 @@ class KerasCallRecorder:
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self.names: KerasNames = names()
-        self.sayer = Sayer(self.names, self.made)
+        self.encoder = ValueEncoder(self.names, self.made)
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
         self._quiet = 0
 
@@ -60,7 +60,7 @@ class KerasCallRecorder:
             self._quiet -= 1
 
     def made(self, layer: Any) -> Made | None:
-        """Return how a layer was made; None where that was not seen. Raises Unsayable when it cannot be said."""
+        """Return how a layer was made; None where that was not seen. Raises NotEncodable when it cannot be said."""
         found = self._seen.get(layer)
         if isinstance(found, str):
             raise NotEncodable(found)
@@ -72,8 +72,8 @@ class KerasCallRecorder:
         if api is None:
             return
         try:
-            given = tuple(self.sayer.value(one) for one in args)
-            named = {name: self.sayer.value(one) for name, one in words.items()}
+            given = tuple(self.encoder.value(one) for one in args)
+            named = {name: self.encoder.value(one) for name, one in words.items()}
             self._seen[layer] = Made(api, given, {**named, **_settings(type(layer).__init__, named)})
         except NotEncodable as error:
             self._seen[layer] = f"a layer made with {error}"
@@ -106,14 +106,16 @@ class KerasCallRecorder:
         made = self.made(layer)
         if made is None:
             raise NotEncodable("a layer whose construction was not seen")
-        given = tuple(self.sayer.value(one) for one in args)
-        options = {name: self.sayer.value(one) for name, one in words.items() if name != "training" and one is not None}
+        given = tuple(self.encoder.value(one) for one in args)
+        options = {
+            name: self.encoder.value(one) for name, one in words.items() if name != "training" and one is not None
+        }
         return Instance("keras", made.api, "module", made.args, made.kwargs, given, options)
 
     def function_call(self, api: str, function: Any, args: tuple[Any, ...], words: Mapping[str, Any]) -> Instance:
         """Return the instance of a call of an operation."""
-        given = tuple(self.sayer.value(one) for one in args)
-        named = {name: self.sayer.value(one) for name, one in words.items()}
+        given = tuple(self.encoder.value(one) for one in args)
+        named = {name: self.encoder.value(one) for name, one in words.items()}
         settings = {} if len(args) > 1 else _settings(function, named)
         return Instance("keras", api, "function", given, {**named, **settings})
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from miscompile.harvest.libraries.hooks import keras_names
 from miscompile.harvest.libraries.hooks.keras_names import KerasNames
-from miscompile.harvest.libraries.hooks.keras_values import Sayer, drawn, dtype_name
+from miscompile.harvest.libraries.hooks.keras_values import ValueEncoder, drawn, dtype_name
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
@@ -30,7 +30,7 @@ class CallHook(Protocol):
 
     sink: Sink
     names: KerasNames
-    sayer: Sayer
+    encoder: ValueEncoder
 
     def quiet(self) -> Any:
         """See no calls inside."""
@@ -67,7 +67,7 @@ def hook_suite(watch: CallHook) -> Stop:
 
 def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance | None:
     """Return what the method is told about a layer; None when it is given nothing to call the layer with."""
-    say = watch.sayer.value
+    say = watch.encoder.value
     if given.get("input_sparse") or given.get("input_ragged"):
         watch.sink.leave("a sparse or ragged tensor", api)
         return None
@@ -91,7 +91,7 @@ def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance |
 
 def _inputs(watch: CallHook, given: Mapping[str, Any]) -> Value:
     if given.get("input_data") is not None:
-        return watch.sayer.value(given["input_data"])
+        return watch.encoder.value(given["input_data"])
     shape = given.get("input_shape")
     return None if shape is None else _drawn(shape, given.get("input_dtype") or "float32")
 

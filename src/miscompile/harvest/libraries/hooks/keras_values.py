@@ -31,14 +31,14 @@ KerasMade = Callable[[Any], "Made | None"]
 """Tells how a layer was constructed, where that was seen."""
 
 
-class Sayer:
-    """Says what parameters are. `made_of` is asked about layers; it may raise Unsayable."""
+class ValueEncoder:
+    """Says what parameters are. `made_of` is asked about layers; it may raise NotEncodable."""
 
     def __init__(self, names: KerasNames, made_of: KerasMade) -> None:
         self._names, self._made_of = names, made_of
 
     def value(self, item: Any) -> Value:
-        """Return `item` as a value. Raises Unsayable with the reason for what is none."""
+        """Return `item` as a value. Raises NotEncodable with the reason for what is none."""
         kind = type(item)
         if item is None or kind in (bool, int, float, complex, str):
             return item  # type: ignore[no-any-return]
@@ -79,7 +79,7 @@ class Sayer:
 
 
 def dtype_name(name: str) -> str:
-    """Return ONNX's name of an element type that Keras or numpy calls `name`. Raises Unsayable for one it lacks."""
+    """Return ONNX's name of an element type that Keras or numpy calls `name`. Raises NotEncodable for one it lacks."""
     ours = _OURS.get(name, name)
     if ours not in DTYPES:
         raise NotEncodable(f"element type {name}")
@@ -111,7 +111,7 @@ def drawn(dtype: str, shape: tuple[int, ...], low: float = -1.0, high: float = 1
 
 
 def tensor_value(item: Any) -> Held | Drawn:
-    """Return a tensor with its values, or a recipe for a large one. Raises Unsayable for what has no values."""
+    """Return a tensor with its values, or a recipe for a large one. Raises NotEncodable for what has no values."""
     if "Tracer" in type(item).__name__ or getattr(item, "sparse", False) or "BCOO" in type(item).__name__:
         raise NotEncodable("a traced or sparse tensor")
     array = item if isinstance(item, np.ndarray) else np.asarray(keras.ops.convert_to_numpy(item))

@@ -69,7 +69,7 @@ class Construction:
     def made(self, module: Any) -> Made | None:
         """Return how a module is made so that it has its present element type; None where that was not seen.
 
-        Raises Unsayable for one whose construction cannot be said.
+        Raises NotEncodable for one whose construction cannot be said.
         """
         found = self._seen.get(module)
         if isinstance(found, str):
@@ -93,7 +93,7 @@ def _retyped(made: Made, module: Any) -> Made:
 def called(
     operator: TorchOperator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
 ) -> Instance:
-    """Return the instance of a call of a function or method. Raises Unsayable.
+    """Return the instance of a call of a function or method. Raises NotEncodable.
 
     Functions that are written in Python come with all their parameters spelled out; those left as they are declared
     are dropped again, and so are private ones and the wish for a gradient.
@@ -122,7 +122,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction) -> Instance:
-    """Return the instance of a call of a module. Raises Unsayable."""
+    """Return the instance of a call of a module. Raises NotEncodable."""
     made = seen.made(module)
     if made is None:
         raise NotEncodable("a module whose construction was not seen")
@@ -148,14 +148,14 @@ class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not lo
         operator = self._known.get(func)
         if operator is None or not _from_outside(sys._getframe(1)) or not self._sink.wants(operator.api):
             return func(*args, **words)
-        instance = _said(self._sink, operator.api, lambda: called(operator, func, args, words, self._seen))
+        instance = _encoded(self._sink, operator.api, lambda: called(operator, func, args, words, self._seen))
         result = func(*args, **words)
         if instance is not None and has(result, torch.Tensor):
             self._sink.take(instance)
         return result
 
 
-def _said(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
+def _encoded(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
     """Return the instance, or None after the sink has been told why there is none."""
     try:
         with torch._C.DisableTorchFunction():
@@ -216,7 +216,7 @@ def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
             api = known.get(type(self))
             if api is None or not _from_outside(sys._getframe(1)) or not sink.wants(api):
                 return original(self, *args, **words)
-            instance = _said(sink, api, lambda: called_module(self, args, words, seen))
+            instance = _encoded(sink, api, lambda: called_module(self, args, words, seen))
             result = original(self, *args, **words)
             if instance is not None and has(result, torch.Tensor):
                 sink.take(instance)

@@ -53,7 +53,7 @@ def unseen(module: object) -> Made | None:
 
 
 def value_of(item: Any, made_of: TorchMade = unseen) -> Value:
-    """Return `item` as a value. Raises Unsayable with the reason for what is none."""
+    """Return `item` as a value. Raises NotEncodable with the reason for what is none."""
     kind = type(item)
     if item is None or kind in (bool, int, float, complex, str):
         return item  # type: ignore[no-any-return]
@@ -100,7 +100,7 @@ def _named(item: Any, made_of: TorchMade) -> Value:
 
 @cache
 def dtype_name(dtype: torch.dtype) -> str:
-    """Return ONNX's name of an element type. Raises Unsayable for one that ONNX lacks."""
+    """Return ONNX's name of an element type. Raises NotEncodable for one that ONNX lacks."""
     name = str(dtype).removeprefix("torch.")
     name = _OTHER_NAMES.get(name, name)
     if name not in DTYPES:
@@ -109,7 +109,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def path_of(function: Any) -> str:
-    """Return the import path of a public function or class. Raises Unsayable for one that has none."""
+    """Return the import path of a public function or class. Raises NotEncodable for one that has none."""
     name, home = getattr(function, "__name__", ""), getattr(function, "__module__", None) or "builtins"
     for module in ("torch.nn.functional", "torch.nn", "torch", home):
         public = module.partition(".")[0] in _IMPORTABLE and not any(p.startswith("_") for p in module.split("."))
@@ -119,7 +119,7 @@ def path_of(function: Any) -> str:
 
 
 def tensor_value(item: torch.Tensor) -> Value:
-    """Return a tensor with its values, or the recipe of one that is large. Raises Unsayable for what is not dense."""
+    """Return a tensor with its values, or the recipe of a large one. Raises NotEncodable unless it is dense."""
     if type(item) not in (torch.Tensor, torch.nn.Parameter):
         raise NotEncodable(f"a tensor of the class {type(item).__name__}")
     if torch._C._functorch.is_functorch_wrapped_tensor(item):

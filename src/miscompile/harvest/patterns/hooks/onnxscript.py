@@ -54,7 +54,7 @@ def _hook_sets(recorder: PairRecorder, used: list[list[str]]) -> None:
 
     @functools.wraps(original)
     def apply(self: Any, model: Any, *args: Any, **words: Any) -> Any:
-        before = said(recorder, model)
+        before = encode_model(recorder, model)
         used.append([])
         try:
             return original(self, model, *args, **words)
@@ -83,7 +83,7 @@ def _hook_passes(recorder: PairRecorder) -> None:
         if isinstance(self, frames) or type(self).__name__ in _BOOKKEEPING:
             return original(self, given)
         model = given if isinstance(given, model_type) else getattr(given, "model", None)
-        before = said(recorder, model)
+        before = encode_model(recorder, model)
         result = original(self, given)
         if before is not None:
             recorder.pair(before, type(self).__name__, changed=bool(result.modified))
@@ -92,7 +92,7 @@ def _hook_passes(recorder: PairRecorder) -> None:
     passes.PassBase.__call__ = call
 
 
-def said(recorder: PairRecorder, model: Any) -> bytes | None:
+def encode_model(recorder: PairRecorder, model: Any) -> bytes | None:
     """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
     try:
         data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()

@@ -62,12 +62,12 @@ class PassWatch:
         """Note the graph before a pass."""
         if not self.converting:
             copied = copied_graph(graph_module)
-            self.running[key] = copied, said(graph_module.graph), len(self.applied)
+            self.running[key] = copied, graph_text(graph_module.graph), len(self.applied)
 
     def end(self, key: int, name: str, graph: Any) -> None:
         """Put the graph on the list if the pass has changed it, with the patterns that were applied in it."""
         copied, before, mark = self.running.pop(key, (None, "", 0))
-        if copied is None or before == said(graph):
+        if copied is None or before == graph_text(graph):
             return
         names = tuple(dict.fromkeys((name, *self.applied[mark:])))
         if (before, names) not in self.known:
@@ -102,7 +102,7 @@ def copied_graph(graph_module: Any) -> Any:
     return torch.fx.GraphModule(graph_module, graph)
 
 
-def said(graph: Any) -> str:
+def graph_text(graph: Any) -> str:
     """Return the text of a graph with the types of its inputs, by which it is known again."""
     return "\n".join([str(graph), *(f"{node.name}: {_known_type(node)}" for node in graph.nodes if _is_input(node))])
 
