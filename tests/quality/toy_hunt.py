@@ -19,13 +19,15 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import FindingKind, Needs, Verdict, Violated
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import probe
-from miscompile.engine.wiring import make_producer, reprogram
+from miscompile.engine.wiring import make_producer
 from miscompile.graph.read import read
+from miscompile.ops.reprogram import reprogram
 from miscompile.ops.support import Support
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.bisect import culprits, expand
 from miscompile.triage.reduce.engine import Budget, Reduced, reduce_case
+from miscompile.triage.reduce.graphs import GraphDrafts
 
 OFF, FULL = Build("off"), Build("full")
 
@@ -98,7 +100,7 @@ def reduced(target: str, case: Case, runner: Runner, tries: int = 2000) -> Reduc
     guilty = blame(target, case, runner)
     pair = pair_on(target)
     held = pair.healed_without(expand(guilty, ABOUT.twins)) if guilty else pair
-    return reduce_case(case, held, runner, stream(0, "shrink"), reprogram=reprogram, budget=Budget(tries))
+    return reduce_case(case, held, runner, stream(0, "shrink"), GraphDrafts(runner, reprogram), budget=Budget(tries))
 
 
 def operators(case: Case) -> list[str]:

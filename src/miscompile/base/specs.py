@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from miscompile.base.errors import SpecError
@@ -18,10 +19,36 @@ Part = TypeVar("Part")
 _SPEC = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 
 
-def split_spec(text: str) -> tuple[str, dict[str, str]]:
-    """Split `name{a=1, b=x+y}` into its name and its raw options.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed spec: a name, and raw options in the order in which they are written, each option once.
 
-    Raises SpecError when the text has another form. Lists are written with `+`, so commas only separate options.
+    It is a value that compares and hashes, so that what it stands for can be remembered. It prints as text that parses
+    back to an equal spec.
+    """
+
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """Return `name`, or `name{option=value, ...}`."""
+        shown = ", ".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.name}{{{shown}}}" if shown else self.name
+
+    def get(self, option: str, default: str = "") -> str:
+        """Return the raw value of `option`, `default` where the spec does not set it."""
+        return next((value for key, value in self.options if key == option), default)
+
+    def with_options(self, **more: str) -> "Spec":
+        """Return this spec with `more` options; one that it has keeps its place and gets the new value."""
+        return Spec(self.name, tuple({**dict(self.options), **more}.items()))
+
+
+@lru_cache(4096)
+def parse_spec(text: str) -> Spec:
+    """Parse `name{a=1, b=x+y}`; remembered, because the same few texts come back thousands of times a second.
+
+    Raises SpecError when the text is written otherwise. Lists are written with `+`, so commas only separate options.
     """
     found = _SPEC.fullmatch(text)
     if not found:
@@ -32,7 +59,17 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
         if not equals:
             raise SpecError(f"option '{item}' in '{text}' has no value; write {item}=...")
         options[key.strip()] = value.strip()
-    return found[1], options
+    return Spec(found[1], tuple(options.items()))
+
+
+def stored_spec(text: str) -> Spec | None:
+    """Read a spec that `spec_text` wrote: None for an empty text. Raises SpecError as `parse_spec` does."""
+    return parse_spec(text) if text else None
+
+
+def spec_text(spec: Spec | None) -> str:
+    """Return the text in which files and messages between processes hold a spec: an empty one for None."""
+    return "" if spec is None else str(spec)
 
 
 def parse_options(cls: type[Part], options: Mapping[str, str], where: str) -> Part:
@@ -53,14 +90,19 @@ def parse_options(cls: type[Part], options: Mapping[str, str], where: str) -> Pa
     return cls(**values)
 
 
-def print_spec(name: str, part: object) -> str:
-    """Print `part` with the options that differ from their defaults, so that it parses back to an equal part."""
+def spec_of(name: str, part: object) -> Spec:
+    """Return the spec of `part`: `name` with the options that differ from their defaults. It parses back to `part`."""
     shown = []
     for field in dataclasses.fields(part):  # type: ignore[arg-type]
         value = getattr(part, field.name)
         if field.init and value != _default(field):
-            shown.append(f"{field.name}={_show(value)}")
-    return f"{name}{{{', '.join(shown)}}}" if shown else name
+            shown.append((field.name, _show(value)))
+    return Spec(name, tuple(shown))
+
+
+def print_spec(name: str, part: object) -> str:
+    """Return the text of `spec_of`."""
+    return str(spec_of(name, part))
 
 
 def _default(field: "dataclasses.Field[Any]") -> object:

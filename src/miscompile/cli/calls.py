@@ -18,11 +18,12 @@ _SINGLE = "miscompile.engine.single"
 
 
 def validate(plan: Plan) -> None:
-    """Raise UsageError when a plan cannot be meant: an unknown check, form or producer, or an option that it lacks.
+    """Raise UsageError when a plan cannot be meant: an unknown check, transform or producer, or an option that it
+    lacks.
 
     Raises StoreError when its file of patterns is damaged.
     """
-    _ = plan.chosen_checks, plan.chosen_forms
+    _ = plan.chosen_checks, plan.chosen_transforms
     for name, generator_options in plan.producer_specs():
         if name == "oatest":
             load_attribute("miscompile.producers.synthesis.options:patterns_for")(generator_options)

@@ -33,7 +33,6 @@ VERBS = (
     "harvest",
     "migrate",
     "export",
-    "bench",
 )
 """Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""
 

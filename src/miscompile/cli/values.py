@@ -8,6 +8,9 @@ import re
 
 import click
 
+from miscompile.base.errors import SpecError
+from miscompile.base.specs import Spec, parse_spec
+
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -43,6 +46,14 @@ def names(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     if not found:
         raise click.BadParameter("give at least one name", ctx, param)
     return found
+
+
+def specs(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[Spec, ...]:
+    """Return the specs in an option that can be repeated, such as `resist{classes=fusion}`."""
+    try:
+        return tuple(map(parse_spec, value))
+    except SpecError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:

@@ -28,16 +28,21 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class PassActivity:
-    """A tally; `frames` maps rewrite rules to the pass that they run in, which is all that observation sees of them."""
+    """A tally.
+
+    `frames` maps rewrite rules to the pass that they run in, which is all that observation sees of them. `names` maps
+    the spec of each target that may be noted to the name under which its passes are counted, whatever its version.
+    """
 
     frames: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     counts: Counter[Key] = field(default_factory=Counter)
 
     def note(self, recipe: Mapping[str, Any], run: Run, outcome: Outcome) -> None:
         """Count a run that was observed and came to its end; any other says nothing."""
         if not run.build.observe or not isinstance(outcome, Values):
             return
-        target = run.target.partition("{")[0].partition("==")[0].strip()
+        target = self.names[run.target]
         names = sorted(outcome.observations.passes)
         self.counts[Key("programs", target)] += 1
         self.counts.update(Key("fired", target, name) for name in names)

@@ -7,7 +7,7 @@ from typing import Protocol
 from miscompile.core.case import Case
 from miscompile.core.events import Event
 from miscompile.core.outcome import Outcome
-from miscompile.core.run import Run
+from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Verdict
 
 
@@ -32,6 +32,27 @@ class Oracle(Protocol):
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
         """Judge `outcomes[i]` of `runs[i]`; after a Needs, the further runs follow the first ones."""
+        ...
+
+
+class PropertyOracle(Oracle, Protocol):
+    """The oracle of one finding: it holds any case against the very property that the finding violates.
+
+    Reduction and bisection ask it about smaller cases and about other builds, whatever kind of oracle it is.
+    """
+
+    @property
+    def target(self) -> str:
+        """Spec of the target at fault."""
+        ...
+
+    @property
+    def faulty(self) -> Build:
+        """The build at fault."""
+        ...
+
+    def with_faulty(self, build: Build) -> "PropertyOracle":
+        """Return the same property of another build of the target at fault."""
         ...
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 
 Purpose = Literal["fuzz", "probe", "judge", "confirm", "reduce", "bisect", "replay", "check"]
@@ -13,9 +14,10 @@ class Build:
     """How a target builds a program.
 
     `level` is one of the target's build levels: every target knows `off` (no optional optimisation) and `full`.
-    `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time. `form` says how
-    the program is presented: the spec of an equivalent form, such as `functions{seed=3}`, empty for the program as it
-    is. `sequence` names passes to run in this order before the level's own pipeline, where a target can.
+    `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time. `transform` is
+    the spec of a transform, such as `functions{seed=3}`, whose result the target gets instead of the program; None for
+    the program as it is. `sequence` names passes to run in this order before the level's own pipeline, where a target
+    can.
     """
 
     level: str = "full"
@@ -23,7 +25,7 @@ class Build:
     threads: int = 1
     device: str = "cpu"
     observe: bool = False
-    form: str = ""
+    transform: Spec | None = None
     sequence: tuple[str, ...] = ()
 
 

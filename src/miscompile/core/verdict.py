@@ -13,9 +13,10 @@ valid program), a killed worker, no end, memory without bound, an invalid progra
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """No objection. `note` says why a difference was judged benign, if there was one."""
+    """No objection. `note` says why a difference was judged benign, if there was one; `details` are JSON values."""
 
     note: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,11 @@ class Violated:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """Nothing can be said: `reason` is a short stable phrase that is counted (`reference not finite`)."""
+    """There is no verdict: `reason` is a short stable phrase that is counted (`reference not finite`), `detail` a line
+    for people."""
 
     reason: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

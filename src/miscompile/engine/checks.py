@@ -1,14 +1,16 @@
 """What a campaign checks: by name, with the producers and builds that each check needs.
 
-Every check is a way in which two builds of one compiler differ (levels, passes, their order, the form of the program,
-the device), or a kind of program that has an oracle of its own.
+Every check is a way in which two builds of one compiler differ (levels, passes, their order, the transform of the
+program, the device), or a kind of program that has an oracle of its own.
 """
 
 from collections.abc import Mapping, Sequence
 
 from miscompile.base.errors import UsageError
+from miscompile.base.specs import Spec, parse_spec
+from miscompile.oracles.optimisation import Family
 from miscompile.targets.about import About
-from miscompile.transforms.forms import ALTERING
+from miscompile.transforms.catalogue import ALTERING
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -31,9 +33,15 @@ GENERAL = ("strict", "sweep{share=0.15}", "oatest{share=0.25}")
 OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
 """Checks that need programs of their own kind."""
 
+
+def _family(*alternatives: str) -> Family:
+    """Read a family: a line for each alternative, transforms that go together joined by `;`."""
+    return tuple(tuple(map(parse_spec, text.split(";"))) for text in alternatives)
+
+
 _SIMPLEST = "egraph{pick=least, share=1.0, structural=0.0}"
 
-EQUIVALENCE = (
+EQUIVALENCE = _family(
     f"egraph{{pick=most}};{_SIMPLEST}",
     f"egraph{{pick=most, layers=1}};{_SIMPLEST}",
     "egraph{pick=most, layers=3, structural=1.0}",
@@ -46,7 +54,7 @@ What makes a program simpler needs all the rules and few of them apply; what mak
 time, and structural rules.
 """
 
-RESIST = (
+RESIST = _family(
     "resist",
     "resist{share=0.3}",
     "resist{strategies=gather+where}",
@@ -56,16 +64,21 @@ RESIST = (
 )
 """ORTHRUS's twins: with every barrier, with some, without control flow, and with the paper's own (section III-C)."""
 
-EXACT = (
+EXACT = _family(
     "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
     "dead", "identity", "noidentity", "stored", "again", "threads", "expand{exact=no}", "wrap{share=0.2}",
 )  # fmt: skip
 """Relations that keep every bit, each as likely as the next."""
 
 _FUNCTIONAL = frozenset({"relax"})
-"""Forms of adapters that make functions; their others keep every bit that a compiler can promise."""
+"""Transforms of adapters that make functions; their others keep every bit that a compiler can promise."""
 
-_VARIANTS = ("{count=1}", "{count=2, rewrite=forward}", "{count=3, depth=2, rewrite=any}", "{count=2, rewrite=closure}")
+_VARIANTS: tuple[dict[str, str], ...] = (
+    {"count": "1"},
+    {"count": "2", "rewrite": "forward"},
+    {"count": "3", "depth": "2", "rewrite": "any"},
+    {"count": "2", "rewrite": "closure"},
+)
 
 
 def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -> tuple[str, ...]:
@@ -105,25 +118,25 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
     return f"{about.title} {why}" if lacking else ""
 
 
-def families(checks: Sequence[str], about: About) -> tuple[tuple[str, ...], ...]:
-    """Return the forms in which programs are presented to a target: a family for each check that has some."""
+def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
+    """Return the transforms whose programs a target gets: a family for each check that has some."""
     found = {
         "functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": relations_of(about),
     }  # fmt: skip
     return tuple(found[name] for name in checks if name in found)
 
 
-def relations_of(about: About) -> tuple[str, ...]:
-    """Return the forms that keep every bit: those that all targets take, and those that an adapter makes itself."""
-    own = (name for name in about.forms if name not in _FUNCTIONAL | ALTERING)
-    return (*EXACT, *(spec for name in own for spec in about.variants.get(name, (name,))))
+def relations_of(about: About) -> Family:
+    """Return the transforms that keep every bit: those that all targets take, and those of an adapter."""
+    own = (name for name in about.transforms if name not in _FUNCTIONAL | ALTERING)
+    return (*EXACT, *((spec,) for name in own for spec in about.variants.get(name, (Spec(name),))))
 
 
-def functions_of(about: About) -> tuple[str, ...]:
-    """Return the forms with functions that a target takes."""
-    own = tuple(name for name in about.forms if name in _FUNCTIONAL)
+def functions_of(about: About) -> Family:
+    """Return the transforms with functions that a target takes."""
+    own = tuple(name for name in about.transforms if name in _FUNCTIONAL)
     names = (*own, *(("functions",) if about.functions else ()))
-    return tuple(f"{name}{options}" for name in names for options in _VARIANTS)
+    return tuple((Spec(name).with_options(**options),) for name in names for options in _VARIANTS)
 
 
 def producers_for(checks: Sequence[str]) -> tuple[str, ...]:

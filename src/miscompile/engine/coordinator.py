@@ -1,36 +1,37 @@
-"""The lead: plans, starts the lanes, stores what they find, has it triaged, and tells the listeners.
+"""The coordinator: plans, starts the lanes, stores what they find, has it triaged, and tells the listeners.
 
 It runs no compiler, generates nothing, and stays small: it can run for weeks.
 """
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.core.activity import PassActivity
 from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
-from miscompile.engine.supervisor import Crew, Message
-from miscompile.engine.wiring import make_producer
+from miscompile.engine.supervisor import LaneSupervisor, Message
+from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
-from miscompile.findings import folder
 from miscompile.findings.encode import signature_from
-from miscompile.findings.store import Campaign, Store
+from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
 from miscompile.producers.slices.collection import Collection
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import expand
-from miscompile.triage.queue import Answer, Desk
+from miscompile.triage.queue import TriageAnswer, TriageQueue
 
 _TURN = 0.1
 _SAVE_EVERY = 1.0
@@ -47,7 +48,8 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
     taken up by a resumed campaign. Raises UsageError when target or options cannot work.
     """
-    plan = replace(plan, forms=plan.chosen_forms)  # what a resumed campaign finds must not hang on where it is started
+    # A resumed campaign must mean the same programs wherever it is started.
+    plan = replace(plan, transforms=plan.chosen_transforms)
     if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
     found = _versions(plan)
@@ -64,7 +66,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
         if not plan.model or plan.slices:
             supports = [probe_support(plan, target, listeners) for target in plan.targets]
             make_producer(plan, *supports)
-        _Lead(plan, store, supports, listeners).run()
+        _Coordinator(plan, store, supports, listeners).run()
 
 
 def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
@@ -109,13 +111,13 @@ def _tell(listeners: Sequence[Listener], event: Event) -> None:
         listener.on(event)
 
 
-class _Lead:
+class _Coordinator:
     """One session of a campaign."""
 
     def __init__(self, plan: Plan, store: Store, supports: Sequence[Support], listeners: Sequence[Listener]) -> None:
         self.plan, self.store, self.supports, self.listeners = plan, store, tuple(supports), listeners
-        self.crew = Crew(plan.out / "lanes.log")
-        self.desk = Desk(plan)
+        self.lanes = LaneSupervisor(plan.out / "lanes.log")
+        self.triage = TriageQueue(triage_settings(plan))
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
         self.firings = PassActivity()
@@ -128,7 +130,7 @@ class _Lead:
         ending = "failed"
         try:
             for record in self.store.pending():
-                self.desk.submit(self.store.load(record.identifier))
+                self.triage.submit(record.identifier)
             self._start_lanes()
             self._watch_lanes()
             self._finish_triage()
@@ -140,9 +142,9 @@ class _Lead:
             self._drain()
             raise
         finally:
-            self.crew.kill()
-            self.desk.close()
-            self._settle(self.desk.collect())
+            self.lanes.kill()
+            self.triage.close()
+            self._settle(self.triage.collect())
             self.store.reindex()  # a lane may have saved a finding after we stopped listening
             self._save()
             self.store.note_session(self.session, self._elapsed(), ending)
@@ -158,55 +160,56 @@ class _Lead:
                 quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
                 if not quota:
                     continue
-            self.crew.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
+            self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
 
     def _guilty(self, target: str) -> frozenset[str]:
         """Passes of a target that earlier sessions of this campaign found guilty."""
-        about = parse_target(target).about
+        spec = parse_target(target)
+        about = spec.about
         order = {name: place for place, name in enumerate(about.passes)}
         found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
-        found = [record for record in found if record.signature.startswith(target.partition("{")[0].strip() + ":")]
+        found = [record for record in found if record.signature.startswith(spec.release + ":")]
         guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
         return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
 
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds
         stopped: float | None = None
-        while self.crew.working:
-            for message in self.crew.messages(_TURN):
+        while self.lanes.working:
+            for message in self.lanes.messages(_TURN):
                 self._take(message)
-            self._settle(self.desk.collect())
+            self._settle(self.triage.collect())
             self._show()
             if stopped is None and limit is not None and self._elapsed() > limit:
-                self.crew.stop()
+                self.lanes.stop()
                 stopped = self._elapsed()
             if stopped is not None and self._elapsed() - stopped > _PATIENCE:
                 return
 
     def _finish_triage(self) -> None:
         """Wait for the findings that are still being examined; what takes too long stays pending."""
-        self.crew.kill()
+        self.lanes.kill()
         until = time.monotonic() + _LONGEST_TRIAGE
-        if self.desk.open:
-            _tell(self.listeners, Notice(f"reducing {self.desk.open} more findings; Ctrl-C leaves them for --resume"))
-        while self.desk.open and self.desk.alive and time.monotonic() < until:
-            self._settle(self.desk.collect())
+        if self.triage.open:
+            _tell(self.listeners, Notice(f"reducing {self.triage.open} more findings; Ctrl-C leaves them for --resume"))
+        while self.triage.open and self.triage.alive and time.monotonic() < until:
+            self._settle(self.triage.collect())
             self._show()
             time.sleep(_TURN)
-        if self.desk.open:
-            _tell(self.listeners, Notice(f"{self.desk.open} findings are left for --resume"))
+        if self.triage.open:
+            _tell(self.listeners, Notice(f"{self.triage.open} findings are left for --resume"))
 
     def _require_tests(self) -> None:
         """Raise ExecutionError when the lanes did nothing but die: that nothing was found is then no news."""
-        if self.crew.fallen and not self.counters["tests"]:
-            raise ExecutionError(f"all lanes died before their first test; {self.crew.log} says more")
+        if self.lanes.fallen and not self.counters["tests"]:
+            raise ExecutionError(f"all lanes died before their first test; {self.lanes.log} says more")
 
     def _drain(self) -> None:
         """After an interrupt: let the lanes say what they know, for a moment."""
-        self.crew.stop()
+        self.lanes.stop()
         until = time.monotonic() + 5.0
-        while self.crew.working and time.monotonic() < until:
-            for message in self.crew.messages(_TURN):
+        while self.lanes.working and time.monotonic() < until:
+            for message in self.lanes.messages(_TURN):
                 self._take(message)
 
     def _take(self, message: Message) -> None:
@@ -216,7 +219,7 @@ class _Lead:
         elif "firings" in message:
             self.firings.add(message["firings"])
         elif "finding" in message:
-            self._new_finding(message["finding"])
+            self._new_finding(_record_from(message["finding"]), signature_from(message["signature"]))
         elif "duplicate" in message:
             self.store.duplicate(signature_from(message["duplicate"]))
         elif "quarantine" in message:
@@ -228,15 +231,9 @@ class _Lead:
         elif "failure" in message:
             raise ExecutionError(message["failure"])
 
-    def _new_finding(self, identifier: str) -> None:
-        if self.store.knows(identifier):
-            return  # the same case again
-        stored = folder.load(self.plan.out, identifier)
-        fresh = not self.store.duplicate(stored.finding.property.signature)
-        if fresh and self.store.add_pending(stored):
-            self.desk.submit(stored)
-        elif not fresh:
-            folder.remove(self.plan.out, identifier)
+    def _new_finding(self, record: Record, signature: Signature) -> None:
+        if self.store.register(record, signature):
+            self.triage.submit(record.identifier)
 
     def _quarantine(self, passes: list[str]) -> None:
         fresh = set(passes) - self.quarantined
@@ -244,16 +241,20 @@ class _Lead:
             self.quarantined |= fresh
             _tell(self.listeners, Quarantined(tuple(sorted(fresh))))
 
-    def _settle(self, answers: list[Answer]) -> None:
+    def _settle(self, answers: list[TriageAnswer]) -> None:
         for answer in answers:
             if answer.problem:
                 _tell(self.listeners, Notice(answer.problem))
-            for slip in answer.slippages:
-                if self.store.add_pending(slip):
-                    self.desk.submit(slip)
-            kept = self.store.update(answer.stored)
-            if kept and answer.stored.status in ("confirmed", "known"):
-                _tell(self.listeners, Found(answer.stored.finding, fresh=answer.stored.status == "confirmed"))
+            if answer.died is not None:
+                self.store.update(replace(self.store.load(answer.identifier), status="unconfirmed"))
+            for identifier in answer.slippages:
+                found = self.store.load(identifier)
+                self._new_finding(record_of(found), found.finding.property.signature)
+            if answer.problem:
+                continue  # pending, for `reduce` or a resumed campaign
+            stored = self.store.settle(answer.identifier)
+            if stored is not None and stored.status in ("confirmed", "known"):
+                _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -270,3 +271,8 @@ class _Lead:
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.started
+
+
+def _record_from(data: Mapping[str, Any]) -> Record:
+    """Return the record that a lane has sent."""
+    return Record(**{**data, "culprits": tuple(data["culprits"])})

@@ -1,9 +1,9 @@
 """A lane: one producer process with its worker, pipelined. Run as `python -m miscompile.engine.lane`.
 
-The lead writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane; the lane writes
-JSON lines to its standard output: counters, findings (by folder), quarantined passes. What a lane does depends on its
-orders alone: a fixed number of cases is ahead of the judge, and everything out of the ordinary is dealt with before
-the next case is drawn.
+The coordinator writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane. The lane
+writes JSON lines to its standard output: counters, findings (their folders are on disk by then), quarantined passes.
+Its orders alone decide what a lane does: the number of cases that are ahead of the judge is fixed, and every
+violation is dealt with before the next case is drawn.
 """
 
 import gc
@@ -25,17 +25,18 @@ from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
 from miscompile.core.examination import conclude
 from miscompile.core.outcome import Outcome
+from miscompile.core.pool import Pool
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.engine.plan import Plan, plan_from
-from miscompile.engine.wiring import make_oracle, make_pool, make_producer
+from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
 from miscompile.environments.resolve import versions_of
-from miscompile.execution.multi_target import Pool
 from miscompile.findings import folder
+from miscompile.findings.store import record_of
 from miscompile.ops.support import TABLES, Support, support_from
 from miscompile.oracles.disruptive import is_invalid
-from miscompile.targets.registry import frames_of, parse_target
-from miscompile.triage.attribution import ConfirmedViolation, Confirmer, to_quarantine, to_stored
+from miscompile.targets.registry import frames_of, names_of, parse_target
+from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_quarantine, to_stored
 
 AHEAD = 3
 """Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
@@ -53,7 +54,7 @@ _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the lead tells a lane: the plan, the support tables of its targets, its number, and where it takes up work.
+    """The orders of a lane: the plan, the support tables of its targets, its number, and where it takes up work.
 
     `disabled` are the passes that are off from the start, by target; `quota` is the number of cases to make in all
     (None: no limit), `first` the index of the first one.
@@ -110,7 +111,7 @@ class Lane:
         self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
         self.oracle = make_oracle(self.plan, self.disabled)
         self.counters: Counter[str] = Counter()
-        self.firings = PassActivity(frames_of(self.plan.targets))
+        self.firings = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
         self._next = orders.first
         self._done: dict[int, list[Outcome]] = {}
         self._ahead: deque[_Ahead] = deque()
@@ -120,7 +121,7 @@ class Lane:
         self._compiler_cpu = 0.0
 
     def run(self) -> None:
-        """Work until the quota is reached or the lead closes our standard input."""
+        """Work until the quota is reached or the coordinator closes our standard input."""
         quota = self.orders.quota
         while not self._stopped() and (quota is None or self._next < quota or self._ahead):
             while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
@@ -133,7 +134,7 @@ class Lane:
         self._report()
 
     def _stopped(self) -> bool:
-        """Tell whether the lead wants us to stop; asked now and then, because asking takes a system call."""
+        """Tell whether the coordinator wants us to stop; asked now and then, because asking takes a system call."""
         now = time.monotonic()
         if now - self._asked < _ASK_EVERY:
             return False
@@ -199,25 +200,33 @@ class Lane:
 
     def _pursue(self, ahead: _Ahead, violated: Violated) -> None:
         self.counters["violations"] += 1
-        charge = self.confirmer.investigate(ahead.case, violated.evidence)
-        if charge is None:
+        confirmed = self.confirmer.investigate(ahead.case, violated.evidence)
+        if confirmed is None:
             self.counters["unstable"] += 1
             return
-        if not self.confirmer.is_new(charge.signature):
+        if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
-            self._say({"duplicate": asdict(charge.signature)})
+            self._say({"duplicate": asdict(confirmed.signature)})
             return
-        stored = to_stored(charge.evidence, charge.signature, ahead.case, self._versions(charge), test=ahead.index)
+        stored = to_stored(
+            confirmed.evidence,
+            confirmed.signature,
+            ahead.case,
+            self._versions(confirmed),
+            self.confirmer.context,
+            test=ahead.index,
+            **{ATTRIBUTED: True},
+        )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
             folder.save(self.plan.out, stored)
-        self._say({"finding": stored.finding.identifier})
+        self._say({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
         if self.plan.quarantine and not is_invalid(ahead.case):  # a pass is not to blame for what must not reach it
-            target = charge.evidence.faulty.target
-            self._quarantine(target, to_quarantine(charge.signature, parse_target(target).about))
+            target = confirmed.evidence.faulty.target
+            self._quarantine(target, to_quarantine(confirmed.signature, parse_target(target).about))
 
-    def _versions(self, charge: ConfirmedViolation) -> dict[str, str]:
+    def _versions(self, confirmed: ConfirmedViolation) -> dict[str, str]:
         """Return the versions of the compilers that a violation is about, those of the faulty one last."""
-        reference, faulty = charge.evidence.reference, charge.evidence.faulty.target
+        reference, faulty = confirmed.evidence.reference, confirmed.evidence.faulty.target
         own = self.versions[faulty]
         other = {} if reference is None else self.versions.get(reference.target, {})
         return {**own, **{name: version for name, version in other.items() if name not in own}}
@@ -251,13 +260,13 @@ class Lane:
 
 
 def _told_to_stop() -> bool:
-    """Tell whether the lead has closed our standard input (or is gone)."""
+    """Tell whether the coordinator has closed our standard input (or is gone)."""
     readable, _, _ = select.select([sys.stdin], [], [], 0)
     return bool(readable)
 
 
 def main() -> int:
-    """Serve one lead, whose process number is our argument."""
+    """Serve one coordinator, whose process number is our argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(int(sys.argv[1]))  # it may be gone already
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -265,7 +274,7 @@ def main() -> int:
     try:
         orders = orders_from(sys.stdin.readline())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
-            confirmer = Confirmer(second, orders.plan.compare, orders.plan.seed)
+            confirmer = Confirmer(second, oracle_context(orders.plan), orders.plan.seed)
             lane = Lane(orders, pool, confirmer, out)
             gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
             gc.set_threshold(*RARELY)

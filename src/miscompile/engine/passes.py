@@ -14,17 +14,17 @@ from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
+from miscompile.core.pool import Pool
 from miscompile.core.ports import Producer
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool, make_producer
-from miscompile.execution.multi_target import Pool
 from miscompile.findings.store import Store
 from miscompile.patterns.shipped import every_pattern
 from miscompile.patterns.triggers import reasons
-from miscompile.targets.registry import frames_of, parse_target
+from miscompile.targets.registry import frames_of, names_of, parse_target
 
 _AHEAD = 8
 _PRODUCER = "oatest{observe=1, variants=1}"
@@ -133,7 +133,7 @@ def measured(
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
     producer = make_producer(plan, probe_support(plan, target))
-    firings, until = PassActivity(frames_of([target])), time.monotonic() + seconds
+    firings, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
     number = 0
     try:
         with make_pool(plan) as pool:

@@ -1,29 +1,32 @@
 """The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from onnx.defs import onnx_opset_version
 
-from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.base.specs import parse_options, split_spec
+from miscompile.base.specs import Spec, parse_options, parse_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
 from miscompile.producers.disruptive.producer import DisruptiveOptions
 from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.targets.registry import parse_target, settled_form
-from miscompile.transforms.forms import SEEDLESS, parse_form
+from miscompile.targets.narrowing import narrowing
+from miscompile.targets.registry import parse_target, settled_transform
+from miscompile.transforms.catalogue import SEEDLESS, transform_of
 
 AnyOptions: TypeAlias = GeneratorOptions | HirfuzzOptions | DisruptiveOptions | OatestOptions
 
 PRODUCERS = ("strict", "sweep", "seeded", "dynamic", "disruptive", "hirfuzz", "oatest")
 """Every producer that a spec can name."""
+
+_RENAMED = {"forms": "transforms"}
+"""Options that campaigns before were stored with under another name."""
 
 SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
 """Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
@@ -35,8 +38,8 @@ class Plan:
 
     With `others`, several targets are held against each other instead of one against itself.
 
-    `checks` are names of `campaign.checks` (none: the default ones), `forms` are specs of forms in which programs are
-    presented besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds, or
+    `checks` are names of `campaign.checks` (none: the default ones), `transforms` are specs of transforms that programs
+    go through besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds, or
     a folder of those that only the target's adapter can put into programs (`About.library`).
     `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
     `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
@@ -73,7 +76,7 @@ class Plan:
     slice_nodes: tuple[int, int] = (3, 12)
     probe_seconds: float | None = 120.0
     checks: tuple[str, ...] = ()
-    forms: tuple[str, ...] = ()
+    transforms: tuple[Spec, ...] = ()
     device: str = "cpu"
     patterns: str | None = None
     instances: str | None = None
@@ -140,18 +143,18 @@ class Plan:
         return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
 
     @property
-    def chosen_forms(self) -> tuple[str, ...]:
-        """The forms asked for, with whatever decides which programs they are.
+    def chosen_transforms(self) -> tuple[Spec, ...]:
+        """The transforms asked for, with whatever decides which programs they make.
 
         Raises UsageError for one that cannot be meant, and for several targets.
         """
-        if self.forms and self.others:
-            raise UsageError("--form: several compilers are held against each other as they are; name one target")
-        forms = (*self.forms, *self.library_forms)
-        for form in forms:
-            if split_spec(form)[0] not in parse_target(self.target).about.forms and form not in SEEDLESS:
-                parse_form(form)
-        return tuple(dict.fromkeys(settled_form(self.target, form) for form in forms))
+        if self.transforms and self.others:
+            raise UsageError("--transform: several compilers are held against each other as they are; name one target")
+        asked = (*self.transforms, *self.library_transforms)
+        for transform in asked:
+            if transform.name not in parse_target(self.target).about.transforms and transform not in SEEDLESS:
+                transform_of(transform)
+        return tuple(dict.fromkeys(settled_transform(self.target, transform) for transform in asked))
 
     @property
     def has_library(self) -> bool:
@@ -159,32 +162,33 @@ class Plan:
         return self.patterns is not None and Path(self.patterns).is_dir()
 
     @property
-    def library_forms(self) -> tuple[str, ...]:
-        """The forms in which programs have patterns of the library: one, a called one, and several.
+    def library_transforms(self) -> tuple[Spec, ...]:
+        """The transforms by which programs get patterns of the library: one, a called one, and several.
 
         Raises UsageError for several targets, and for one that has no library.
         """
         if not self.has_library:
             return ()
-        form = parse_target(self.target).about.library
-        if self.others or not form:
+        name = parse_target(self.target).about.library
+        if self.others or not name:
             raise UsageError(f"--patterns: {self.patterns} is a folder, as tvm alone takes it; name a file of patterns")
-        return tuple(f"{form}{{library={self.patterns}{more}}}" for more in ("", ", call=yes", ", count=3"))
+        one = Spec(name).with_options(library=str(self.patterns))
+        return (one, one.with_options(call="yes"), one.with_options(count="3"))
 
     def producer_specs(self) -> list[tuple[str, AnyOptions]]:
         """Return (name, options) of every producer. Raises SpecError for an unknown one.
 
         Patterns bring operators and dtypes of their own: they are left out where these were chosen.
         """
-        texts = list(self.producers or producers_for(self.chosen_checks))
+        specs = [parse_spec(text) for text in self.producers or producers_for(self.chosen_checks)]
         if not self.producers and (self.ops or self.dtypes):
-            texts = [text for text in texts if split_spec(text)[0] != "oatest"]
-        names = {split_spec(text)[0] for text in texts}
+            specs = [spec for spec in specs if spec.name != "oatest"]
+        names = {spec.name for spec in specs}
         if self.has_seeds and "seeded" not in names and (not self.producers or "oatest" not in names):
-            texts.append("seeded")
+            specs.append(Spec("seeded"))
         if self.patterns and not self.has_library and "oatest" not in names:
-            texts.append("oatest")
-        return [self._producer(*split_spec(text), text) for text in texts]
+            specs.append(Spec("oatest"))
+        return [self._producer(spec.name, dict(spec.options), str(spec)) for spec in specs]
 
     def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyOptions]:
         if name == "seeded" and not self.has_seeds:
@@ -217,36 +221,34 @@ class Plan:
 
     def remembered(self) -> dict[str, Any]:
         """Return the options that a resumed campaign takes over, as JSON values."""
-        return {name: value for name, value in asdict(self).items() if name not in SESSION_ONLY}
+        return {name: value for name, value in self._as_json().items() if name not in SESSION_ONLY}
 
     def resumed(self, stored: Mapping[str, Any], given: Collection[str]) -> "Plan":
         """Return this plan with `stored` options in place of those that are not in `given`."""
         names = {field.name for field in fields(self)} - SESSION_ONLY - set(given)
-        return replace(self, **{name: _tuples(stored[name]) for name in names if name in stored})
+        known = {_RENAMED.get(name, name): value for name, value in stored.items()}
+        return replace(self, **{name: _value(name, known[name]) for name in names if name in known})
 
     def as_json(self) -> str:
         """Print the plan for a lane."""
-        return json.dumps({**asdict(self), "out": str(self.out)})
+        return json.dumps(self._as_json())
 
-
-def narrowing(targets: Iterable[str]) -> dict[str, str]:
-    """Return which types some of `targets` compute in a narrower one by design; the narrowest counts."""
-    found: dict[str, str] = {}
-    for target in targets:
-        for wide, narrow in parse_target(target).about.narrowed.items():
-            if wide not in found or DTYPES[narrow].storage.itemsize < DTYPES[found[wide]].storage.itemsize:
-                found[wide] = narrow
-    return found
+    def _as_json(self) -> dict[str, Any]:
+        """Return every option as a JSON value: specs and paths as texts."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "transforms": [str(one) for one in self.transforms], "out": str(self.out)}
 
 
 def plan_from(text: str) -> Plan:
     """Read back what `Plan.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
     known = {field.name for field in fields(Plan)}
-    values = {name: _tuples(value) for name, value in data.items() if name in known}
+    values = {name: _value(name, value) for name, value in data.items() if name in known}
     values["out"] = Path(data["out"])
     return Plan(**values)
 
 
-def _tuples(value: Any) -> Any:  # noqa: ANN401 - JSON has lists where options have tuples
-    return tuple(value) if isinstance(value, list) else value
+def _value(name: str, stored: Any) -> Any:  # noqa: ANN401 - JSON values; they have lists where options have tuples
+    if name == "transforms":
+        return tuple(map(parse_spec, stored))
+    return tuple(stored) if isinstance(stored, list) else stored

@@ -14,7 +14,7 @@ from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
-from miscompile.transforms.egraph.form import Saturated, saturated
+from miscompile.transforms.egraph.transform import Saturated, saturated
 from miscompile.transforms.rules.certify import Certificate, certify
 from miscompile.transforms.rules.library import chosen, user_rules
 from miscompile.transforms.rules.rule import Rule
@@ -67,8 +67,8 @@ def _counted(words: str, graphs: int, seed: int) -> tuple[Counter[str], Counter[
     matches, unions = Counter[str](), Counter[str]()
     for number in range(graphs):
         case = producer.propose(stream(seed, "rulebook", number))
-        form = Saturated(seed=number, groups=words, share=1.0, structural=1.0)
-        _, tally = saturated(read(case.program.payload), form)
+        transform = Saturated(seed=number, groups=words, share=1.0, structural=1.0)
+        _, tally = saturated(read(case.program.payload), transform)
         matches.update(tally.matches)
         unions.update(tally.unions)
     return matches, unions

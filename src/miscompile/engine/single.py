@@ -4,59 +4,81 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.base.errors import StoreError, UsageError
+from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
+from miscompile.base.specs import parse_spec
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.releases import History, first_release
-from miscompile.engine.wiring import make_pool
+from miscompile.engine.wiring import triage_settings
+from miscompile.execution.limits import Limits
 from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
-from miscompile.findings.store import Store
+from miscompile.findings.store import Store, record_of
 from miscompile.ops.registry import specs
-from miscompile.targets.registry import compiler_of, parse_target, settled_form
-from miscompile.triage.attribution import stored_pair
+from miscompile.oracles import library
+from miscompile.targets.registry import compiler_of, parse_target, settled_transform
+from miscompile.triage.attribution import stored_property
 from miscompile.triage.bisect import culprits
-from miscompile.triage.reduce.engine import Budget
+from miscompile.triage.queue import TriageQueue
+from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import blamed
-from miscompile.triage.worker import triage
+
+_TURN = 0.05
+_MIGRATED_SECONDS, _MIGRATED_MEMORY = 60.0, 8 << 30
+"""Limits of a run of a migrated finding: libraries and their exporters take more memory than a compiler alone."""
 
 
 def reduce(out: Path, identifier: str, seconds: float) -> None:
     """Triage a finding anew, with `seconds` for its reduction, and store the result.
 
-    Raises StoreError when there is no such finding.
+    Raises StoreError when there is no such finding, ExecutionError when triage failed.
     """
     with Store.open(out) as store:
         stored = store.load(identifier)
-        plan = plan_of(store, stored)
-        deadline = time.monotonic() + seconds
-        with make_pool(plan) as pool:
-            done = triage(restated(stored), plan, pool, Budget(expired=lambda: time.monotonic() > deadline))
-        store.update(done.stored)
-        for slip in done.slippages:
-            store.add_pending(slip)
+        queue = TriageQueue(replace(settings_of(store, stored), seconds=seconds))
+        try:
+            queue.submit(identifier)
+            while not (answers := queue.collect()):
+                time.sleep(_TURN)
+        finally:
+            queue.close()
+        (answer,) = answers
+        if answer.problem:
+            raise ExecutionError(answer.problem)
+        store.settle(identifier)
+        for name in answer.slippages:
+            found = store.load(name)
+            store.register(record_of(found), found.finding.property.signature)
 
 
 def bisect(out: Path, identifier: str) -> None:
     """Find the culprit passes of a finding again and store them. Raises StoreError when there is no such finding."""
     with Store.open(out) as store:
         stored = store.load(identifier)
-        plan = plan_of(store, stored)
-        about = parse_target(stored.finding.property.target).about
-        case = stored.finding.case
-        with make_pool(plan) as pool:
-            rng = stream(plan.seed, "bisect", case.program.digest)
-            pair = stored_pair(stored, plan.compare)
-            guilty = blamed(culprits(case, pair, pool, about.passes, about.twins, rng), pair.faulty)
-        held = stored.finding.property
-        signature = replace(held.signature, culprits=guilty, text="" if guilty else held.signature.text)
-        store.update(replace(stored, finding=replace(stored.finding, property=replace(held, signature=signature))))
+        settings = settings_of(store, stored)
+        held, case = stored_property(stored, settings.context), stored.finding.case
+        about = parse_target(held.target).about
+        with settings.pool() as pool:
+            rng = stream(settings.seed, "bisect", case.program.digest)
+            guilty = blamed(culprits(case, held, pool, about.passes, about.twins, rng), held.faulty)
+        store.update(_blaming(stored, guilty))
+
+
+def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
+    """Return the finding with these culprits; that of a front end keeps the signature of its conversion function."""
+    finding = stored.finding
+    if parse_spec(finding.property.oracle).name in (library.ORACLE, "migration"):
+        return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
+    signature = finding.property.signature
+    signature = replace(signature, culprits=guilty, text="" if guilty else signature.text)
+    return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 
 def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> History:
@@ -82,9 +104,10 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
     """Run a finding's case again under its builds; return whether the violation shows, and a line on what was seen."""
     with Store.open(out, create=False) as store:
         stored = store.load(identifier)
-        plan = plan_of(store, stored)
-    with make_pool(plan) as pool:
-        seen = examine(stored.finding.case, stored_pair(stored, plan.compare), pool, stream(plan.seed, "replay"))
+        settings = settings_of(store, stored)
+    held = stored_property(stored, settings.context)
+    with settings.pool() as pool:
+        seen = examine(stored.finding.case, held, pool, stream(settings.seed, "replay"))
     match seen.verdict:
         case Violated(evidence):
             return True, evidence.message
@@ -102,31 +125,29 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
 
-def plan_of(store: Store, stored: Stored) -> Plan:
-    """Return the plan of the finding's campaign.
+def settings_of(store: Store, stored: Stored) -> TriageSettings:
+    """Return the settings under which a stored finding is triaged, replayed or bisected: those of its campaign.
 
-    Raises UsageError when the finding names another target, or when what its program is made of has gone or changed.
+    Raises UsageError when the finding names another target, or when a file that its program needs has gone or changed.
     """
     campaign = store.campaign()
     target = stored.finding.property.target
-    if campaign is None or not campaign.options.get("migration"):
-        settled_form(target, builds_of(stored.finding.facts)[0].form)
+    options = {} if campaign is None else dict(campaign.options)
+    if options.get("migration"):
+        return _settings_of_migration(store, stored, options, campaign.seed if campaign else 0)
+    transform = builds_of(stored.finding.facts)[0].transform
+    if transform is not None:
+        settled_transform(target, transform)
     if campaign is None:
         other = against_of(stored.finding.facts)
-        return Plan(target, (other,) if other else (), out=store.path)
-    if campaign.options.get("migration"):
-        raise UsageError(
-            f"finding {stored.finding.identifier} is of a migration, a single operator: its script shows it "
-            f"(`miscompile repro {store.path} {stored.finding.identifier}`); there is nothing to reduce or bisect"
-        )
+        return triage_settings(Plan(target, (other,) if other else (), out=store.path))
     targets = campaign.target.split(" ")
     if target not in targets:
         raise UsageError(f"finding {stored.finding.identifier} is of {target}, its campaign of {campaign.target}")
     plan = Plan(targets[0], tuple(targets[1:]), out=store.path)
-    return replace(plan.resumed(campaign.options, ()), seed=campaign.seed)
+    return triage_settings(replace(plan.resumed(options, ()), seed=campaign.seed))
 
 
-def restated(stored: Stored) -> Stored:
-    """Return a finding as it was before triage, so that triage can begin anew."""
-    original = stored.original or stored.finding.case
-    return replace(stored, finding=replace(stored.finding, case=original), status="pending", original=None)
+def _settings_of_migration(store: Store, stored: Stored, options: Mapping[str, Any], seed: int) -> TriageSettings:
+    limits = Limits(seconds=_MIGRATED_SECONDS, memory=_MIGRATED_MEMORY, history=0)
+    return TriageSettings(store.path, (stored.finding.property.target,), seed, options["compare"], limits)

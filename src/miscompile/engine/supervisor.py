@@ -32,7 +32,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class Crew:
+class LaneSupervisor:
     """All lanes of a campaign. `log` gets what they print to standard error."""
 
     log: Path

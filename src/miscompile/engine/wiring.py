@@ -1,31 +1,25 @@
 """Wiring: the one module that knows all the parts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.core.case import Feed, Port, Program
+from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
 from miscompile.engine.checks import families
 from miscompile.engine.plan import AnyOptions, Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
-from miscompile.engine.transforming import TransformingRunner
-from miscompile.execution.multi_target import MultiTargetPool, Pool
+from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
-from miscompile.graph.specialise import folded, is_symbolic, specialised
-from miscompile.ops.analysis import analyse, require_well_formed
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support, joint
-from miscompile.oracles.differential import Differential
+from miscompile.oracles.differential import VOTERS, Differential
 from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
 from miscompile.oracles.dynamic import Dynamic as DynamicOracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
+from miscompile.oracles.registry import OracleContext
 from miscompile.producers.around import Around
 from miscompile.producers.choosing import Choosing
 from miscompile.producers.disruptive.producer import DisruptiveOptions, DisruptiveProducer
@@ -39,10 +33,9 @@ from miscompile.producers.sweep import Sweep
 from miscompile.producers.synthesis.corpus import Corpus
 from miscompile.producers.synthesis.options import OatestOptions, patterns_for
 from miscompile.producers.synthesis.producer import Synthesised
-from miscompile.targets.registry import parse_target, settled_form
-
-VOTERS = ("reference",)
-"""Targets that are asked in the second round of a differential judgement only."""
+from miscompile.targets.registry import parse_target, settled_transform
+from miscompile.transforms.runner import TransformingRunner
+from miscompile.triage.settings import TriageSettings
 
 
 def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, name: str = "") -> Producer:
@@ -143,7 +136,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         return differential(plan, disabled)
     about, target = parse_target(plan.target).about, plan.target
     off = disabled.get(target, frozenset())
-    checks = plan.chosen_checks
+    checks, asked = plan.chosen_checks, tuple((transform,) for transform in plan.chosen_transforms)
     plain = "levels" in checks
     usual = Optimisation(
         target,
@@ -154,9 +147,9 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         disabled=off,
         narrowed=about.narrowed,
         sequences=about.sequences if "sequences" in checks else (),
-        families=(*families(checks, about), *((forms,) if (forms := plan.chosen_forms) else ())),
+        families=(*families(checks, about), *((asked,) if asked else ())),
         device=plan.device,
-        settle=partial(settled_form, target),
+        settle=partial(settled_transform, target),
     )
     if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
         return usual
@@ -173,7 +166,7 @@ def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differen
 
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
-    """Return a pool for the plan's targets, which presents programs in the forms asked for; open it with `with`."""
+    """Return a pool for the plan's targets, which applies the transforms asked for; open it with `with`."""
     if plan.others:
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
@@ -181,27 +174,12 @@ def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
     return TransformingRunner(LocalPool(plan.target, workers, plan.limits, window))
 
 
-def reprogram(model: Model, feed: Feed) -> Program:
-    """Return `model` as a program whose exact outputs are worked out anew from `feed`.
-
-    Where sizes are symbolic, the model is analysed at the feed's sizes and keeps its symbols. Raises RejectedDraft when
-    an edit has made a node that breaks its operator's rules.
-    """
-    program = to_program(model)
-    names = [port.name for port in program.inputs]
-    shapes = {name: value.shape for name, value in zip(names, feed, strict=True)}
-    symbolic = is_symbolic(program.inputs)
-    concrete = folded(specialised(model, shapes)) if symbolic else model
-    operands = analyse(concrete, dict(zip(names, feed, strict=True)))
-    require_well_formed(concrete, operands)
-    outputs = [
-        port._replace(exact=port.name in operands and operands[port.name].facts.exact) for port in program.outputs
-    ]
-    if not symbolic:
-        outputs = [_sized(port, operands.get(port.name)) for port in outputs]
-    return replace(program, outputs=tuple(outputs))
+def oracle_context(plan: Plan) -> OracleContext:
+    """Return what the oracles of single findings must know of a campaign."""
+    return OracleContext(plan.targets, plan.compare)
 
 
-def _sized(port: Port, known: Operand | None) -> Port:
-    """Fill in the sizes that follow from what is fed, which inference on the graph alone does not see."""
-    return port if known is None or known.dtype != port.dtype else port._replace(shape=known.shape)
+def triage_settings(plan: Plan, seconds: float | None = None) -> TriageSettings:
+    """Return the settings of triage for a campaign; `seconds` limits the reduction of each finding (None: usual)."""
+    patience = max(60.0, 4 * plan.limit_seconds)
+    return TriageSettings(plan.out, plan.targets, plan.seed, plan.compare, plan.limits, seconds, patience)

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from miscompile.base.digest import digest_bytes
 from miscompile.core.case import Feed
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
+from miscompile.core.tensor import Tensor
 
 
 class CachingRunner:
@@ -17,8 +19,8 @@ class CachingRunner:
 
     def __init__(self, runner: Runner) -> None:
         self.afresh = runner
-        self._known: dict[tuple[str, tuple[int, ...], str, Build], Outcome] = {}
-        self._feeds: dict[int, Feed] = {}
+        self._known: dict[tuple[str, tuple[str, ...], str, Build], Outcome] = {}
+        self._feeds: dict[int, tuple[Feed, str]] = {}
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Return one outcome for each run; the wrapped runner gets the new ones in one batch."""
@@ -28,7 +30,16 @@ class CachingRunner:
             self._known.update(zip(fresh, self.afresh.run(list(fresh.values())), strict=True))
         return [self._known[key] for key in keys]
 
-    def _key(self, run: Run) -> tuple[str, tuple[int, ...], str, Build]:
-        for feed in run.case.feeds:
-            self._feeds[id(feed)] = feed  # keeps the feed alive, so that its id stays its own
-        return run.case.program.digest, tuple(map(id, run.case.feeds)), run.target, run.build
+    def _key(self, run: Run) -> tuple[str, tuple[str, ...], str, Build]:
+        return run.case.program.digest, tuple(map(self._digest, run.case.feeds)), run.target, run.build
+
+    def _digest(self, feed: Feed) -> str:
+        """Return a digest of what is fed; oracles may make equal feeds anew each time."""
+        if id(feed) not in self._feeds:
+            parts = [part for value in feed for part in (f"{value.dtype}{value.shape}".encode(), _content(value))]
+            self._feeds[id(feed)] = (feed, digest_bytes(*parts))  # keeps the feed alive, so that its id stays its own
+        return self._feeds[id(feed)][1]
+
+
+def _content(value: Tensor) -> bytes:
+    return repr(value.array.tolist()).encode() if value.dtype == "string" else value.array.tobytes()

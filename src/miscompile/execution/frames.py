@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-from miscompile.base.errors import ExecutionError
+from miscompile.base.errors import ExecutionError, SpecError
 
 Json: TypeAlias = Any
 """What `json` reads and writes."""
@@ -37,6 +37,7 @@ _MALFORMED = (
     RecursionError,
     MemoryError,
     struct.error,
+    SpecError,
 )
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _parse = json.JSONDecoder().raw_decode  # `loads` would look for an encoding and for white space around the value

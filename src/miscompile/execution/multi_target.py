@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
 
 from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome
+from miscompile.core.pool import Counters
 from miscompile.core.run import Run
 from miscompile.execution.pool import LocalPool
-from miscompile.execution.supervisor import Counters
 
 _TURN = 0.002
 """Seconds to wait on one pool before the next is looked at."""
@@ -142,49 +141,3 @@ class MultiTargetPool:
     def _hand_out(self, number: int) -> list[Outcome]:
         batch = self._batches.pop(number)
         return [batch.outcomes[place] for place in range(batch.size)]
-
-
-class Pool(Protocol):
-    """Whatever runs on one target or several, can start afresh, and confirms; a context manager."""
-
-    def __enter__(self) -> Self:
-        """Start the workers. Raises UsageError when a target cannot be loaded."""
-        ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End all workers."""
-        ...
-
-    @property
-    def counters(self) -> Counters:
-        """What has happened to the workers."""
-        ...
-
-    @property
-    def compiler_cpu_seconds(self) -> float:
-        """CPU time that the workers have spent inside compilers."""
-        ...
-
-    def run(self, runs: Sequence[Run]) -> list[Outcome]:
-        """Execute `runs` as one batch and return their outcomes."""
-        ...
-
-    def submit(self, runs: Sequence[Run]) -> int:
-        """Queue `runs` as one batch and return its ticket."""
-        ...
-
-    def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
-        """Return finished batches as (ticket, outcomes); waits up to `timeout` seconds when there is none yet."""
-        ...
-
-    def fresh(self) -> None:
-        """Let the next batch meet workers that have run nothing."""
-        ...
-
-    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
-        """Execute `run` alone in a fresh worker, `times` times."""
-        ...
-
-    def allow(self, seconds: float | None) -> None:
-        """Let a run take so long from now on; None: as long as at first."""
-        ...

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from miscompile.core.outcome import Outcome
+from miscompile.core.pool import Pool
 from miscompile.core.run import Run
-from miscompile.execution.pool import LocalPool
 
 _WAIT = 60.0
 
@@ -12,7 +12,7 @@ _WAIT = 60.0
 class ParallelRunner:
     """A `Runner`: `pool.run` gives all runs to one worker, this one gives each worker batches of `size` runs."""
 
-    def __init__(self, pool: LocalPool, size: int = 4) -> None:
+    def __init__(self, pool: Pool, size: int = 4) -> None:
         self._pool, self._size = pool, size
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:

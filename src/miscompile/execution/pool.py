@@ -14,10 +14,11 @@ from types import TracebackType
 
 from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome, Raised
+from miscompile.core.pool import Counters
 from miscompile.core.run import Run
 from miscompile.execution.limits import Limits
 from miscompile.execution.proxy import Batch, WorkerProxy
-from miscompile.execution.supervisor import Counters, Crew
+from miscompile.execution.supervisor import WorkerSupervisor
 from miscompile.execution.wire import OURS, encode_batch
 from miscompile.execution.zygote_client import Origin
 from miscompile.targets.registry import parse_target
@@ -53,7 +54,7 @@ class LocalPool:
         self._origin = Origin(target, adapter, python, dict(environment or {}))
         self._limits = _recycling(limits or Limits(), None if adapter else parse_target(target).about.recycle)
         self._size, self._window = workers, window
-        self._crew: Crew | None = None
+        self._crew: WorkerSupervisor | None = None
         self._waiting: deque[Batch] = deque()
         self._done: dict[int, Batch] = {}
         self._remembered: OrderedDict[int, Batch] = OrderedDict()
@@ -64,7 +65,7 @@ class LocalPool:
 
     def __enter__(self) -> "LocalPool":
         """Start the workers. Raises UsageError when the target cannot be loaded."""
-        self._crew = Crew(self._origin, self._limits, self._size)
+        self._crew = WorkerSupervisor(self._origin, self._limits, self._size)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -155,7 +156,7 @@ class LocalPool:
         batch = self._remembered.get(ticket)
         return batch.history(index) if batch is not None else []
 
-    def _running(self) -> Crew:
+    def _running(self) -> WorkerSupervisor:
         if self._crew is None:
             raise ExecutionError("the pool is not open; use it as a context manager")
         return self._crew
@@ -224,7 +225,7 @@ class LocalPool:
             crew.give(chosen, batch)
             chosen.retiring = batch.alone or chosen.batches >= self._limits.recycle
 
-    def _choose(self, crew: Crew, alone: bool) -> WorkerProxy | None:
+    def _choose(self, crew: WorkerSupervisor, alone: bool) -> WorkerProxy | None:
         """Return the worker for the next batch, None when it must wait."""
         usable = [proxy for proxy in crew.proxies.values() if proxy.usable and len(proxy.inflight) < self._window]
         if not alone:

@@ -8,10 +8,11 @@ import itertools
 import math
 import selectors
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.core.outcome import TimedOut
+from miscompile.core.pool import Counters
 from miscompile.execution.deaths import busy_with, outcome_of_death
 from miscompile.execution.limits import Limits
 from miscompile.execution.proxy import Batch, WorkerProxy
@@ -24,21 +25,7 @@ MOST_ZYGOTES = 5
 """Zygotes that may die without one outcome in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Since the crew was opened: deaths of workers (timeouts among them), runs timed out, workers forked, zygotes lost.
-
-    `respawn_seconds` is the time from the last death's notice to its replacement's birth; 0.0 before the first.
-    """
-
-    deaths: int = 0
-    timeouts: int = 0
-    forks: int = 0
-    zygotes: int = 0
-    respawn_seconds: float = 0.0
-
-
-class Crew:
+class WorkerSupervisor:
     """`size` workers for one target.
 
     `finished` and `returned` collect batches for the owner, who empties them: those with all outcomes, and those

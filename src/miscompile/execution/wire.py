@@ -14,6 +14,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ExecutionError
+from miscompile.base.specs import Spec, spec_text, stored_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import (
     Crashed,
@@ -122,7 +123,7 @@ def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
         )
         for r in runs
         for b in (r.build,)
-        for more in ((b.form, "\n".join(b.sequence)) if b.form or b.sequence else (),)
+        for more in ((spec_text(b.transform), "\n".join(b.sequence)) if b.transform or b.sequence else (),)
     ]
     header = {"s": sequence, "t": tensors.entries, "p": programs.entries, "c": cases.entries, "r": entries}
     return body.frame(header)
@@ -155,12 +156,12 @@ def _get_names(lines: str) -> frozenset[str]:
     return frozenset(lines.split("\n")) if lines else frozenset()
 
 
-def _get_more(more: list[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the form and the pass sequence of a build, which most builds lack."""
+def _get_more(more: list[str]) -> tuple[Spec | None, tuple[str, ...]]:
+    """Return the transform and the pass sequence of a build, which most builds lack."""
     if not more:
-        return "", ()
-    form, sequence = more
-    return form, tuple(sequence.split("\n")) if sequence else ()
+        return None, ()
+    transform, sequence = more
+    return stored_spec(transform), tuple(sequence.split("\n")) if sequence else ()
 
 
 def _put_program(program: Program, body: Body) -> Json:

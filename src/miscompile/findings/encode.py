@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES
+from miscompile.base.specs import spec_text, stored_spec
 from miscompile.core.case import Dim, Port, Program
 from miscompile.core.finding import Property, Signature
 from miscompile.core.run import Build
@@ -48,15 +49,15 @@ def build_json(build: Build) -> Json:
         "threads": build.threads,
         "device": build.device,
         "observe": build.observe,
-        "form": build.form,
+        "form": spec_text(build.transform),
         "sequence": list(build.sequence),
     }
 
 
 def build_from(data: Mapping[str, Any]) -> Build:
-    """Return the build that `build_json` wrote."""
+    """Return the build that `build_json` wrote. Raises SpecError when its `form`, a transform's text, is no spec."""
     first = Build(data["level"], frozenset(data["disabled"]), data["threads"], data["device"], data["observe"])
-    return replace(first, form=data.get("form", ""), sequence=tuple(data.get("sequence", ())))
+    return replace(first, transform=stored_spec(data.get("form", "")), sequence=tuple(data.get("sequence", ())))
 
 
 def evidence_facts(evidence: Evidence) -> Json:

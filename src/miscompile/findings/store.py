@@ -109,35 +109,46 @@ class Store:
         nothing is written. A signature is settled once it names culprits or a text. The same case stored twice is
         a duplicate of itself.
         """
-        if self.duplicate(stored.finding.property.signature):
-            return False
-        with self._change() as change:
-            known = change.execute(
-                "UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (stored.finding.identifier,)
-            )
-        if known.rowcount:
+        identifier, signature = stored.finding.identifier, stored.finding.property.signature
+        if self.duplicate(signature) or self._seen_again(identifier):
             return False
         folder.save(self.path, stored)
-        self._insert(stored)
+        self._insert(record_of(stored), signature)
         return True
+
+    def register(self, record: Record, signature: Signature) -> bool:
+        """Enter a pending finding whose folder another process has written; return True when it is fresh.
+
+        The folder of a duplicate is removed. The same case written twice is a duplicate of itself.
+        """
+        if self._seen_again(record.identifier):
+            return False
+        if self.duplicate(signature):
+            folder.remove(self.path, record.identifier)
+            return False
+        self._insert(record, signature)
+        return True
+
+    def settle(self, identifier: str) -> Stored | None:
+        """Enter the new state of a finding whose folder a triage worker has written, and return it.
+
+        None when its signature turns out to be another finding's: that one's duplicates grow, and the folder goes.
+        """
+        stored = self.load(identifier)
+        if self._merged(stored):
+            return None
+        self._insert(record_of(stored), stored.finding.property.signature)
+        return stored
 
     def update(self, stored: Stored) -> bool:
         """Write a finding's new state; return False when its signature turns out to be another finding's.
 
         In that case the other one's duplicates grow by this one and its duplicates, and this one is removed.
         """
-        finding = stored.finding
-        other = self._owner(finding.property.signature)
-        if other not in (None, finding.identifier):
-            with self._change() as change:
-                own = change.execute("SELECT duplicates FROM finding WHERE identifier = ?", (finding.identifier,))
-                more = 1 + sum(row[0] for row in own.fetchall())
-                change.execute("UPDATE finding SET duplicates = duplicates + ? WHERE identifier = ?", (more, other))
-                change.execute("DELETE FROM finding WHERE identifier = ?", (finding.identifier,))
-            folder.remove(self.path, finding.identifier)
+        if self._merged(stored):
             return False
         folder.save(self.path, stored)
-        self._insert(stored)
+        self._insert(record_of(stored), stored.finding.property.signature)
         return True
 
     def duplicate(self, signature: Signature) -> bool:
@@ -240,10 +251,28 @@ class Store:
             ).fetchone()
         return row and str(row[0])
 
-    def _insert(self, stored: Stored) -> None:
-        record = record_of(stored)
+    def _seen_again(self, identifier: str) -> bool:
+        """Count one more sighting of a finding that is in the index; tell whether it is."""
+        with self._change() as change:
+            known = change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (identifier,))
+        return bool(known.rowcount)
+
+    def _merged(self, stored: Stored) -> bool:
+        """Count a finding as a duplicate of another one with its signature and remove it; tell whether there is one."""
+        identifier, other = stored.finding.identifier, self._owner(stored.finding.property.signature)
+        if other in (None, identifier):
+            return False
+        with self._change() as change:
+            own = change.execute("SELECT duplicates FROM finding WHERE identifier = ?", (identifier,))
+            more = 1 + sum(row[0] for row in own.fetchall())
+            change.execute("UPDATE finding SET duplicates = duplicates + ? WHERE identifier = ?", (more, other))
+            change.execute("DELETE FROM finding WHERE identifier = ?", (identifier,))
+        folder.remove(self.path, identifier)
+        return True
+
+    def _insert(self, record: Record, signature: Signature) -> None:
         values = (
-            record.identifier, record.signature, int(_settled(stored.finding.property.signature)), record.status,
+            record.identifier, record.signature, int(_settled(signature)), record.status,
             record.kind, record.message, record.first_seen, json.dumps(record.culprits), record.nodes,
             int(record.reproduced),
         )  # fmt: skip

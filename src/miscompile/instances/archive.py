@@ -75,7 +75,7 @@ def check_place(path: Path) -> None:
 
 @contextmanager
 def _fresh(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, creating its folder; remove it at the end. Turns OSError into UsageError."""
+    """Yield a temporary path beside `path`; remove it at the end. Turns OSError into UsageError."""
     fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

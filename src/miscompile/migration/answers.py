@@ -1,19 +1,22 @@
-"""What the library said of tests that another front end of the same library is still to run, within bounds.
+"""The library's outcomes of tests that another front end of the same library is still to run, within bounds.
 
-Asking a library costs six runs of a test, keeping its answer costs memory: results are as large as the tests make them.
+Asking a library costs six runs of a test. Keeping its outcome costs memory, because results are as large as the tests
+make them.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from miscompile.oracles.library_reference import Dropped, Reference
+from miscompile.core.outcome import Outcome, Values
+from miscompile.core.ports import Runner
+from miscompile.core.run import Run
 
 KEPT = 256 << 20
-"""Bytes of results that are kept at most. Front ends take the same tests first, so that what came first stays."""
+"""Bytes of results that are kept at most. Front ends take the same tests first, so the first results stay."""
 
 
-class Answers:
-    """Answers of libraries, by the digests of tests.
+class LibraryCache:
+    """Outcomes of libraries, by the digests of tests.
 
     `expect` names the tests of each front end before any is run; `begin` says that one runs now, `end` that it is done.
     """
@@ -21,7 +24,7 @@ class Answers:
     def __init__(self, kept: int = KEPT) -> None:
         self._kept, self._size = kept, 0
         self._waited_for: Counter[str] = Counter()
-        self._answers: dict[str, Reference | Dropped] = {}
+        self._outcomes: dict[str, Outcome] = {}
 
     @property
     def size(self) -> int:
@@ -36,25 +39,56 @@ class Answers:
         """Note that the front end runs now: from here on only later ones need what it keeps."""
         self._waited_for.subtract(list(digests))
 
-    def take(self, digest: str) -> Reference | Dropped | None:
+    def take(self, digest: str) -> Outcome | None:
         """Return what is known of a test; forget it when no later front end runs it."""
-        found = self._answers.get(digest)
+        found = self._outcomes.get(digest)
         if found is not None and self._waited_for[digest] <= 0:
             self._forget(digest)
         return found
 
-    def keep(self, digest: str, answer: Reference | Dropped) -> None:
-        """Keep an answer if a later front end runs the test and there is room."""
-        size = answer.size if isinstance(answer, Reference) else 0
-        if self._waited_for[digest] > 0 and digest not in self._answers and self._size + size <= self._kept:
-            self._answers[digest] = answer
+    def keep(self, digest: str, outcome: Outcome) -> None:
+        """Keep an outcome if a later front end runs the test and there is room."""
+        size = _bytes_of(outcome)
+        if self._waited_for[digest] > 0 and digest not in self._outcomes and self._size + size <= self._kept:
+            self._outcomes[digest] = outcome
             self._size += size
 
     def end(self) -> None:
         """Forget what no later front end runs: a front end may stop before its last test."""
-        for digest in [digest for digest in self._answers if self._waited_for[digest] <= 0]:
+        for digest in [digest for digest in self._outcomes if self._waited_for[digest] <= 0]:
             self._forget(digest)
 
     def _forget(self, digest: str) -> None:
-        answer = self._answers.pop(digest)
-        self._size -= answer.size if isinstance(answer, Reference) else 0
+        self._size -= _bytes_of(self._outcomes.pop(digest))
+
+
+class LibraryRunner:
+    """A runner that asks the library only about tests whose outcome the cache does not have.
+
+    `tests` maps the program of each test, by its identity, to the test's digest; runs of other targets than `library`
+    pass through.
+    """
+
+    def __init__(self, runner: Runner, library: str, cache: LibraryCache) -> None:
+        self._runner, self._library, self._cache = runner, library, cache
+        self.tests: Mapping[int, str] = {}
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Return one outcome for each run."""
+        known = [self._cache.take(digest) if (digest := self._digest(run)) else None for run in runs]
+        asked = [run for run, outcome in zip(runs, known, strict=True) if outcome is None]
+        fresh = iter(self._runner.run(asked) if asked else [])
+        found = [next(fresh) if outcome is None else outcome for outcome in known]
+        for run, outcome in zip(runs, found, strict=True):
+            if digest := self._digest(run):
+                self._cache.keep(digest, outcome)
+        return found
+
+    def _digest(self, run: Run) -> str:
+        return self.tests.get(id(run.case.program), "") if run.target == self._library else ""
+
+
+def _bytes_of(outcome: Outcome) -> int:
+    if not isinstance(outcome, Values):
+        return 0
+    return sum(one.array.nbytes for results in outcome.results for one in results if one is not None)

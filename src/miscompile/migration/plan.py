@@ -9,7 +9,7 @@ from miscompile.execution.limits import Limits
 from miscompile.oracles.library_judge import Compare
 from miscompile.targets.front_ends import FrontEnd
 
-ORDERS = ("opera", "operators", "parameters", "random", "fast", "total", "additional", "first-come")
+ORDERS = ("opera", "operators", "parameters", "random")
 """Names of the orders in `ranking.order`, which is only loaded when something is to be ranked."""
 
 DEFAULT_ORDER = ORDERS[0]

@@ -1,8 +1,6 @@
 """A migration from beginning to end: instances of each library, an order for each front end, and the session."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from miscompile.base.errors import UsageError
@@ -13,8 +11,7 @@ from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
-from miscompile.migration.ranking.order import ORDERS, Facts, ranked
-from miscompile.migration.ranking.reach import check_front, need_coverage, reached_by
+from miscompile.migration.ranking.order import Facts, ranked
 from miscompile.migration.session import Session, begin
 from miscompile.targets.front_ends import FrontEnd
 
@@ -37,16 +34,11 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             listener.on(Notice(text))
 
-    if _by_statements(plan):
-        for front in plan.fronts:
-            check_front(front.name)
-            if not _statements_of(plan, front).exists():
-                need_coverage()
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
     found = {library: wanted(plan, library, say) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
-    begin(plan)  # statements may be collected for hours, into its folder
-    ordered = {front.name: ordered_for(plan, front, found[front.library], say) for front in plan.fronts}
+    begin(plan)
+    ordered = {front.name: ordered_for(plan, front, found[front.library]) for front in plan.fronts}
     Session(plan, ordered, listeners).run()
 
 
@@ -58,24 +50,9 @@ def wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
     return of_operators(every, plan.operators)
 
 
-def _by_statements(plan: MigrationPlan) -> bool:
-    return "coverage" in ORDERS[plan.order].needs
-
-
-def _statements_of(plan: MigrationPlan, front: FrontEnd) -> Path:
-    return plan.out / "coverage" / f"{front.name}.json.gz"
-
-
-def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instance], say: Say) -> list[Instance]:
-    """Return the instances in the order in which they go through a front end.
-
-    An order by statements runs all of them once, and keeps in OUT/coverage what they reach.
-    """
+def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instance]) -> list[Instance]:
+    """Return the instances in the order in which they go through a front end."""
     if not instances:  # the named operators are another library's
         return []
     facts = Facts(plan.seed, counts_of(front.target, front.library))
-    if _by_statements(plan):
-        place = _statements_of(plan, front)
-        reached = reached_by(instances, front.name, front.target, place, say, constants=plan.constants)
-        facts = replace(facts, coverage=reached.tests)
     return [instances[place] for place in ranked(plan.order, instances, facts)]

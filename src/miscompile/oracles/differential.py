@@ -3,14 +3,15 @@
 A third of known bugs do not depend on optimisation, so that both builds of the guilty compiler agree
 (differential testing of compilers: McKeeman 1998). Every compiler builds the program once, fully optimised. When two
 disagree, a second round asks for everybody's unoptimised build, for the ONNX reference implementation, and for a
-Monte-Carlo run that says how far correct results may lie apart. Then results that agree form camps; the camp with the
+Monte-Carlo run that says how far correct results may lie apart. Then results that agree form groups; the group with the
 most implementations, at least two and more than any other, is right, and everyone else is at fault. Without such a
-camp nothing is said.
+group nothing is said.
 """
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
@@ -23,9 +24,12 @@ from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
 from miscompile.oracles.majority import Ballot, MajorityVote, count_votes
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
+from miscompile.oracles.registry import NoOptions, OracleContext, OracleKind
 
 ABSTAINS = (Unsupported, Rejected, OutOfMemory)
 _LAWFUL = (Values, *ABSTAINS)
+VOTERS = ("reference",)
+"""Targets that are asked in the second round of a differential judgement only."""
 NO_PASSES: Mapping[str, frozenset[str]] = {}
 
 
@@ -35,13 +39,15 @@ class Differential:
 
     `voters` are asked in the second round only; `disabled` are the passes that stay off, by target; `narrowed` says
     which types some of the targets compute in a narrower one by design. A case's recipe may name the `targets`
-    that it is meant for. A target that lacks an operator abstains.
+    that it is meant for. A target that lacks an operator abstains. With `accused`, a run's target and build, nothing
+    else is blamed.
     """
 
     targets: tuple[str, ...]
     voters: tuple[str, ...] = ()
     disabled: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_PASSES)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+    accused: tuple[str, Build] | None = None
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the optimised run of every target."""
@@ -50,10 +56,10 @@ class Differential:
         return tuple(Run(case, target, Build("full", self.disabled.get(target, frozenset()))) for target in chosen)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge the first round by equality, the second by camps."""
+        """Judge the first round by equality, the second by groups."""
         seen = [(run, outcome) for run, outcome in zip(runs, outcomes, strict=True) if not is_noise(run)]
         noises = [outcome for run, outcome in zip(runs, outcomes, strict=True) if is_noise(run)]
-        second = len({run.build.level for run, _ in seen}) > 1
+        second = any(run.purpose == "judge" for run, _ in seen)
         ballots = [Ballot(run, outcome) for run, outcome in seen if isinstance(outcome, Values)]
         failed = next(((run, out) for run, out in seen if not isinstance(out, _LAWFUL)), None)
         if failed is not None:
@@ -111,32 +117,86 @@ class Differential:
             return Needs(tuple(plain))
         return Needs((*plain, *(Run(twin, targets[0], Build("off"), "judge") for twin in twins)))
 
-    def _decide(self, camps: MajorityVote) -> Verdict:
-        """Blame the first optimised build, else the first build, that does not belong to the right camp.
+    def _decide(self, groups: MajorityVote) -> Verdict:
+        """Blame the first optimised build, else the first build, that does not belong to the right group.
 
         Voters are not on trial.
         """
-        right = camps.right
+        right = groups.right
         if right is None:
             return Inconclusive("no majority")
         if not finite(right[0].values):
             return Inconclusive("reference not finite")
-        for ballot in camps.outside:
-            if self._is_voter(ballot.run):
+        for ballot in groups.outside:
+            if self._is_voter(ballot.run) or self.accused not in (None, (ballot.run.target, ballot.run.build)):
                 continue
             witness = next((one for one in right if one.run.target == ballot.run.target), right[0])
             breach = contradiction(ballot.run.case.program.outputs, witness.values)
             if breach:
                 return undeclared(witness.run, breach)
-            found = camps.difference(witness, ballot)
+            found = groups.difference(witness, ballot)
             votes = {
-                f"{b.run.target} {b.run.build.level}": number for number, camp in enumerate(camps.all) for b in camp
+                f"{b.run.target} {b.run.build.level}": number for number, group in enumerate(groups.all) for b in group
             }
             details = {**found.details, "votes": votes}
             return Violated(
                 Evidence(found.kind, found.rule, found.message, ballot.run, witness.run, found.output, details)
             )
         return Holds("only voters disagree")
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstMajority:
+    """The property of one finding: the build `faulty` of `target` stands against the majority.
+
+    Only `others[0]` is asked at first. When it disagrees with `target`, the rest of `others` and the voters are asked
+    as well, so that a case keeps the property only while at least two implementations outvote `target`.
+    """
+
+    target: str
+    faulty: Build
+    others: tuple[str, ...]
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the run of the first other implementation and the faulty run."""
+        del rng
+        return (Run(case, self.others[0], Build("full"), "confirm"), Run(case, self.target, self.faulty, "confirm"))
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge as the differential oracle does, but let only `target` be at fault."""
+        accused = (self.target, self.faulty)
+        oracle = Differential((*self.others, self.target), VOTERS, NO_PASSES, self.narrowed, accused)
+        verdict = oracle.judge(runs, outcomes)
+        if isinstance(verdict, Needs):
+            asked = [Run(runs[0].case, other, Build("full"), "judge") for other in self.others[1:]]
+            return Needs((*asked, *verdict.runs))
+        if isinstance(verdict, Violated):
+            blamed = verdict.evidence.faulty
+            if (blamed.target, blamed.build) != accused:
+                return Inconclusive("another build is at fault")
+        return verdict
+
+    def with_faulty(self, build: Build) -> "AgainstMajority":
+        """Return the same property of another build."""
+        return replace(self, faulty=build)
+
+
+def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> AgainstMajority:
+    """Return the property of a violation; the other targets are the campaign's, the one that it was held against first.
+
+    A finding whose campaign is not known has that one alone, and the voters.
+    """
+    del options
+    target, reference = evidence.faulty.target, evidence.reference
+    first = str(facts.get("against") or (reference.target if reference is not None else ""))
+    named = dict.fromkeys((first, *context.targets))
+    others = tuple(name for name in named if name and name != target)
+    narrowed = context.narrowed(target, *others)
+    return AgainstMajority(target, evidence.faulty.build, others, narrowed)
+
+
+KIND = OracleKind("differential", "several compilers against each other: the majority is right", _hold)
 
 
 def _why_alone(outcomes: Sequence[Outcome]) -> str:

@@ -13,7 +13,7 @@ the `proof` is, and what `counts`:
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, TimedOut, Val
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
 from miscompile.oracles.judge import bad_build
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import NoOptions, OracleContext, OracleKind
 
 ORACLE = "disruptive"
 """What a recipe calls this oracle."""
@@ -98,3 +100,12 @@ def _violated(verdict: Verdict, recipe: Any) -> Verdict:  # noqa: ANN401 - JSON 
     }
     said = "" if found.kind == "accepted" else f"; the program is invalid: {details['detail']}"
     return Violated(Evidence(found.kind, RULE, found.message + said, found.faulty, None, "", details))
+
+
+def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the unoptimised and the faulty build, judged as this oracle judges."""
+    del options, facts
+    return pair_of(evidence, context.rule, judged_by=Disruptive(evidence.faulty.target))
+
+
+KIND = OracleKind("disruptive", "invalid programs must be refused, not crash the compiler", _hold)

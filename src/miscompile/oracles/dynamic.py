@@ -7,16 +7,17 @@ values, shapes or an error at one of the sizes. That it cannot do with symbols a
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
-
-STATIC = "static"
-"""The form in which a program is built anew for every set of sizes."""
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
+from miscompile.transforms.catalogue import STATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class Dynamic:
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the static reference run, the full run on the symbolic program, and perhaps another."""
-        builds = [Build("off", form=STATIC), Build("full", self.disabled)]
+        builds = [Build("off", transform=STATIC), Build("full", self.disabled)]
         if rng.random() < self.lesser_chance:
-            builds.append(rng.choice((Build("off"), Build("full", self.disabled, form=STATIC))))
+            builds.append(rng.choice((Build("off"), Build("full", self.disabled, transform=STATIC))))
         return tuple(Run(case, self.target, build) for build in builds)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
@@ -61,3 +62,14 @@ class Dynamic:
             if last == Holds() or isinstance(verdict, Inconclusive):
                 last = verdict
         return last
+
+
+def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the pair of builds that a violation is about, judged as this oracle judges."""
+    del facts
+    rule, narrowed = options.rule or context.rule, narrowed_between(evidence, context)
+    judged_by = Dynamic(evidence.faulty.target, rule=rule, narrowed=narrowed)
+    return pair_of(evidence, rule, narrowed, judged_by)
+
+
+KIND = OracleKind("dynamic", "one build with symbolic sizes against a build for every size", _hold, options=RuleOption)

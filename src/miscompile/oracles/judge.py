@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from miscompile.base.errors import ModelError
+from miscompile.base.specs import Spec, spec_text, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import (
     Crashed,
@@ -36,7 +37,16 @@ from miscompile.oracles.compare import (
 from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, judge_noise, noise_seed, noise_twins, numbered
 from miscompile.oracles.narrow import FITS, Fit, fit_of
-from miscompile.transforms.forms import alters, exact_beside, is_own, keeps_bits, may_be_refused, present, with_noise
+from miscompile.transforms.catalogue import (
+    STATIC,
+    alters,
+    exact_beside,
+    is_own,
+    keeps_bits,
+    may_be_refused,
+    present,
+    with_noise,
+)
 
 Rule = Literal["strict", "fixed"]
 
@@ -67,8 +77,8 @@ def judge_pair(
         return Inconclusive("symbolic sizes refused")
     if isinstance(other, Unsupported | Rejected | OutOfMemory) and runs[0].build.device != runs[1].build.device:
         return Inconclusive("no values on that device")  # it lacks something, or others have its memory
-    if isinstance(other, Unsupported | Rejected) and may_be_refused(runs[1].build.form):
-        return Inconclusive("form refused")
+    if isinstance(other, Unsupported | Rejected) and may_be_refused(runs[1].build.transform):
+        return Inconclusive("transform refused")
     if not isinstance(other, Values):
         return bad_build(runs[1], runs[0], other)
     found = mismatches(ports, reference, other)
@@ -89,10 +99,10 @@ def judge_pair(
         return _fixed(runs, reference, other, found)
     if all(_surely_rounding(mismatch, reference, other, narrowed) for mismatch in found):
         return Holds("within the last places")
-    noises: dict[str, list[Outcome]] = {}
+    noises: dict[Spec | None, list[Outcome]] = {}
     for run, outcome in zip(runs[2:], outcomes[2:], strict=True):
-        noises.setdefault(run.case.recipe.get("of", ""), []).append(outcome)
-    lacking = [form for form in _rounding_forms(runs[1]) if form not in noises]
+        noises.setdefault(stored_spec(run.case.recipe.get("of", "")), []).append(outcome)
+    lacking = [transform for transform in _rounding_transforms(runs[1]) if transform not in noises]
     if lacking:
         return _ask_for_noise(runs, lacking, narrowed)
     return _weigh(runs, reference, other, noises, found)
@@ -100,21 +110,25 @@ def judge_pair(
 
 def _asks_for_symbols(runs: Sequence[Run]) -> bool:
     """Tell whether only the second build has to do with symbolic sizes, which a compiler may lack."""
-    return runs[0].build.form == "static" != runs[1].build.form and is_symbolic(runs[0].case.program.inputs)
+    return runs[0].build.transform == STATIC != runs[1].build.transform and is_symbolic(runs[0].case.program.inputs)
 
 
 def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
     """Return how the numbers of a program fit the narrower types, at worst of all that it is presented as."""
     if not narrowed:
         return "fits"
-    cases = [_presented(runs[1]) if form and not alters(form) else runs[0].case for form in _rounding_forms(runs[1])]
+    cases = [
+        _presented(runs[1]) if transform and not alters(transform) else runs[0].case
+        for transform in _rounding_transforms(runs[1])
+    ]
     return max((fit_of(case, narrowed) for case in cases), key=FITS.index)
 
 
 def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
     """Tell whether an output must agree to the bit: in the program as it is and as the second build sees it."""
     port = runs[0].case.program.outputs[mismatch.output]
-    return not alters(runs[1].build.form) and port.exact and port.name in exact_beside(runs[0].case, runs[1].build.form)
+    transform = runs[1].build.transform
+    return not alters(transform) and port.exact and port.name in exact_beside(runs[0].case, transform)
 
 
 def _finite_at(reference: Values, mismatch: Mismatch) -> bool:
@@ -199,36 +213,37 @@ def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narro
     return within_ulps(want, got, allowed, FLOOR * allowed, narrowed.get(want.dtype, ""))
 
 
-def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[str], narrowed: Mapping[str, str]) -> Verdict:
-    """Ask for the noise of the program in each form that is lacking; the program as it is has an empty form."""
+def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[Spec | None], narrowed: Mapping[str, str]) -> Verdict:
+    """Ask for the noise that is lacking: of the program under each transform, None for the program as it is."""
     run, asked = runs[0], []
     try:
-        for form in lacking:
-            if alters(form):
-                noisy = replace(run.build, form=with_noise(form))
+        for transform in lacking:
+            of = spec_text(transform)
+            if transform and alters(transform):
+                noisy = replace(run.build, transform=with_noise(transform))
                 twin = numbered(run.case, noise_seed(run.case))
-                twin = replace(twin, recipe={**twin.recipe, "of": form})
+                twin = replace(twin, recipe={**twin.recipe, "of": of})
                 asked.append(replace(run, case=twin, build=noisy, purpose="judge"))
                 continue
-            case = _presented(runs[1]) if form else run.case
+            case = _presented(runs[1]) if transform else run.case
             for twin in noise_twins(case, noise_seed(run.case), narrowed):
-                asked.append(replace(run, case=replace(twin, recipe={**twin.recipe, "of": form}), purpose="judge"))
+                asked.append(replace(run, case=replace(twin, recipe={**twin.recipe, "of": of}), purpose="judge"))
     except ModelError:
         return Inconclusive("no noise twin")
     return Needs(tuple(asked))
 
 
-def _rounding_forms(run: Run) -> tuple[str, ...]:
-    """Return the forms whose noise counts: the program as it is, and the one of `run` where that rounds elsewhere."""
-    form = run.build.form
-    if alters(form):
-        return (form,)  # the program as it is has nothing to do with it
-    return ("",) if is_own(form) or keeps_bits(form) else ("", form)
+def _rounding_transforms(run: Run) -> tuple[Spec | None, ...]:
+    """Return the transforms whose noise counts: none at all (None), and that of `run` where it rounds elsewhere."""
+    transform = run.build.transform
+    if alters(transform):
+        return (transform,)  # the program as it is has nothing to do with it
+    return (None,) if is_own(transform) or keeps_bits(transform) else (None, transform)
 
 
 def _presented(run: Run) -> Case:
     """Return the case as `run` sees it, with the outputs of the case itself."""
-    (share,) = present(run.case, run.build.form)
+    (share,) = present(run.case, run.build.transform)
     outputs = share.case.program.outputs[: len(run.case.program.outputs)]
     return replace(share.case, program=replace(share.case.program, outputs=outputs))
 
@@ -237,10 +252,10 @@ def _weigh(
     runs: Sequence[Run],
     reference: Values,
     other: Values,
-    noises: Mapping[str, Sequence[Outcome]],
+    noises: Mapping[Spec | None, Sequence[Outcome]],
     found: list[Mismatch],
 ) -> Verdict:
-    parts = [joined(noises[form]) for form in _rounding_forms(runs[1])]
+    parts = [joined(noises[transform]) for transform in _rounding_transforms(runs[1])]
     for noise in parts:
         if not isinstance(noise, Values):
             return Inconclusive(f"noise twin {status_of(noise)}")

@@ -1,4 +1,4 @@
-"""Camps: who agrees with whom, as far as results can be told apart at all."""
+"""Groups: who agrees with whom, as far as results can be told apart at all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,8 +47,8 @@ class MajorityVote:
 
     @property
     def right(self) -> tuple[Ballot, ...] | None:
-        """The camp of at least two implementations that has more of them than any other; None without one."""
-        ranked = sorted(self.all, key=lambda camp: -len(_targets(camp)))
+        """The group of at least two implementations that has more of them than any other; None without one."""
+        ranked = sorted(self.all, key=lambda group: -len(_targets(group)))
         most = len(_targets(ranked[0]))
         if most < 2 or (len(ranked) > 1 and len(_targets(ranked[1])) == most):
             return None
@@ -56,36 +56,36 @@ class MajorityVote:
 
     @property
     def outside(self) -> list[Ballot]:
-        """Ballots that are not in the right camp, optimised builds first."""
-        others = [ballot for camp in self.all if camp is not self.right for ballot in camp]
+        """Ballots that are not in the right group, optimised builds first."""
+        others = [ballot for group in self.all if group is not self.right for ballot in group]
         return sorted(others, key=lambda ballot: ballot.run.build.level == "off")
 
     def difference(self, right: Ballot, wrong: Ballot) -> Difference:
         """Return what is wrong with `wrong`, held against `right`."""
         found = _difference(right, wrong, self.scales, self.exact)
-        assert found is not None, "ballots of two camps differ"
+        assert found is not None, "ballots of two groups differ"
         return found
 
 
 def count_votes(ballots: Sequence[Ballot], noise: Outcome | None, *, exact: bool) -> MajorityVote:
-    """Group `ballots`; each joins the first camp of which it agrees with some member.
+    """Group `ballots`; each joins the first group of which it agrees with some member.
 
     `noise` is the outcome of a Monte-Carlo run. With `exact`, outputs that promise the same bits must have them.
     """
     feeds = len(ballots[0].values.results)
     scales = spreads(noise, feeds) if isinstance(noise, Values) else None
-    camps: list[list[Ballot]] = []
+    groups: list[list[Ballot]] = []
     for ballot in ballots:
-        home = next((c for c in camps if any(_difference(one, ballot, scales, exact) is None for one in c)), None)
+        home = next((c for c in groups if any(_difference(one, ballot, scales, exact) is None for one in c)), None)
         if home is None:
-            camps.append([ballot])
+            groups.append([ballot])
         else:
             home.append(ballot)
-    return MajorityVote(tuple(map(tuple, camps)), scales, exact)
+    return MajorityVote(tuple(map(tuple, groups)), scales, exact)
 
 
-def _targets(camp: Sequence[Ballot]) -> set[str]:
-    return {ballot.run.target for ballot in camp}
+def _targets(group: Sequence[Ballot]) -> set[str]:
+    return {ballot.run.target for ballot in group}
 
 
 def _difference(one: Ballot, other: Ballot, scales: Scales | None, exact: bool) -> Difference | None:

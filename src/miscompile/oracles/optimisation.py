@@ -1,30 +1,33 @@
 """The optimisation oracle: everything off against full, and against another build, which is drawn.
 
-That one has random passes off, or is of a lesser level, or runs passes in a random order, or sees the program in an
-equivalent form.
+That one has random passes off, or is of a lesser level, or runs passes in a random order, or gets what a transform
+makes of the program.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from miscompile.base.specs import split_spec
+from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
-from miscompile.core.verdict import Holds, Needs, Verdict, Violated
+from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
-from miscompile.transforms.forms import SEEDLESS, alters
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
+from miscompile.transforms.catalogue import SEEDLESS, alters
 
 LEVEL_SHARE = 0.3
 """Share of the lesser builds that are intermediate levels, where there are both."""
 
 FULL_SHARE = 0.7
-"""Share of the builds of other forms that are fully optimised; the others are not at all."""
+"""Share of the builds of transformed programs that are fully optimised; the others are not at all."""
 
-THREADS = "threads"
-"""Stands among the forms for a build with several threads."""
+THREADS = Spec("threads")
+"""Stands among the transforms for a build with several threads."""
 MOST_THREADS = 4
 
 LONGEST = 12
@@ -33,26 +36,30 @@ LONGEST = 12
 _SEEDS = 2**31
 
 
-def _as_it_is(form: str) -> str:
-    return form
+Family: TypeAlias = tuple[tuple[Spec, ...], ...]
+"""Transforms to draw from, each as likely as the next: one alone, or several that go together."""
+
+
+def _as_it_is(transform: Spec) -> Spec:
+    return transform
 
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
     """Holds the fully optimised build, and often a further one, against no optimisation.
 
-    The further build comes with probability `lesser_chance`. A share `form_share` of these see the program in a form:
-    of one of the `families`, each as likely as the next, one of its forms. It gets a seed (`functions` becomes
-    `functions{seed=123}`, `functions{depth=3}` becomes `functions{depth=3, seed=123}`); forms joined by `;` get the
-    same seed and a build each; `threads` stands for a build with several threads. They are fully optimised, or not at
-    all. A share `sequence_share` runs 1 to 12 of the passes in `sequences`, in random order and some of them again,
-    before a level's own pipeline (HIRFUZZ, section 4.2.2). The rest is of a lesser kind: a random subset of `passes` is
-    off, or it is one of the intermediate `levels`; what one pass breaks another may hide. Shares count only where there
-    is something to draw from.
+    The further build comes with probability `lesser_chance`. A share `transform_share` of these see the program
+    transformed: by a transform of one of the `families`, each as likely as the next. It gets a seed (`functions`
+    becomes `functions{seed=123}`, `functions{depth=3}` becomes `functions{depth=3, seed=123}`); transforms that go
+    together get the same seed and a build each; `threads` stands for a build with several threads. They are fully
+    optimised, or not at all. A share `sequence_share` runs 1 to 12 of the passes in `sequences`, in random order and
+    some of them again, before a level's own pipeline (HIRFUZZ, section 4.2.2). The rest is of a lesser kind: a random
+    subset of `passes` is off, or it is one of the intermediate `levels`; what one pass breaks another may hide. Shares
+    count only where there is something to draw from.
 
     The full run of a case whose recipe says `observe` tells which passes changed the program.
 
-    `settle` makes of a form with its seed one that says whatever decides which program it is, for good.
+    `settle` makes of a transform with its seed one that says whatever decides which program it is, for good.
 
     All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
     that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
@@ -68,10 +75,10 @@ class Optimisation:
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
     sequences: tuple[str, ...] = ()
     sequence_share: float = 0.35
-    families: tuple[tuple[str, ...], ...] = ()
-    form_share: float = 0.35
+    families: tuple[Family, ...] = ()
+    transform_share: float = 0.35
     device: str = "cpu"
-    settle: Callable[[str], str] = _as_it_is
+    settle: Callable[[Spec], Spec] = _as_it_is
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run, the full run, and with probability `lesser_chance` those of further builds."""
@@ -79,27 +86,28 @@ class Optimisation:
         builds = [Build("off"), Build("full", self.disabled, device=self.device, observe=watched)]
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
-        altered = next((build.form for build in builds if alters(build.form)), "")
+        altered = next((build.transform for build in builds if alters(build.transform)), None)
         if altered:  # such a program is held against itself
-            builds = [replace(build, form=altered) for build in (builds[0], builds[1], self._lesser(rng))]
+            builds = [replace(build, transform=altered) for build in (builds[0], builds[1], self._lesser(rng))]
         return tuple(Run(case, self.target, build) for build in builds)
 
     def _further(self, rng: random.Random) -> list[Build]:
         plain = not (self.passes or self.levels)
-        if self.families and ((plain and not self.sequences) or rng.random() < self.form_share):
+        if self.families and ((plain and not self.sequences) or rng.random() < self.transform_share):
             return self._presented(rng)
         if self.sequences and (plain or rng.random() < self.sequence_share):
             return [self._ordered(rng)]
         return [self._lesser(rng)]
 
     def _presented(self, rng: random.Random) -> list[Build]:
-        """Draw a form, or several that go together, and the level that gets to see it."""
-        forms, seed = rng.choice(rng.choice(self.families)).split(";"), rng.randrange(_SEEDS)
-        if forms == [THREADS]:
+        """Draw a transform, or several that go together, and the level that gets to see it."""
+        together, seed = rng.choice(rng.choice(self.families)), rng.randrange(_SEEDS)
+        if together == (THREADS,):
             return [Build("full", self.disabled, threads=rng.randint(2, MOST_THREADS), device=self.device)]
         level = "full" if rng.random() < FULL_SHARE else "off"
         off = self.disabled if level == "full" else frozenset()
-        return [Build(level, off, device=self.device, form=self.settle(_seeded(form.strip(), seed))) for form in forms]
+        chosen = [self.settle(_seeded(transform, seed)) for transform in together]
+        return [Build(level, off, device=self.device, transform=transform) for transform in chosen]
 
     def _ordered(self, rng: random.Random) -> Build:
         """Draw a sequence of passes, and the level that runs it."""
@@ -128,13 +136,9 @@ class Optimisation:
         return last
 
 
-def _seeded(form: str, seed: int) -> str:
-    """Return the spec of `form` with `seed` among its options; a form without options has nothing to draw."""
-    name, options = split_spec(form)
-    if name in SEEDLESS:
-        return form
-    shown = {**options, "seed": str(seed)}
-    return f"{name}{{{', '.join(f'{key}={value}' for key, value in shown.items())}}}"
+def _seeded(transform: Spec, seed: int) -> Spec:
+    """Return `transform` with `seed` among its options; one without options has nothing to draw."""
+    return transform if transform in SEEDLESS else transform.with_options(seed=str(seed))
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:
@@ -142,18 +146,10 @@ def _same(reference: Outcome, other: Outcome) -> bool:
     return isinstance(reference, Values) and isinstance(other, Values) and other.results is reference.results
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """The crash oracle: one build, and only deaths, hangs, errors and unbounded memory count."""
+def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
+    """Return the pair of builds that a violation is about."""
+    del facts
+    return pair_of(evidence, options.rule or context.rule, narrowed_between(evidence, context))
 
-    target: str
-    build: Build = field(default_factory=Build)
 
-    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
-        """Return the one run."""
-        del rng
-        return (Run(case, self.target, self.build),)
-
-    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge by status alone."""
-        return judge_pair([runs[0], runs[0]], [outcomes[0], outcomes[0]], "strict")
+KIND = OracleKind("optimisation", "optimised builds against the unoptimised one", _hold, options=RuleOption)

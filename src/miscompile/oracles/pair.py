@@ -1,4 +1,4 @@
-"""The build pair: one case, one target, two builds, one judgement. Everything in triage is held against it."""
+"""The build pair: one case, two builds, one judgement. Most findings are held against such a pair in triage."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Oracle
 from miscompile.core.run import Build, Purpose, Run
-from miscompile.core.verdict import Holds, Needs, Verdict, Violated
-from miscompile.oracles.disruptive import is_invalid, judge_invalid
+from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
 
@@ -17,10 +17,11 @@ from miscompile.oracles.judge import Rule, is_noise, judge_pair
 class BuildPair:
     """Oracle that holds build `faulty` of `target` against build `reference` of the same target, or of `against`.
 
-    `rule` names the comparison of values (`strict` picks the strictest that applies). Judging needs a second
-    round (Monte-Carlo runs) only after a mismatch. With `healed`, a build in which the guilty passes are off, the
-    property is violated only if that build is not at fault: so a reduction cannot slip to another pass. `narrowed`
-    says which types one of the targets computes in a narrower one by design.
+    `judged_by` is the oracle that judges the two runs: the one that found the violation. Without it the values of both
+    builds are compared by `rule` (`strict` picks the strictest comparison that applies); that needs a second round
+    (Monte-Carlo runs) only after a mismatch. With `healed`, a build in which the guilty passes are off, the property
+    is violated only if that build is not at fault, so that a reduction cannot slip to another pass. `narrowed` says
+    which types one of the targets computes in a narrower one by design.
     """
 
     target: str
@@ -31,6 +32,7 @@ class BuildPair:
     healed: Build | None = None
     against: str = ""
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+    judged_by: Oracle | None = None
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
         """Return the reference run and the faulty run, and the healed run if there is one."""
@@ -52,20 +54,30 @@ class BuildPair:
             return Holds("shows without the passes that are to blame as well")
         return verdict
 
-    def with_disabled(self, disabled: frozenset[str]) -> "BuildPair":
-        """Return the same pair with exactly these passes off in the faulty build."""
-        return replace(self, faulty=replace(self.faulty, disabled=disabled))
-
-    def with_sequence(self, sequence: tuple[str, ...]) -> "BuildPair":
-        """Return the same pair with this pass sequence in the faulty build, and in the healed one."""
-        healed = self.healed and replace(self.healed, sequence=sequence)
-        return replace(self, faulty=replace(self.faulty, sequence=sequence), healed=healed)
+    def with_faulty(self, build: Build) -> "BuildPair":
+        """Return the same pair with another build at fault; the healed build follows it."""
+        off = self.healed.disabled - self.faulty.disabled if self.healed else frozenset[str]()
+        healed = replace(build, disabled=build.disabled | off) if self.healed else None
+        return replace(self, faulty=build, healed=healed)
 
     def healed_without(self, passes: frozenset[str]) -> "BuildPair":
         """Return the same pair, violated only as long as switching `passes` off heals it."""
         return replace(self, healed=replace(self.faulty, disabled=self.faulty.disabled | passes))
 
     def _judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome], places: list[int]) -> Verdict:
-        if is_invalid(runs[0].case):
-            return judge_invalid([runs[i] for i in places], [outcomes[i] for i in places])
-        return judge_pair([runs[i] for i in places], [outcomes[i] for i in places], self.rule, self.narrowed)
+        chosen, said = [runs[i] for i in places], [outcomes[i] for i in places]
+        if self.judged_by is not None:
+            return self.judged_by.judge(chosen, said)
+        return judge_pair(chosen, said, self.rule, self.narrowed)
+
+
+def pair_of(
+    evidence: Evidence, rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
+) -> BuildPair:
+    """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
+    target, reference = evidence.faulty.target, evidence.reference
+    against = "" if reference is None or reference.target == target else reference.target
+    held, faulty = reference.build if reference else Build("off"), evidence.faulty.build
+    if faulty == held and not against:
+        faulty = Build("full")
+    return BuildPair(target, held, faulty, rule, "confirm", None, against, narrowed, judged_by)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from miscompile.base.specs import Spec
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
@@ -119,16 +120,16 @@ class About:
     random subsets are not tried, and a finding must show in the build as shipped."""
     recycle: int | None = None
     """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
-    forms: tuple[str, ...] = ()
-    """Forms of a program that the adapter itself presents, in the compiler's own representation (`Build.form`)."""
-    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For those of `forms` that have options worth choosing between, the specs to draw from."""
+    transforms: tuple[str, ...] = ()
+    """Names of the transforms that the adapter itself applies, in the compiler's own representation."""
+    variants: Mapping[str, tuple[Spec, ...]] = field(default_factory=dict)
+    """For those of `transforms` that have options worth choosing between, the specs to draw from."""
     settle: str = ""
-    """`module:function` from the spec of one of `forms` to a spec of the same with whatever decides which program it
-    is, such as the full path of a file. It runs before anything is built, without the compiler, and raises SpecError
-    for a form that cannot be meant. Every target with `forms` names one."""
+    """`module:function` from the spec of one of `transforms` to a spec of the same with whatever decides which program
+    it is, such as the full path of a file. It runs before anything is built, without the compiler, and raises SpecError
+    for one that cannot be meant. Every target with `transforms` names one."""
     library: str = ""
-    """That one of `forms` whose option `library` is a folder of patterns in the compiler's own representation."""
+    """That one of `transforms` whose option `library` is a folder of patterns in the compiler's own representation."""
     lowered: bool = False
     """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
     functions: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from miscompile.base.errors import UsageError
 from miscompile.instances.instance import LIBRARIES
-from miscompile.targets.registry import TARGETS, VIA, parse_target, split_version
+from miscompile.targets.registry import TARGETS, parse_target, with_front_end
 
 CONVERTERS = {
     "tvm": r"tvm/relax/frontend/onnx/",
@@ -81,13 +81,4 @@ def _of(target: str) -> tuple[FrontEnd, ...]:
         return (FrontEnd(spec.about.kinds[0], target),)
     own = ("onnx",) if "onnx" in spec.about.kinds and not spec.about.lowered else ()
     ways = [FrontEnd("onnx", target) for _ in own]
-    return (*ways, *(FrontEnd(front.library, _through(target, via)) for via, front in spec.about.fronts.items()))
-
-
-def _through(target: str, via: str) -> str:
-    """Return the spec `target` with a front end in it."""
-    rest, version = split_version(target)
-    name, _, options = rest.partition("{")
-    given = options.rstrip("} ").strip()
-    named = f"{name.strip()}=={version}" if version else name.strip()
-    return f"{named}{{{VIA}={via}{', ' + given if given else ''}}}"
+    return (*ways, *(FrontEnd(front.library, with_front_end(target, via)) for via, front in spec.about.fronts.items()))

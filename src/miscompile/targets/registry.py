@@ -4,20 +4,20 @@ The compiler itself is never imported here.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module, metadata
 from typing import Any
 
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.base.specs import split_spec
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.base.versions import is_version
 from miscompile.targets.about import About, Front
 from miscompile.targets.pins import ALWAYS, pins
 
-_VERSIONED = re.compile(r"(\s*[A-Za-z_][\w.\-]*?)\s*==\s*([^\s{]*)\s*(\{.*)?", re.DOTALL)
+_TARGET = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*(?:==\s*([^\s{]*)\s*)?(\{.*)?", re.DOTALL)
 
 TARGETS = ("inductor", "iree", "onnxruntime", "openvino", "reference", "tinygrad", "toy", "tvm", "xla")
 """Every target has a folder `miscompile/targets/<name>` with `about.py`, `adapter.py`, `known.toml`, `README.md`."""
@@ -40,9 +40,14 @@ class TargetSpec:
 
     text: str
     about: About
-    options: dict[str, str]
+    options: Mapping[str, str]
     version: str | None = None
     via: str = ""
+
+    @property
+    def release(self) -> str:
+        """The name of the target, with the version if the spec names one, without options: what a signature says."""
+        return f"{self.about.name}=={self.version}" if self.version is not None else self.about.name
 
     @property
     def environment_name(self) -> str:
@@ -66,8 +71,8 @@ def about(name: str) -> About:
 
 def parse_target(text: str) -> TargetSpec:
     """Parse a target spec. Raises SpecError for an unknown target or option, or a version that cannot be."""
-    rest, version = split_version(text)
-    name, options = split_spec(rest)
+    name, version, written = _split(text)
+    options = dict(parse_spec(name + written).options)
     face = about(name)
     via = options.pop(VIA, "") if face.fronts else ""
     for key in options:
@@ -79,7 +84,7 @@ def parse_target(text: str) -> TargetSpec:
 
 
 def _through(face: About, via: str) -> About:
-    """Return a compiler's face as its front end `via` shows it: programs of a library, no form of its own."""
+    """Return a compiler's face as its front end `via` shows it: programs of a library, no transforms of its own."""
     if not via:
         return face
     if via not in face.fronts:
@@ -93,7 +98,7 @@ def _through(face: About, via: str) -> About:
         distributions=tuple(dict.fromkeys((*face.distributions, *front.distributions))),
         script="",
         passes=(),
-        forms=(),
+        transforms=(),
         sequences=(),
         dynamic=False,
         functions=False,
@@ -102,16 +107,17 @@ def _through(face: About, via: str) -> About:
     )
 
 
-def settled_form(target: str, form: str) -> str:
-    """Return `form`, if the target's adapter presents it, with whatever decides which program it is (`About.settle`).
+def settled_transform(target: str, transform: Spec) -> Spec:
+    """Return `transform`, if the target's adapter applies it, with whatever decides which program it makes.
 
-    Raises SpecError for one that cannot be meant. Other forms come back as they are, unchecked.
+    That is for `About.settle` to say. Raises SpecError for one that cannot be meant. Other transforms come back as they
+    are, unchecked.
     """
     face = parse_target(target).about
-    if not form or split_spec(form)[0] not in face.forms:
-        return form
-    settled = load_attribute(face.settle)(form)
-    assert isinstance(settled, str)
+    if transform.name not in face.transforms:
+        return transform
+    settled = load_attribute(face.settle)(transform)
+    assert isinstance(settled, Spec)
     return settled
 
 
@@ -120,25 +126,34 @@ def compiler_of(face: About) -> str | None:
     return next((name for name in face.distributions if name not in ALWAYS), None)
 
 
-def split_version(text: str) -> tuple[str, str | None]:
-    """Take the version out of a spec: `name==1.2{a=b}` gives `name{a=b}` and `1.2`; None when there is none.
+@lru_cache(256)
+def _split(text: str) -> tuple[str, str | None, str]:
+    """Return name, version and options of a target spec: `name==1.2{a=b}` gives `name`, `1.2` and `{a=b}`.
 
-    Raises SpecError when what follows `==` is no version.
+    Options stay as they are written, because a campaign is known by the text of its targets. Raises SpecError when the
+    text after `==` is no version, or the whole text is no spec.
     """
-    found = _VERSIONED.fullmatch(text)
+    found = _TARGET.fullmatch(text)
     if not found:
-        return text, None
+        return parse_spec(text).name, None, ""
     name, version, options = found[1], found[2], found[3] or ""
-    if not is_version(version):
-        raise SpecError(f"'{version}' in '{text}' is no version; write {name.strip()}==1.2.3 or just {name.strip()}")
-    return name + options, version
+    if version is not None and not is_version(version):
+        raise SpecError(f"'{version}' in '{text}' is no version; write {name}==1.2.3 or just {name}")
+    return name, version, options
 
 
 def with_version(text: str, version: str) -> str:
     """Return the spec `text` with `version` in it, in place of the one that it may have."""
-    rest, _ = split_version(text)
-    name, brace, options = rest.partition("{")
-    return f"{name.strip()}=={version}{brace}{options}"
+    name, _, options = _split(text)
+    return f"{name}=={version}{options}"
+
+
+def with_front_end(text: str, via: str) -> str:
+    """Return the spec `text` with the front end `via` in it, before its other options."""
+    name, version, options = _split(text)
+    given = options.removeprefix("{").rstrip("} ").strip()
+    named = name if version is None else f"{name}=={version}"
+    return f"{named}{{{VIA}={via}{', ' + given if given else ''}}}"
 
 
 OTHER_BUILDS = {"onnxruntime": ("onnxruntime-gpu",), "tensorflow-cpu": ("tensorflow",)}
@@ -187,6 +202,11 @@ def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the p
     """Import `module:name` and return the named object; in the worker this is where the compiler comes in."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
+
+
+def names_of(targets: Iterable[str]) -> dict[str, str]:
+    """Return the name of the compiler that each of `targets` (specs) means, whatever version and options it names."""
+    return {target: parse_target(target).about.name for target in targets}
 
 
 def frames_of(targets: Iterable[str]) -> dict[str, str]:

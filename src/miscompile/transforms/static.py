@@ -1,4 +1,4 @@
-"""Specialisation: every symbolic size is replaced by its fed size, and the program is built for these sizes alone.
+"""The transform `static`: every symbolic size is replaced by its fed size, and the program is built for these alone.
 
 A program that is compiled once for all sizes must give the same results at each of them.
 """

@@ -1,31 +1,33 @@
-"""What a lane does with a violation: is it stable, is it known, and which passes are to blame?
+"""Attribution of a new violation: is it stable, is it known, and which passes are to blame?
 
 Everything here runs synchronously in the lane, so that what a lane does next depends on its seed alone and never on
-timing. Reduction is left to the lead's triage desk.
+timing. Reduction is left to the triage queue.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
+from miscompile.base.specs import spec_text
 from miscompile.core.case import Case
 from miscompile.core.examination import Examination, examine
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.outcome import is_death
+from miscompile.core.pool import Pool
+from miscompile.core.ports import PropertyOracle
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, FindingKind, Violated
-from miscompile.engine.plan import narrowing
-from miscompile.execution.multi_target import Pool
 from miscompile.findings.encode import against_of, builds_of, evidence_facts
 from miscompile.findings.folder import Stored, identify
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
-from miscompile.oracles.judge import Rule
+from miscompile.oracles import library
 from miscompile.oracles.optimisation import THREADS
-from miscompile.oracles.pair import BuildPair
+from miscompile.oracles.registry import OracleContext, hold, property_spec
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand, shortest
@@ -41,6 +43,9 @@ PATIENCE = 20.0
 MOST_UNATTRIBUTED = 4
 """Findings of one kind and stage without culprit or message that a lane hands over; further ones are counted."""
 
+ATTRIBUTED = "attributed"
+"""The fact of a pending finding that its culprits were searched for, so that triage need not search again."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedViolation:
@@ -55,7 +60,7 @@ class Confirmer:
     """Confirms violations and finds their culprits, in a worker of its own."""
 
     pool: Pool
-    rule: Rule
+    context: OracleContext
     seed: int
     known: Counter[Signature] = field(default_factory=Counter)
     unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -63,10 +68,11 @@ class Confirmer:
     """Signatures of the violations whose culprits were looked for, by target and symptom."""
 
     def investigate(self, case: Case, evidence: Evidence) -> ConfirmedViolation | None:
-        """Return the charge, None when the violation does not repeat in fresh processes."""
+        """Return the violation with its signature, None when it does not repeat in fresh processes."""
         digest = case.program.digest
-        pair = shortest(case, pair_of(evidence, self.rule), self.pool, stream(self.seed, "sequence", digest))
-        first = self._again(case, pair)
+        held = hold(oracle_of(case, evidence), evidence, self.context)
+        held = shortest(case, held, self.pool, stream(self.seed, "sequence", digest))
+        first = self._again(case, held)
         if not isinstance(first.verdict, Violated):
             return None
         found = first.verdict.evidence
@@ -77,14 +83,14 @@ class Confirmer:
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
         symptom = symptom_of(found, outcome)
-        usual = self.traced.setdefault((pair.target, symptom), [])
+        usual = self.traced.setdefault((held.target, symptom), [])
         if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
             return ConfirmedViolation(found, usual[0])  # the same message has had the same culprits each time
-        about = parse_target(pair.target).about
+        about = parse_target(held.target).about
         before = {name for one in usual for name in one.culprits}
         with short_timeout(self.pool, found.kind, lambda: first):
             guilty = culprits(
-                case, pair, self.pool, about.passes, about.twins, stream(self.seed, "bisect", digest), suspects=before
+                case, held, self.pool, about.passes, about.twins, stream(self.seed, "bisect", digest), suspects=before
             )
         signature = signature_of(found, outcome, guilty, model_of(case))
         usual.append(signature)
@@ -93,7 +99,7 @@ class Confirmer:
     def is_new(self, signature: Signature) -> bool:
         """Tell whether this lane has not handed over such a finding often enough yet, and remember it.
 
-        The first sightings may come to nothing when they are triaged; the lead knows which of them are duplicates.
+        The first sightings may come to nothing when they are triaged; the coordinator knows which are duplicates.
         """
         self.known[signature] += 1
         if self.known[signature] > MOST_SIGHTINGS:
@@ -104,16 +110,16 @@ class Confirmer:
         self.unattributed[place] = self.unattributed.get(place, 0) + 1
         return self.unattributed[place] <= MOST_UNATTRIBUTED
 
-    def _again(self, case: Case, pair: BuildPair) -> Examination:
+    def _again(self, case: Case, held: PropertyOracle) -> Examination:
         self.pool.fresh()
-        return examine(case, pair, self.pool, stream(self.seed, "confirm"))
+        return examine(case, held, self.pool, stream(self.seed, "confirm"))
 
 
 @contextmanager
 def short_timeout(pool: Pool, kind: FindingKind, look: Callable[[], Examination]) -> Iterator[None]:
-    """Within this block a hang is believed early: `look` examines how long the build that ends takes.
+    """Within this block a run times out early: `look` examines how long the build that ends takes.
 
-    Whatever is found out so must be held against the full patience afterwards.
+    Only for hangs. A verdict reached so must be held against the full time limit afterwards.
     """
     if kind != "hang":
         yield
@@ -127,41 +133,50 @@ def short_timeout(pool: Pool, kind: FindingKind, look: Callable[[], Examination]
         pool.allow(None)
 
 
-def pair_of(evidence: Evidence, rule: Rule) -> BuildPair:
-    """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
-    target, reference = evidence.faulty.target, evidence.reference
-    against = "" if reference is None or reference.target == target else reference.target
-    held, faulty = reference.build if reference else Build("off"), evidence.faulty.build
-    if faulty == held and not against:
-        faulty = Build("full")
-    narrowed = narrowing([target, against] if against else [target])
-    return BuildPair(target, held, faulty, rule, "confirm", against=against, narrowed=narrowed)
+def oracle_of(case: Case, evidence: Evidence) -> str:
+    """Return the name of the oracle that found `evidence`: the case's own, or the one that the builds speak of."""
+    if evidence.rule == library.RULE:
+        return library.ORACLE
+    crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
+    return str(case.recipe.get("oracle", "differential" if crossed else "optimisation"))
 
 
-def stored_pair(stored: Stored, rule: Rule) -> BuildPair:
-    """Return the pair of builds under which a stored finding was seen."""
-    faulty, reference = builds_of(stored.finding.facts)
-    held, case = stored.finding.property, stored.finding.case
-    other = None if reference is None else Run(case, against_of(stored.finding.facts) or held.target, reference)
-    return pair_of(Evidence(held.signature.kind, "", "", Run(case, held.target, faulty), other), rule)
+def stored_evidence(stored: Stored) -> Evidence:
+    """Return what a stored finding's facts keep of its evidence."""
+    facts, finding = stored.finding.facts, stored.finding
+    faulty, reference = builds_of(facts)
+    held, case = finding.property, finding.case
+    other = None if reference is None else Run(case, against_of(facts) or held.target, reference)
+    run = Run(case, held.target, faulty)
+    rule, output = str(facts.get("rule", "")), str(facts.get("output", ""))
+    return Evidence(held.signature.kind, rule, finding.message, run, other, output, facts.get("details", {}))
+
+
+def stored_property(stored: Stored, context: OracleContext) -> PropertyOracle:
+    """Return the oracle of the property that a stored finding violates. Raises SpecError for an unknown oracle."""
+    return hold(stored.finding.property.oracle, stored_evidence(stored), context, stored.finding.facts)
 
 
 def to_stored(
-    evidence: Evidence, signature: Signature, case: Case, versions: Mapping[str, str], **facts: int | str
+    evidence: Evidence,
+    signature: Signature,
+    case: Case,
+    versions: Mapping[str, str],
+    context: OracleContext,
+    **facts: Any,  # noqa: ANN401 - JSON values
 ) -> Stored:
     """Return the pending finding that a violation makes, ready to be saved; `facts` are kept with it."""
-    crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
-    usual = "differential" if crossed else "optimisation"
-    held = Property(str(case.recipe.get("oracle", usual)), evidence.faulty.target, signature)
+    spec = property_spec(oracle_of(case, evidence), context)
+    held = Property(spec, evidence.faulty.target, signature)
     known = {**evidence_facts(evidence), **facts, **_found_as(evidence.faulty.build), "nodes": node_count(case)}
     finding = Finding(identify(evidence.kind, signature.target, case), held, case, evidence.message, known)
     return Stored(finding, "pending", None, versions)
 
 
 def _found_as(build: Build) -> dict[str, str]:
-    """Say in which form of the program the violation came up, which a reduction may do without."""
-    form = build.form or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
-    return {"found_as": form} if form else {}
+    """Say under which transform of the program the violation came up, which a reduction may do without."""
+    transform = spec_text(build.transform) or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
+    return {"found_as": transform} if transform else {}
 
 
 def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
@@ -175,13 +190,17 @@ def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
 
 
 def node_count(case: Case) -> int:
-    """Return the number of nodes of a case's main graph, 0 when it cannot be read."""
+    """Return the number of nodes of a case's main graph, 1 for an operator instance, 0 when it cannot be read."""
+    if case.program.kind != "onnx":
+        return 1
     model = model_of(case)
     return 0 if model is None else len(model.graph.nodes)
 
 
 def model_of(case: Case) -> Model | None:
     """Return the case's model, None when it is no readable ONNX model."""
+    if case.program.kind != "onnx":
+        return None
     try:
         return read(case.program.payload)
     except ModelError:

@@ -10,13 +10,12 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.examination import examine
 from miscompile.core.outcome import Outcome
-from miscompile.core.ports import Runner
+from miscompile.core.ports import PropertyOracle, Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
 from miscompile.execution.caching import CachingRunner
-from miscompile.oracles.pair import BuildPair
 from miscompile.targets.registry import parse_target
-from miscompile.transforms.forms import places_of, restricted
+from miscompile.transforms.catalogue import places_of, restricted
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
@@ -30,7 +29,7 @@ LOOKS = 3
 
 def culprits(
     case: Case,
-    pair: BuildPair,
+    held: PropertyOracle,
     runner: Runner,
     passes: Iterable[str],
     twins: Twins,
@@ -47,28 +46,28 @@ def culprits(
     Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show, or it is a
     death that comes and goes by chance.
     """
-    search = _Search(case, pair, runner, tuple(passes), twins, rng)
+    search = _Search(case, held, runner, tuple(passes), twins, rng)
     groups = search.groups
     if not groups or not search.start() or search.shows(()):
         return ()
-    groups = search.narrowed(groups, suspects) or search.narrowed(groups, _fired(case, pair, runner)) or groups
+    groups = search.narrowed(groups, suspects) or search.narrowed(groups, _fired(case, held, runner)) or groups
     found = minimise(groups, search.shows)
     return tuple(sorted(found)) if search.sure(found) else ()
 
 
-def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
-    """Return `pair` with the smallest part of its faulty build's pass sequence, in order, that still violates.
+def shortest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Random) -> PropertyOracle:
+    """Return `held` with the smallest part of its faulty build's pass sequence, in order, that still violates.
 
     The violation must keep its kind, stage and message. The part is 1-minimal, and empty when the violation shows
-    without any sequence. A pair without sequence, or one that does not violate, comes back as it is.
+    without any sequence. A property without sequence, or one that does not violate, comes back as it is.
     """
-    sequence = pair.faulty.sequence
-    search = _Search(case, pair, runner, (), (), rng)
+    sequence = held.faulty.sequence
+    search = _Search(case, held, runner, (), (), rng)
     if not sequence or not search.start():
-        return pair
+        return held
 
-    def part(places: Sequence[int]) -> BuildPair:
-        return pair.with_sequence(tuple(sequence[place] for place in places))
+    def part(places: Sequence[int]) -> PropertyOracle:
+        return held.with_faulty(replace(held.faulty, sequence=tuple(sequence[place] for place in places)))
 
     def shows(places: Sequence[int]) -> bool:
         return search.same(part(places))
@@ -76,30 +75,53 @@ def shortest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) ->
     return part(() if shows(()) else minimise(range(len(sequence)), shows))
 
 
-def fewest(case: Case, pair: BuildPair, runner: Runner, rng: random.Random) -> BuildPair:
-    """Return `pair` with the fewest places of the program changed by the faulty build's form that still violates.
+def fewest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Random) -> PropertyOracle:
+    """Return `held` with the fewest places of the program changed by the faulty build's transform that still violates.
 
-    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the form is what
-    the bug needs, and a smaller program keeps it. A form that is all or nothing comes back as it is.
+    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the transform is
+    what the bug needs, and a smaller program keeps it. A transform that is all or nothing comes back as it is.
     """
-    places = places_of(case, pair.faulty.form)
-    search = _Search(case, pair, runner, (), (), rng)
-    if not places or not search.start():
-        return pair
+    transform = held.faulty.transform
+    places = places_of(case, transform)
+    search = _Search(case, held, runner, (), (), rng)
+    if transform is None or not places or not search.start():
+        return held
 
-    def part(chosen: Sequence[str]) -> BuildPair:
-        return replace(pair, faulty=replace(pair.faulty, form=restricted(pair.faulty.form, tuple(chosen))))
+    def part(chosen: Sequence[str]) -> PropertyOracle:
+        return held.with_faulty(replace(held.faulty, transform=restricted(transform, tuple(chosen))))
 
     def shows(chosen: Sequence[str]) -> bool:
         return search.same(part(chosen))
 
-    return part(minimise(places, shows)) if shows(places) else pair
+    return part(minimise(places, shows)) if shows(places) else held
 
 
-def _fired(case: Case, pair: BuildPair, runner: Runner) -> frozenset[str]:
+def still_guilty(
+    case: Case,
+    held: PropertyOracle,
+    runner: Runner,
+    guilty: Sequence[str],
+    passes: Iterable[str],
+    twins: Twins,
+    rng: random.Random,
+) -> bool:
+    """Tell whether `guilty`, found on a larger case, is what `culprits` would find on this one: a 1-minimal set.
+
+    That takes an examination for each member and two more, against dozens for a new search. False where `guilty` is
+    empty, because nothing was found then.
+    """
+    search = _Search(case, held, runner, tuple(passes), twins, rng)
+    groups = [group for group in search.groups if not expand((group,), twins).isdisjoint(guilty)]
+    if not groups or not search.start() or search.shows(()) or not search.shows(groups):
+        return False
+    rests = [[one for one in groups if one != left] for left in groups] if len(groups) > 1 else []
+    return not any(map(search.shows, rests)) and search.sure(groups)
+
+
+def _fired(case: Case, held: PropertyOracle, runner: Runner) -> frozenset[str]:
     """Ask which passes change the program in the faulty build; a build that dies says nothing."""
-    run = Run(case, pair.target, replace(pair.faulty, observe=True), "bisect")
-    rules = parse_target(pair.target).about.rules
+    run = Run(case, held.target, replace(held.faulty, observe=True), "bisect")
+    rules = parse_target(held.target).about.rules
     names = runner.run([run])[0].observations.passes
     return frozenset(one for name in names for one in rules.get(name, (name,)))
 
@@ -113,9 +135,14 @@ def expand(names: Iterable[str], twins: Twins) -> frozenset[str]:
     return frozenset(found)
 
 
-def only(pair: BuildPair, on: Iterable[str], passes: Iterable[str], twins: Twins) -> BuildPair:
-    """Return `pair` with all of `passes` off in the faulty build, but for `on` and their twins."""
-    return pair.with_disabled(pair.faulty.disabled | (frozenset(passes) - expand(on, twins)))
+def without(held: PropertyOracle, passes: frozenset[str]) -> PropertyOracle:
+    """Return `held` with `passes` off in the faulty build, besides those that are off already."""
+    return held.with_faulty(replace(held.faulty, disabled=held.faulty.disabled | passes))
+
+
+def only(held: PropertyOracle, on: Iterable[str], passes: Iterable[str], twins: Twins) -> PropertyOracle:
+    """Return `held` with all of `passes` off in the faulty build, but for `on` and their twins."""
+    return without(held, frozenset(passes) - expand(on, twins))
 
 
 def minimise(names: Sequence[Item], shows: Callable[[Sequence[Item]], bool]) -> list[Item]:
@@ -152,18 +179,24 @@ class _Search:
     """Owns the predicate: is the violation still the same with just these groups on?"""
 
     def __init__(
-        self, case: Case, pair: BuildPair, runner: Runner, passes: tuple[str, ...], twins: Twins, rng: random.Random
+        self,
+        case: Case,
+        held: PropertyOracle,
+        runner: Runner,
+        passes: tuple[str, ...],
+        twins: Twins,
+        rng: random.Random,
     ) -> None:
-        self.case, self.pair, self.passes, self.twins = case, pair, passes, twins
+        self.case, self.held, self.passes, self.twins = case, held, passes, twins
         self.runner = CachingRunner(runner)
         self.seed = rng.getrandbits(64)
-        self.groups = _groups((name for name in passes if name not in pair.faulty.disabled), twins)
+        self.groups = _groups((name for name in passes if name not in held.faulty.disabled), twins)
         self.wanted: Symptom | None = None
         self.known: dict[Build, bool] = {}
 
     def start(self) -> bool:
         """Note the violation of the full build; False when there is none."""
-        self.wanted = self._symptom(self.pair)
+        self.wanted = self._symptom(self.held)
         return self.wanted is not None
 
     def narrowed(self, groups: Sequence[str], names: Iterable[str]) -> list[str]:
@@ -174,7 +207,7 @@ class _Search:
 
     def shows(self, on: Sequence[str]) -> bool:
         """Tell whether the violation shows with exactly the groups `on` switched on."""
-        return self.same(only(self.pair, on, self.passes, self.twins))
+        return self.same(only(self.held, on, self.passes, self.twins))
 
     def sure(self, found: Sequence[str]) -> bool:
         """Tell whether a death comes every time with just `found` on, and never without them.
@@ -183,20 +216,20 @@ class _Search:
         """
         if self.wanted is None or self.wanted.kind != "death":
             return True
-        builds = [only(self.pair, found, self.passes, self.twins)]
-        builds.append(self.pair.with_disabled(self.pair.faulty.disabled | expand(found, self.twins)))
-        dies = [[self._symptom(pair, self.runner.afresh) is not None for _ in range(LOOKS)] for pair in builds]
+        builds = [only(self.held, found, self.passes, self.twins)]
+        builds.append(without(self.held, expand(found, self.twins)))
+        dies = [[self._symptom(held, self.runner.afresh) is not None for _ in range(LOOKS)] for held in builds]
         return all(dies[0]) and not any(dies[1])
 
-    def same(self, pair: BuildPair) -> bool:
-        """Tell whether `pair`, which differs in its faulty build, shows the violation."""
-        if pair.faulty not in self.known:
-            found = self._symptom(pair)
-            self.known[pair.faulty] = found is not None and self.wanted is not None and similar(found, self.wanted)
-        return self.known[pair.faulty]
+    def same(self, held: PropertyOracle) -> bool:
+        """Tell whether `held`, which differs in its faulty build, shows the violation."""
+        if held.faulty not in self.known:
+            found = self._symptom(held)
+            self.known[held.faulty] = found is not None and self.wanted is not None and similar(found, self.wanted)
+        return self.known[held.faulty]
 
-    def _symptom(self, pair: BuildPair, runner: Runner | None = None) -> Symptom | None:
-        seen = examine(self.case, pair, runner or self.runner, stream(self.seed, "bisect"))
+    def _symptom(self, held: PropertyOracle, runner: Runner | None = None) -> Symptom | None:
+        seen = examine(self.case, held, runner or self.runner, stream(self.seed, "bisect"))
         outcome: Outcome | None = seen.faulty
         return symptom_of(seen.verdict.evidence, outcome) if isinstance(seen.verdict, Violated) else None
 

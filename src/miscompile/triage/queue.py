@@ -1,55 +1,55 @@
-"""The triage desk: a thread of the lead that has a clerk examine pending findings, one at a time.
+"""The triage queue: pending findings go in, and come out reduced, attributed and confirmed by workers.
 
-The clerk is a process of its own (`miscompile.triage.worker`), because what it does may abort; the thread only waits
-for it. The desk touches neither the store nor the display: findings go in and come out through queues, so that
-everything that is written is written by one thread.
+A worker is a process of its own (`miscompile.triage.worker`), because reduction puts thousands of odd programs through
+onnx's checker and inference, which are C++ and may abort. One thread waits for each worker. The queue touches neither
+the index nor the display: only identifiers and answers pass through it, and a finding's folder is read and written by
+its worker alone.
 """
 
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from miscompile.engine.plan import Plan
-from miscompile.findings import folder
-from miscompile.findings.folder import Stored
-
-
-def desk_folder(out: Path) -> Path:
-    """Return the folder where findings lie while they are examined."""
-    return out / "desk"
+from miscompile.triage.settings import TriageSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of a finding at the desk.
+class TriageAnswer:
+    """What became of a finding: its folder holds the new state, unless `problem` says what went wrong.
 
-    `slips` are other violations met while it was reduced, findings of their own; `problem` says what went wrong.
+    `slippages` are the identifiers of other violations that were met while it was reduced; their folders lie beside it.
+    `died` is the exit status of a worker that the finding has ended.
     """
 
-    stored: Stored
-    slippages: tuple[Stored, ...] = ()
+    identifier: str
+    slippages: tuple[str, ...] = ()
     problem: str = ""
+    died: int | None = None
 
 
-class Desk:
-    """The thread. `submit` findings, `collect` answers, `close` at the end; findings not done stay pending."""
+class TriageQueue:
+    """`submit` identifiers of pending findings, `collect` answers, `close` at the end.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._todo: queue.SimpleQueue[Stored | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    Findings that are not done when it is closed stay pending.
+    """
+
+    def __init__(self, settings: TriageSettings, workers: int = 1) -> None:
+        self._todo: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[TriageAnswer] = queue.SimpleQueue()
         self._open = 0
         self._closing = threading.Event()
-        self._clerk: subprocess.Popen[str] | None = None
-        self._thread = threading.Thread(target=self._serve, name="triage", daemon=True)
-        self._thread.start()
+        self._workers = [_Worker(settings) for _ in range(workers)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(worker,), name="triage", daemon=True) for worker in self._workers
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def open(self) -> int:
@@ -58,15 +58,15 @@ class Desk:
 
     @property
     def alive(self) -> bool:
-        """Tell whether the thread is at work."""
-        return self._thread.is_alive()
+        """Tell whether some thread is at work."""
+        return any(thread.is_alive() for thread in self._threads)
 
-    def submit(self, stored: Stored) -> None:
-        """Queue a finding."""
+    def submit(self, identifier: str) -> None:
+        """Queue a finding whose folder is on disk."""
         self._open += 1
-        self._todo.put(stored)
+        self._todo.put(identifier)
 
-    def collect(self) -> list[Answer]:
+    def collect(self) -> list[TriageAnswer]:
         """Return the answers that have come in; does not wait."""
         found = []
         while True:
@@ -77,82 +77,89 @@ class Desk:
                 return found
 
     def close(self) -> None:
-        """End the clerk and the thread; the finding in hand stays pending, like those behind it."""
+        """End workers and threads; findings in hand stay pending, like those behind them."""
         self._closing.set()
-        if self._clerk is not None:
-            self._clerk.kill()
-        self._todo.put(None)
-        self._thread.join(timeout=10)
-        shutil.rmtree(desk_folder(self._plan.out), ignore_errors=True)
+        for worker in self._workers:
+            worker.kill()
+        for _ in self._threads:
+            self._todo.put(None)
+        for thread in self._threads:
+            thread.join(timeout=10)
 
-    def _serve(self) -> None:
+    def _serve(self, worker: "_Worker") -> None:
         try:
-            while (stored := self._todo.get()) is not None and not self._closing.is_set():
-                self._answers.put(self._examine(stored))
+            while (identifier := self._todo.get()) is not None and not self._closing.is_set():
+                answer = self._examine(worker, identifier)
+                if not self._closing.is_set():
+                    self._answers.put(answer)
         finally:
-            if self._clerk is not None:
-                self._dismiss(self._clerk)
+            worker.dismiss()
 
-    def _examine(self, stored: Stored) -> Answer:
-        place, identifier = desk_folder(self._plan.out), stored.finding.identifier
+    def _examine(self, worker: "_Worker", identifier: str) -> TriageAnswer:
         try:
-            folder.save(place, stored)
-            said = self._ask(identifier)
-            if self._closing.is_set() or "problem" in said:
-                return Answer(stored, problem=said.get("problem", ""))  # pending, for `reduce` or a resumed campaign
-            if "died" in said:
-                problem = f"triage of {identifier} died (status {said['died']}); it is kept as it was found"
-                return Answer(replace(stored, status="unconfirmed"), problem=problem)
-            slippages = tuple(folder.load(place, name) for name in said["slips"])
-            return Answer(folder.load(place, identifier), slippages)
+            said = worker.ask(identifier)
         except Exception as error:  # noqa: BLE001 - a thread that ends would leave every later finding unexamined
-            return Answer(stored, problem=f"triage of {identifier} failed: {type(error).__name__}: {error}")
+            said = {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
+        if "died" in said:
+            problem = f"triage of {identifier} died (status {said['died']}); it is kept as it was found"
+            return TriageAnswer(identifier, problem=problem, died=said["died"])
+        return TriageAnswer(identifier, tuple(said.get("slippages", ())), said.get("problem", ""))
 
-    def _ask(self, identifier: str) -> dict[str, Any]:
-        """Have the clerk examine a finding; return its answer, or `died` with its exit status."""
-        clerk = self._clerk or self._hire()
-        assert clerk.stdin is not None
-        assert clerk.stdout is not None
+
+class _Worker:
+    """A worker process; started when it is first asked, and again after it has died."""
+
+    def __init__(self, settings: TriageSettings) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, identifier: str) -> dict[str, Any]:
+        """Have a finding examined; return the answer, or `died` with the exit status."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
         line = ""
-        try:
-            clerk.stdin.write(identifier + "\n")
-            clerk.stdin.flush()
-            line = clerk.stdout.readline()
-        except BrokenPipeError:
-            pass  # it has ended, as the empty line says
+        with suppress(BrokenPipeError):  # it has ended, as the empty line says
+            process.stdin.write(identifier + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
         if line:
             said: dict[str, Any] = json.loads(line)
             return said
-        self._clerk = None
-        return {"died": self._dismiss(clerk)}
+        return {"died": self.dismiss()}
 
-    def _hire(self) -> "subprocess.Popen[str]":
-        desk_folder(self._plan.out).mkdir(parents=True, exist_ok=True)
-        with (self._plan.out / "desk.log").open("ab") as log:
-            clerk = subprocess.Popen(
+    def kill(self) -> None:
+        """End the process now."""
+        if self._process is not None:
+            self._process.kill()
+
+    def dismiss(self) -> int:
+        """Close the process's input, wait for its end, and return its exit status; 0 when none was started."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # it ended before it read everything
+                    pipe.close()
+        try:
+            return process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        with (self._settings.out / "triage.log").open("ab") as log:
+            process = subprocess.Popen(
                 [sys.executable, "-m", "miscompile.triage.worker", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=dict(os.environ),
-                start_new_session=True,  # a terminal's Ctrl-C is the lead's to hear, even while this one starts
+                start_new_session=True,  # a terminal's Ctrl-C is the coordinator's to hear, even while this one starts
             )
-        assert clerk.stdin is not None
-        clerk.stdin.write(self._plan.as_json() + "\n")
-        clerk.stdin.flush()
-        self._clerk = clerk
-        return clerk
-
-    def _dismiss(self, clerk: "subprocess.Popen[str]") -> int:
-        for pipe in (clerk.stdin, clerk.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    continue  # it ended before it read everything
-        try:
-            return clerk.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            clerk.kill()
-            return clerk.wait()
+        assert process.stdin is not None
+        process.stdin.write(self._settings.as_json() + "\n")
+        process.stdin.flush()
+        self._process = process
+        return process

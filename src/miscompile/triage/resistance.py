@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from miscompile.base.errors import ModelError, RejectedDraft
-from miscompile.base.specs import print_spec
+from miscompile.base.specs import spec_of
 from miscompile.core.case import Case
 from miscompile.core.examination import examine
 from miscompile.core.ports import Runner
@@ -19,7 +19,7 @@ from miscompile.execution.caching import CachingRunner
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 from miscompile.transforms.resist.attribution import attribute
-from miscompile.transforms.resist.form import Resistant
+from miscompile.transforms.resist.transform import Resistant
 
 PLAIN = "gather+where+transpose+split+cast+max"
 """Barriers without control flow, for compilers that refuse it."""
@@ -36,10 +36,10 @@ class _Healing:
     runner: Runner
     rng: random.Random
 
-    def __call__(self, form: Resistant) -> bool:
+    def __call__(self, twin: Resistant) -> bool:
         """Tell it for one twin; a twin that is refused heals nothing."""
-        twin = replace(self.pair, faulty=replace(self.pair.faulty, form=print_spec("resist", form)))
-        return isinstance(examine(self.case, twin, self.runner, self.rng).verdict, Holds)
+        pair = replace(self.pair, faulty=replace(self.pair.faulty, transform=spec_of("resist", twin)))
+        return isinstance(examine(self.case, pair, self.runner, self.rng).verdict, Holds)
 
 
 def resisted(case: Case, pair: BuildPair, kind: str, runner: Runner, rng: random.Random) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def resisted(case: Case, pair: BuildPair, kind: str, runner: Runner, rng: random
     An empty mapping where no barrier heals, so that the fault lies within one operator or in a body, or where the
     question makes no sense: the builds differ in more than their optimisation, or the bug is a hang.
     """
-    if kind not in _KINDS or pair.against or pair.faulty.form or pair.faulty.level == "off":
+    if kind not in _KINDS or pair.against or pair.faulty.transform or pair.faulty.level == "off":
         return {}
     heals = _Healing(case, pair, CachingRunner(runner), rng)
     for strategies in ("", PLAIN):

@@ -7,8 +7,8 @@ calls. Their templates get these variables:
 - `proof`: `checker` when onnx's checker refuses the model of an invalid program (`rule` is `invalid` then);
 - `model`, `feeds`: statements that define `model` (or the function `program` and its constants), and `feeds`, a
   list of dicts; `onnx`: True when `model` is an ONNX model;
-- `changed_model`, `changed_feeds`: the same for the faulty run, where it gets to see the program in another form;
-  empty texts where it does not; `form`: the name of that form;
+- `changed_model`, `changed_feeds`: the same for the faulty run, where it gets a transformed program;
+  empty texts where it does not; `transform`: the specs of the transforms of both runs, as text;
 - `types`: {input: element type} of the inputs that numpy has no type for, as an expression (`TensorProto.BFLOAT16`, or
   `"bfloat16"` without ONNX); `exotic`: True when an input or output has no numpy type;
   `packed`: True when one has elements of fewer than 8 bits, which stand in arrays one a byte;
@@ -48,7 +48,7 @@ from miscompile.instances.layout import array, assign, call, quoted
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
-from miscompile.transforms.forms import AGAIN, STATIC, is_own, present
+from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
 from miscompile.triage.codegen import array_code, feeds_code, model_code, native, onnx_name, payload_code
 from miscompile.triage.signature import symptom_of
@@ -151,13 +151,12 @@ def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
     """
     seen = []
     for run in (evidence.reference, evidence.faulty):
-        form = run.build.form if run is not None else ""
-        own = is_own(form)
-        shares = present(case, form) if form and not own and form != AGAIN else ()
+        transform = run.build.transform if run is not None else None
+        shares = present(case, transform) if transform and not is_own(transform) and transform != AGAIN else ()
         place = int(evidence.details.get("feed", 0))
         chosen = next((share for share in shares if place in share.feeds), None)
         shown = case if chosen is None else chosen.case
-        seen.append(replace(shown, feeds=(case.feeds[place],)) if form == STATIC else shown)
+        seen.append(replace(shown, feeds=(case.feeds[place],)) if transform == STATIC else shown)
     return seen[0], seen[1]
 
 
@@ -223,12 +222,13 @@ def _guilt(faulty: Build, guilty: Sequence[str]) -> dict[str, Any]:
 def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[str, Any]:
     """Return what the script holds the outputs against."""
     tolerance, output = tolerance_of(evidence), _output(case, evidence)
+    runs = (evidence.reference, evidence.faulty)
     return {
         "feed": int(evidence.details.get("feed", 0)),
         "reference_feed": _reference_feed(evidence),
         "faulty_feed": _faulty_feed(case, evidence),
-        "again": evidence.faulty.build.form == AGAIN,
-        "form": " ".join(run.build.form for run in (evidence.reference, evidence.faulty) if run and run.build.form),
+        "again": evidence.faulty.build.transform == AGAIN,
+        "transform": " ".join(str(run.build.transform) for run in runs if run and run.build.transform),
         "output": output,
         "declared": _declared(case.program.outputs[output]),
         "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
@@ -239,14 +239,14 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
 
 def _reference_feed(evidence: Evidence) -> int:
     """Return where the feed in question stands in the reference run, which may have that one alone."""
-    static = evidence.reference is not None and evidence.reference.build.form == STATIC
+    static = evidence.reference is not None and evidence.reference.build.transform == STATIC
     return 0 if static else int(evidence.details.get("feed", 0))
 
 
 def _faulty_feed(case: Case, evidence: Evidence) -> int:
     """Return where the feed in question stands in the faulty run, which may have it alone, or come to it twice."""
-    feed, form = int(evidence.details.get("feed", 0)), evidence.faulty.build.form
-    shares = present(case, form) if form and form != STATIC and not is_own(form) else ()
+    feed, transform = int(evidence.details.get("feed", 0)), evidence.faulty.build.transform
+    shares = present(case, transform) if transform and transform != STATIC and not is_own(transform) else ()
     answering = next((share.feeds for share in shares if feed in share.feeds), (*range(feed), feed))
     return len(answering) - 1 - answering[::-1].index(feed)
 

@@ -15,6 +15,7 @@ from miscompile.core.run import Build
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
+from miscompile.targets.registry import parse_target
 
 MESSAGE_LENGTH = 300
 _READ = 4000
@@ -145,7 +146,7 @@ def signature_of(
     that makes the output; where the program is invalid on purpose, the operator and the kind of constraint broken.
     """
     symptom = symptom_of(evidence, outcome)
-    target = evidence.faulty.target.partition("{")[0].strip()
+    target = parse_target(evidence.faulty.target).release
     guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:
@@ -166,11 +167,13 @@ def blamed(culprits: Sequence[str], build: Build) -> tuple[str, ...]:
 
 
 def _setting(evidence: Evidence) -> str:
-    """Return what sets the builds apart besides their passes: the form of the program, the device."""
+    """Return what sets the builds apart besides their passes: the transform of the program, the device."""
     builds = [run.build for run in (evidence.reference, evidence.faulty) if run is not None]
-    forms = {build.form.partition("{")[0] for build in builds if build.form}
+    transforms = {build.transform.name for build in builds if build.transform}
     devices = {build.device for build in builds}
-    return " ".join([*(f"as {form}" for form in sorted(forms)), *(f"on {name}" for name in sorted(devices - {"cpu"}))])
+    return " ".join(
+        [*(f"as {name}" for name in sorted(transforms)), *(f"on {name}" for name in sorted(devices - {"cpu"}))]
+    )
 
 
 def same_bug(a: Signature, b: Signature) -> bool:

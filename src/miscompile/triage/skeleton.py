@@ -152,7 +152,7 @@ print("level {{ reference.level }} works")
 {% endif %}
 {% if changed_model %}
 
-# The same computation in another form: {{ form }}.
+# The same computation in another form: {{ transform }}.
 {{ changed_model }}
 {% if changed_feeds %}
 

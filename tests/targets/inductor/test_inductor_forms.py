@@ -14,6 +14,7 @@ import pytest
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
+from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
@@ -95,7 +96,7 @@ def judged(pool: LocalPool, item: Case, build: Build) -> Verdict | None:
 def test_any_form_gives_the_same_program(level: str, form: str, pool: LocalPool) -> None:
     seen = Counter[str]()
     for number, item in enumerate(drawn(24)):
-        verdict = judged(pool, item, Build(level, form=f"{form}{{seed={number}}}"))
+        verdict = judged(pool, item, Build(level, transform=parse_spec(f"{form}{{seed={number}}}")))
         seen["none" if verdict is None else type(verdict).__name__] += 1
         assert not isinstance(verdict, Violated), (item.recipe, verdict.evidence.message)
     assert seen["Holds"] > 12, seen
@@ -122,7 +123,7 @@ def test_the_table_depends_on_seed_and_share_alone() -> None:
 
 def script(form: str, level: str) -> str:
     item, details = small(), {"allowed": 1e-6, "difference": 1e-3}
-    faulty, held = Run(item, "inductor", Build(level, form=form)), Run(item, "inductor", Build("off"))
+    faulty, held = Run(item, "inductor", Build(level, transform=stored_spec(form))), Run(item, "inductor", Build("off"))
     return write_script(item, Evidence("wrong", "monte-carlo", "in a line", faulty, held, "y", details))
 
 

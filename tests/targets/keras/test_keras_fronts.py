@@ -14,10 +14,10 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.sequence import in_sequence
 from miscompile.instances.values import Drawn, Made
-from miscompile.migration.script import Failure, write_front_script
 from miscompile.targets.known import known
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.confirm import run_script
+from miscompile.triage.library_script import Failure, write_front_script
 
 FRONTS = {
     "xla{via=keras}": (("keras", "jax"), "dot_general"),

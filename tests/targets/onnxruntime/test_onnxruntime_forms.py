@@ -12,6 +12,7 @@ import pytest
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
+from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Raised, Values
 from miscompile.core.run import Build, Run
@@ -96,7 +97,7 @@ def test_every_form_keeps_every_bit(level: str, pool: LocalPool) -> None:
     seen = Counter[str]()
     for item in drawn(120):
         plain, again, *formed = run(
-            pool, item, Build(level), Build(level), *(Build(level, form=form) for form in FORMS)
+            pool, item, Build(level), Build(level), *(Build(level, transform=stored_spec(form)) for form in FORMS)
         )
         if not same(plain, again):
             continue
@@ -119,7 +120,7 @@ def test_what_is_loaded_is_what_the_level_has_optimised(
 ) -> None:
     monkeypatch.setattr(adapter, "scratch", lambda: contextlib.nullcontext(tmp_path))
     item = fusing()
-    built = OnnxRuntime().build(item.program, Build(level, form=f"reload{{format={kind}}}"))
+    built = OnnxRuntime().build(item.program, Build(level, transform=parse_spec(f"reload{{format={kind}}}")))
     (value,) = built.run(item.feeds[0])
     assert value is not None
     assert value.array.shape == (2, 4)
@@ -133,7 +134,7 @@ def test_what_is_loaded_is_what_the_level_has_optimised(
 
 def test_passes_that_are_off_stay_off_before_saving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "scratch", lambda: contextlib.nullcontext(tmp_path))
-    build = Build("full", frozenset({"MatMulAddFusion"}), form="reload")
+    build = Build("full", frozenset({"MatMulAddFusion"}), transform=parse_spec("reload"))
     OnnxRuntime().build(fusing().program, build)
     model = onnx.load(tmp_path / "model.onnx")
     assert "MatMul" in {node.op_type for node in model.graph.node}
@@ -141,7 +142,7 @@ def test_passes_that_are_off_stay_off_before_saving(tmp_path: Path, monkeypatch:
 
 def test_weights_lie_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "scratch", lambda: contextlib.nullcontext(tmp_path))
-    OnnxRuntime().build(fusing().program, Build("full", form="external{seed=3}"))
+    OnnxRuntime().build(fusing().program, Build("full", transform=parse_spec("external{seed=3}")))
     model = onnx.load(tmp_path / "model.onnx", load_external_data=False)
     assert all(value.data_location == onnx.TensorProto.EXTERNAL for value in model.graph.initializer)
     assert (tmp_path / "model.onnx.data").stat().st_size >= 4 * (12 + 4)
@@ -152,7 +153,9 @@ def test_what_the_ort_format_lacks_is_known(pool: LocalPool) -> None:
         o = Optional(x)  z = OptionalHasElement(o)  y = OptionalGetElement(o) }"""
     program = to_program(read(onnx.parser.parse_model(text).SerializeToString()))
     item = Case(program, ((tensor(np.ones(2, np.float32)),),))
-    plain, kept, formed = run(pool, item, *(Build("off", form=form) for form in ("", "reload", "reload{format=ort}")))
+    plain, kept, formed = run(
+        pool, item, *(Build("off", transform=stored_spec(form)) for form in ("", "reload", "reload{format=ort}"))
+    )
     assert same(plain, kept)
     assert not isinstance(formed, Values | Raised), formed
     entry = known("onnxruntime").rejection("InvalidArgument", formed.message)  # type: ignore[union-attr]
@@ -164,7 +167,10 @@ def test_what_the_ort_format_lacks_is_known(pool: LocalPool) -> None:
 @pytest.mark.parametrize("level", ["off", "full"])
 def test_a_script_does_the_same_in_a_process_of_its_own(form: str, level: str, tmp_path: Path) -> None:
     item = fusing()
-    faulty, held = Run(item, "onnxruntime", Build(level, form=form)), Run(item, "onnxruntime", Build("off"))
+    faulty, held = (
+        Run(item, "onnxruntime", Build(level, transform=stored_spec(form))),
+        Run(item, "onnxruntime", Build("off")),
+    )
     path = tmp_path / "repro.py"
     path.write_text(write_script(item, Evidence("wrong", "exact", "in a line", faulty, held, "y")), "utf-8")
     done = run_script(path)

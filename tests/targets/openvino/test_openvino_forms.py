@@ -13,6 +13,7 @@ import pytest
 
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
+from miscompile.base.specs import stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
@@ -91,7 +92,7 @@ def test_every_form_keeps_every_bit(level: str, pool: LocalPool) -> None:
     seen = Counter[str]()
     for item in drawn(40):
         plain, again, *formed = run(
-            pool, item, Build(level), Build(level), *(Build(level, form=form) for form in FORMS)
+            pool, item, Build(level), Build(level), *(Build(level, transform=stored_spec(form)) for form in FORMS)
         )
         if not same(plain, again):
             continue
@@ -112,7 +113,7 @@ def test_files_are_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (want,) = target.build(item.program, Build()).run(item.feeds[0])
     assert want is not None
     for form in ("reload{stage=read}", "external{seed=4}"):
-        (got,) = target.build(item.program, Build(form=form)).run(item.feeds[0])
+        (got,) = target.build(item.program, Build(transform=stored_spec(form))).run(item.feeds[0])
         assert got is not None
         assert got.same(want)
     model = onnx.load(tmp_path / "model.onnx", load_external_data=False)
@@ -136,7 +137,9 @@ def test_a_compiled_model_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
             return original.import_model(blob, *words)
 
     monkeypatch.setattr(target, "_core", Watched())
-    (want,), (got,) = (target.build(item.program, Build(form=form)).run(item.feeds[0]) for form in ("", "reload"))
+    (want,), (got,) = (
+        target.build(item.program, Build(transform=stored_spec(form))).run(item.feeds[0]) for form in ("", "reload")
+    )
     assert want is not None
     assert got is not None
     assert got.same(want)
@@ -146,7 +149,10 @@ def test_a_compiled_model_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_script_does_the_same_in_a_process_of_its_own(form: str, tmp_path: Path) -> None:
     item = small()
-    faulty, held = Run(item, "openvino", Build("full", form=form)), Run(item, "openvino", Build("full"))
+    faulty, held = (
+        Run(item, "openvino", Build("full", transform=stored_spec(form))),
+        Run(item, "openvino", Build("full")),
+    )
     path = tmp_path / "repro.py"
     path.write_text(write_script(item, Evidence("wrong", "exact", "in a line", faulty, held, "y")), "utf-8")
     done = run_script(path)

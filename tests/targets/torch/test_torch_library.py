@@ -18,8 +18,8 @@ from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
-from miscompile.migration.script import Failure, write_front_script
 from miscompile.targets.torch.source import source
+from miscompile.triage.library_script import Failure, write_front_script
 
 pytestmark = [
     pytest.mark.compiler,

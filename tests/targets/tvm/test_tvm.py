@@ -12,6 +12,7 @@ import onnx.parser
 import pytest
 
 from miscompile.base.dtypes import BY_CODE
+from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.outcome import Outcome, Raised, Unsupported, Values
 from miscompile.core.run import Build, Run
@@ -271,7 +272,7 @@ REWRITES = ("none", "forward", "closure", "factory", "any")
 def test_functions_change_nothing(rewrite: str, level: str, pool: LocalPool) -> None:
     item = case(WRAPPED)
     forms = [f"relax{{seed={seed}, count=1, depth=1, rewrite={rewrite}}}" for seed in range(4)]
-    reference, *others = run(pool, item, OFF, *(Build(level, form=form) for form in forms))
+    reference, *others = run(pool, item, OFF, *(Build(level, transform=stored_spec(form)) for form in forms))
     for outcome in others:
         for found, wanted in zip(values(outcome), values(reference), strict=True):
             assert found.same(wanted)
@@ -336,8 +337,8 @@ def test_passes_that_are_off_stay_off_in_a_sequence(pool: LocalPool) -> None:
     "build",
     [
         Build("default", sequence=("FuseOps", "DecomposeOpsForInference", "FuseTIR", "FuseOps")),
-        Build("off", form="relax{seed=3, rewrite=factory}"),
-        Build("compiled", form="relax{seed=4, count=3}", sequence=("LambdaLift", "TopologicalSort")),
+        Build("off", transform=parse_spec("relax{seed=3, rewrite=factory}")),
+        Build("compiled", transform=parse_spec("relax{seed=4, count=3}"), sequence=("LambdaLift", "TopologicalSort")),
     ],
     ids=["sequence", "functions", "both"],
 )

@@ -15,12 +15,13 @@ import onnx.parser
 import pytest
 
 from miscompile.base.errors import SpecError
+from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.execution.pool import LocalPool
-from miscompile.targets.tvm.splice_form import ENDING, Splice, chosen, names, spelled, splice_form
+from miscompile.targets.tvm.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
 
 pytestmark = [
     pytest.mark.compiler,
@@ -225,13 +226,14 @@ print(json.dumps([len(said["constants"]), text.digest(text.parse(**said)) == tex
 """) == [2, True]
 
 
-def test_form_parses(library: Path) -> None:
-    assert splice_form("relax{seed=3}") is None
-    assert splice_form(f"splice{{library={library}, seed=3, call=yes}}") == Splice(str(library), seed=3, call=True)
+def test_the_transform_parses(library: Path) -> None:
+    assert splice_options(parse_spec("relax{seed=3}")) is None
+    spec = parse_spec(f"splice{{library={library}, seed=3, call=yes}}")
+    assert splice_options(spec) == Splice(str(library), seed=3, call=True)
     assert names(str(library)) == (ENTRY["name"],)
     assert [one["origin"] for one in chosen(Splice(str(library), seed=7))] == [ENTRY["origin"]]
     with pytest.raises(SpecError, match="needs library"):
-        splice_form("splice")
+        splice_options(parse_spec("splice"))
     with pytest.raises(SpecError, match="holds no patterns"):
         names(str(library / "none"))
     with pytest.raises(SpecError, match="no pattern 'x'"):
@@ -272,10 +274,10 @@ def test_both_builds_of_a_form_agree_and_noise_moves_them(library: Path) -> None
     feeds = tuple((*given.feeds[0], tensor(np.asarray(value), "int64")) for value in (0, 1, 7))
     noisy = replace(given, program=replace(given.program, inputs=(*given.program.inputs, number)), feeds=feeds)
     runs = [
-        Run(given, "tvm", Build("off", form=form)),
-        Run(given, "tvm", Build("full", form=form)),
+        Run(given, "tvm", Build("off", transform=stored_spec(form))),
+        Run(given, "tvm", Build("full", transform=stored_spec(form))),
         Run(given, "tvm", Build("off")),
-        Run(noisy, "tvm", Build("off", form=f"{form[:-1]}, noise=yes}}")),
+        Run(noisy, "tvm", Build("off", transform=parse_spec(f"{form[:-1]}, noise=yes}}"))),
     ]
     with LocalPool("tvm") as pool:
         off, full, plain, noise = pool.run(runs)
@@ -430,7 +432,7 @@ def test_noise_moves_programs_of_one_result_as_well(library: Path) -> None:
     form = f"splice{{library={library}, seed=4, noise=yes}}"
     with LocalPool("tvm") as pool:
         for level in ("off", "full"):
-            (found,) = pool.run([Run(given, "tvm", Build(level, form=form))])
+            (found,) = pool.run([Run(given, "tvm", Build(level, transform=stored_spec(form)))])
             assert isinstance(found, Values), found
             (still,), (moved,) = found.results
             assert still is not None

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from miscompile.base.specs import parse_spec
 from miscompile.cli.main import program
 from miscompile.engine.plan import Plan
 from miscompile.engine.presets import PRESETS
 from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
-from miscompile.transforms.forms import parse_form
+from miscompile.transforms.catalogue import transform_of
 
 
 def run(*words: str) -> int:
@@ -48,7 +49,7 @@ def test_an_unsound_rule_of_the_users_is_refused(tmp_path: Path, capsys: pytest.
     [
         (("rules", "nonsense"), "there is no rule or group 'nonsense'"),
         (("rules", "commutative", "--file", __file__), "leave the names out"),
-        (("fuzz", "toy", "--form", "nope"), "there is no form 'nope'"),
+        (("fuzz", "toy", "--transform", "nope"), "there is no transform 'nope'"),
         (("fuzz", "toy", "--form", "resist{classes=nope}"), "there is no resistance class 'nope'"),
         (("fuzz", "toy", "onnxruntime", "--form", "order"), "name one target"),
         (("fuzz", "tvm", "--form", "splice"), "splice needs library=FOLDER"),
@@ -66,10 +67,11 @@ def test_what_cannot_be_meant_is_said_in_a_line(
     assert said in capsys.readouterr().err
 
 
-def test_forms_that_are_asked_for_are_drawn_besides() -> None:
-    oracle = make_oracle(Plan("toy", forms=("order", "resist{classes=fusion}")), {})
+def test_transforms_that_are_asked_for_are_drawn_besides() -> None:
+    asked = (parse_spec("order"), parse_spec("resist{classes=fusion}"))
+    oracle = make_oracle(Plan("toy", transforms=asked), {})
     assert isinstance(oracle, Optimisation)
-    assert oracle.families == (("order", "resist{classes=fusion}"),)
+    assert oracle.families == (tuple((one,) for one in asked),)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -80,6 +82,5 @@ def test_presets_can_be_planned(name: str) -> None:
     oracle = make_oracle(plan, {})
     assert isinstance(oracle, Optimisation)
     for family in oracle.families:
-        for entry in family:
-            for form in entry.split(";"):
-                assert parse_form(form.strip())
+        for together in family:
+            assert all(map(transform_of, together))

@@ -3,6 +3,7 @@
 import pytest
 
 from miscompile.base.errors import UsageError
+from miscompile.base.specs import parse_spec
 from miscompile.engine.checks import (
     CHECKS,
     EQUIVALENCE,
@@ -18,7 +19,7 @@ from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
 from miscompile.targets.registry import parse_target
-from miscompile.transforms.forms import parse_form
+from miscompile.transforms.catalogue import transform_of
 
 ORT, TOY, TVM = (parse_target(name).about for name in ("onnxruntime", "toy", "tvm"))
 
@@ -75,12 +76,21 @@ def test_special_cases_get_their_oracles() -> None:
     assert oracle.usual.disabled == {"GeluFusionL1"}
 
 
-def test_forms_parse() -> None:
-    for form in functions_of(ORT):
-        assert parse_form(form)
-    assert all(form.startswith("relax{") for form in functions_of(TVM))
+def test_transforms_parse() -> None:
+    for (transform,) in functions_of(ORT):
+        assert transform_of(transform)
+    assert {transform.name for (transform,) in functions_of(TVM)} == {"relax"}
+    assert [str(one) for (one,) in functions_of(ORT)] == [
+        "functions{count=1}",
+        "functions{count=2, rewrite=forward}",
+        "functions{count=3, depth=2, rewrite=any}",
+        "functions{count=2, rewrite=closure}",
+    ]
 
 
 def test_what_an_adapter_makes_itself_is_a_relation_unless_it_makes_functions() -> None:
     assert relations_of(TOY) == relations_of(TVM) == EXACT
-    assert relations_of(ORT) == (*EXACT, "reload", "reload{format=ort}", "external")
+    assert relations_of(ORT) == (
+        *EXACT,
+        *((parse_spec(text),) for text in ("reload", "reload{format=ort}", "external")),
+    )

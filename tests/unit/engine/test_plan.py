@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.engine.lane import Orders, orders_from
 from miscompile.engine.plan import SESSION_ONLY, Plan, plan_from
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer
@@ -40,6 +41,7 @@ PLANS = st.builds(
     compare=st.sampled_from(["strict", "fixed"]),
     limit_memory=st.none() | st.integers(1, 2**40),
     model=st.none() | st.just("m.onnx"),
+    transforms=st.sampled_from([(), (Spec("order"), parse_spec("resist{share=0.3, classes=fusion}"))]),
 )
 TABLES = st.builds(Support, *[st.sets(st.sampled_from("abcd"))] * 4, open=st.booleans())
 
@@ -72,6 +74,12 @@ def test_what_is_given_again_is_not_taken_over(now: Plan, before: Plan) -> None:
     names = [field.name for field in fields(Plan)]
     assert now.resumed(before.remembered(), names) == now
     assert now.resumed({}, ()) == now
+
+
+def test_a_campaign_stored_with_the_former_name_of_transforms_can_be_resumed() -> None:
+    stored = {**Plan("toy").remembered(), "forms": ["resist{share=0.3}", "order"]}
+    del stored["transforms"]
+    assert Plan("toy").resumed(stored, ()).transforms == (parse_spec("resist{share=0.3}"), Spec("order"))
 
 
 def test_producers_have_the_plans_knobs_overridden_by_their_own() -> None:

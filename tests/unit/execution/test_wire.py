@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ExecutionError
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import (
     Crashed,
@@ -69,7 +70,9 @@ PROGRAMS = st.builds(
 )
 FEEDS = st.lists(st.lists(tensors(), max_size=3).map(tuple), max_size=3).map(tuple)
 NAMES = st.frozensets(TEXT.filter(lambda text: text and "\n" not in text))
-BUILDS = st.builds(Build, TEXT, NAMES, st.integers(1, 8), TEXT, st.booleans())
+TRANSFORMS = st.sampled_from([None, Spec("again"), parse_spec("functions{seed=3, rewrite=forward}")])
+PASSES = st.sampled_from([(), ("FuseOps", "FuseTIR")])
+BUILDS = st.builds(Build, TEXT, NAMES, st.integers(1, 8), TEXT, st.booleans(), TRANSFORMS, PASSES)
 RUNS = st.builds(Run, st.builds(Case, PROGRAMS, FEEDS), TEXT, BUILDS, st.sampled_from(["fuzz", "judge", "reduce"]))
 SEEN = st.builds(Observations, SECONDS, SECONDS, st.integers(0, 2**50), st.lists(TEXT).map(tuple), TEXT, SECONDS)
 STAGE = st.sampled_from(STAGES)

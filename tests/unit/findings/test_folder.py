@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import StoreError
+from miscompile.base.specs import parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
@@ -252,6 +253,17 @@ def test_another_schema_version_is_told_apart_from_damage(tmp_path: Path) -> Non
     (at / "finding.json").write_text(json.dumps({**data, "schema": 99}))
     with pytest.raises(StoreError, match="schema version 99, this miscompile reads 1"):
         load(tmp_path, "wrong-1")
+
+
+def test_a_build_keeps_its_transform_as_a_text() -> None:
+    build = Build("full", transform=parse_spec("functions{seed=3,depth=2}"), sequence=("A", "B"))
+    data = json.loads(json.dumps(build_json(build)))
+    assert data["form"] == "functions{seed=3, depth=2}"
+    assert build_from(data) == build
+    assert build_json(Build())["form"] == ""
+    assert build_from(build_json(Build())) == Build()
+    del data["form"]
+    assert build_from(data).transform is None, "older findings have no such key"
 
 
 def test_evidence_keeps_both_builds() -> None:

@@ -1,18 +1,21 @@
 """What the library said is kept for later front ends of the same library, in little memory and within bounds."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from miscompile.core.outcome import Values
+from miscompile.core.case import Case, Program
+from miscompile.core.outcome import Outcome, Raised, Values
+from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held
-from miscompile.migration.answers import Answers
+from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
 from miscompile.oracles.library_judge import judge
-from miscompile.oracles.library_reference import NOISES, Dropped, Reference, assess
+from miscompile.oracles.library_reference import NOISES, Reference, assess
 
 SIZE = 1000
 
@@ -53,15 +56,20 @@ def test_a_small_spread_judges_like_a_large_one() -> None:
         assert judge(one, Values((far,)), "strict", {}).kind == "wrong"
 
 
+def said() -> Values:
+    """Return an outcome of `SIZE` floats."""
+    return Values(((tensor(np.zeros(SIZE, np.float32)),),))
+
+
 def test_only_what_a_later_front_end_runs_is_kept() -> None:
-    answers, found = Answers(), answer(STILL)
+    answers, found = LibraryCache(), said()
     answers.expect(["a", "b"])
     answers.expect(["b", "c"])
     answers.begin(["a", "b"])
     for digest in ("a", "b"):
         assert answers.take(digest) is None
         answers.keep(digest, found)
-    assert answers.size == found.size
+    assert answers.size == SIZE * 4
     answers.end()
     answers.begin(["b", "c"])
     assert answers.take("a") is None
@@ -72,11 +80,11 @@ def test_only_what_a_later_front_end_runs_is_kept() -> None:
 
 
 def test_what_a_front_end_did_not_come_to_is_forgotten() -> None:
-    answers = Answers()
+    answers = LibraryCache()
     for _ in range(2):
         answers.expect(["a"])
     answers.begin(["a"])
-    answers.keep("a", answer(STILL))
+    answers.keep("a", said())
     answers.begin(["a"])  # the second, which stops before it
     answers.end()
     assert answers.size == 0
@@ -84,7 +92,7 @@ def test_what_a_front_end_did_not_come_to_is_forgotten() -> None:
 
 
 def test_three_front_ends_share_an_answer() -> None:
-    answers, found = Answers(), answer(STILL)
+    answers, found = LibraryCache(), said()
     for _ in range(3):
         answers.expect(["a"])
     seen = []
@@ -98,8 +106,8 @@ def test_three_front_ends_share_an_answer() -> None:
 
 
 def test_there_is_a_bound_in_bytes_and_what_came_first_stays() -> None:
-    first, second, dropped = answer(STILL), answer(STILL), Dropped("random")
-    answers = Answers(first.size)
+    first, second, dropped = said(), said(), Raised("run", "E", "no")
+    answers = LibraryCache(SIZE * 4)
     for _ in range(2):
         answers.expect(["a", "b", "c"])
     answers.begin(["a", "b", "c"])
@@ -107,6 +115,31 @@ def test_there_is_a_bound_in_bytes_and_what_came_first_stays() -> None:
         answers.keep(digest, one)
     answers.begin(["a", "b", "c"])
     assert [answers.take(digest) for digest in "abc"] == [first, None, dropped]
+
+
+def test_the_library_is_asked_only_about_what_is_not_known() -> None:
+    asked: list[Run] = []
+
+    class Library:
+        def run(self, runs: Sequence[Run]) -> list[Outcome]:
+            asked.extend(runs)
+            return [said() for _ in runs]
+
+    cache = LibraryCache()
+    cases = [Case(Program("torch", bytes([place]), (), ()), ((),)) for place in range(3)]
+    digests = [case.program.digest for case in cases]
+    runner = LibraryRunner(Library(), "torch", cache)
+    runner.tests = {id(case.program): digest for case, digest in zip(cases, digests, strict=True)}
+    for _ in range(2):
+        cache.expect(digests)
+    seen = []
+    for _ in range(2):
+        cache.begin(digests)
+        seen.append(runner.run([*(Run(case, "torch", Build("off")) for case in cases), Run(cases[0], "toy", Build())]))
+        cache.end()
+    assert len(asked) == 3 + 1 + 1
+    assert all(one is other for one, other in zip(seen[0][:3], seen[1][:3], strict=True))
+    assert cache.size == 0
 
 
 def test_the_tensors_of_tests_that_ran_are_not_remembered() -> None:

@@ -1,18 +1,35 @@
 """Each case is judged by the oracle that its recipe names."""
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
 from miscompile.core.case import Case, Program
-from miscompile.core.outcome import Crashed, Values
-from miscompile.core.run import Build
-from miscompile.core.verdict import Holds, Violated
-from miscompile.oracles.optimisation import Crash
+from miscompile.core.outcome import Crashed, Outcome, Values
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Holds, Verdict, Violated
+from miscompile.oracles.judge import bad_build
 from miscompile.oracles.per_case import Chosen
 
 PROGRAM = Program("onnx", b"", (), ())
-USUAL, SPECIAL = Crash("toy", Build("off")), Crash("toy", Build("full"))
+
+
+@dataclass(frozen=True)
+class StatusAlone:
+    """An oracle of one build that looks at the status alone."""
+
+    build: Build
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        return (Run(case, "toy", self.build),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        return bad_build(runs[0], None, outcomes[0])
+
+
+USUAL, SPECIAL = StatusAlone(Build("off")), StatusAlone(Build("full"))
 ORACLE = Chosen(USUAL, {"special": SPECIAL})
 
 

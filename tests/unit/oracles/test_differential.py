@@ -89,7 +89,11 @@ def test_voters_are_not_on_trial() -> None:
     assert judge([GOOD, BAD], [GOOD, GOOD, BAD]) != Holds()
     oracle = Differential((A, B), (C,))
     item = case()
-    runs = [Run(item, target, build) for build in (Build(), Build("off")) for target in (A, B)]
+    runs = [
+        Run(item, target, build, "judge" if build.level == "off" else "fuzz")
+        for build in (Build(), Build("off"))
+        for target in (A, B)
+    ]
     odd = [*runs, Run(item, C, Build("off")), Run(item, A, Build("off"))]
     assert oracle.judge(odd, [GOOD, GOOD, GOOD, GOOD, BAD, GOOD]) == Holds("only voters disagree")
 
@@ -136,7 +140,9 @@ def test_a_type_that_is_narrower_by_design_excuses_what_does_not_fit(value: int,
     oracle = Differential((A, B), (C,), narrowed={"int64": "int32"})
     item = wide_case(value)
     right, wrong = (Values(((Tensor("int64", np.array([n], np.int64)),),)) for n in (-value, 0))
-    runs = [Run(item, target, build) for build in (Build(), Build("off")) for target in (A, B)] + [
-        Run(item, C, Build("off"))
-    ]
+    runs = [
+        Run(item, target, build, "judge" if build.level == "off" else "fuzz")
+        for build in (Build(), Build("off"))
+        for target in (A, B)
+    ] + [Run(item, C, Build("off"))]
     assert isinstance(oracle.judge(runs, [right, wrong, right, wrong, right]), says)

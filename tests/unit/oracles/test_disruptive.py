@@ -16,6 +16,7 @@ from miscompile.graph.read import read
 from miscompile.oracles.disruptive import Disruptive, is_invalid, judge_invalid
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.reduce.engine import reduce_case
+from miscompile.triage.reduce.graphs import GraphDrafts
 from miscompile.triage.script import write_script
 from miscompile.triage.signature import signature_of
 
@@ -85,12 +86,13 @@ def test_two_builds_that_disagree_about_garbage_are_no_wrong_values() -> None:
 
 
 def test_a_pair_judges_invalid_cases_by_their_own_rules() -> None:
-    pair = BuildPair("toy", OFF, FULL)
+    pair = BuildPair("toy", OFF, FULL, judged_by=Disruptive("toy"))
     case = broken("deaths")
     runs = pair.plan(case, random.Random(0))
     assert isinstance(pair.judge(runs, (ERROR, ERROR)), Holds)
     assert word(pair.judge(runs, (ERROR, Crashed("run", 11)))) == "death"
-    assert word(pair.judge(pair.plan(valid_case(), random.Random(0)), (ERROR, ERROR))) == "exception"
+    plain = BuildPair("toy", OFF, FULL)
+    assert word(plain.judge(plain.plan(valid_case(), random.Random(0)), (ERROR, ERROR))) == "exception"
     assert is_invalid(case)
     assert not is_invalid(valid_case())
 
@@ -138,7 +140,8 @@ class _Accepting:
 def test_invalid_cases_come_back_from_reduction_as_they_are() -> None:
     runner: Runner = _Accepting()  # type: ignore[assignment]
     case = broken()
-    reduced = reduce_case(case, BuildPair("toy", OFF, FULL), runner, random.Random(0))
+    held = BuildPair("toy", OFF, FULL, judged_by=Disruptive("toy"))
+    reduced = reduce_case(case, held, runner, random.Random(0), GraphDrafts(runner))
     assert reduced is not None
     assert reduced.case is case
     assert reduced.complete

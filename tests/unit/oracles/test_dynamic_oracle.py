@@ -5,6 +5,7 @@ import pytest
 from oracle_cases import full
 
 from miscompile.base.rng import stream
+from miscompile.base.specs import parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Outcome, Raised, Unsupported, Values
 from miscompile.core.run import Build, Run
@@ -59,8 +60,11 @@ def judge(item: Case, *outcomes: Outcome) -> object:
 
 def test_the_symbolic_build_is_held_against_static_ones() -> None:
     planned = Dynamic("toy", lesser_chance=1.0, disabled=frozenset({"p"})).plan(symbolic(), stream(0, "plan"))
-    assert [run.build for run in planned[:2]] == [Build("off", form="static"), Build("full", frozenset({"p"}))]
-    assert planned[2].build in (Build("off"), Build("full", frozenset({"p"}), form="static"))
+    assert [run.build for run in planned[:2]] == [
+        Build("off", transform=parse_spec("static")),
+        Build("full", frozenset({"p"})),
+    ]
+    assert planned[2].build in (Build("off"), Build("full", frozenset({"p"}), transform=parse_spec("static")))
 
 
 def test_equal_values_hold() -> None:
@@ -91,7 +95,7 @@ def test_symbols_may_be_refused_but_nothing_may_die_of_them() -> None:
 def test_a_refusal_of_fixed_sizes_alone_is_no_matter_of_symbols() -> None:
     item = symbolic()
     planned = runs(item)
-    static = (planned[0], Run(item, "toy", Build("full", form="static")))
+    static = (planned[0], Run(item, "toy", Build("full", transform=parse_spec("static"))))
     assert isinstance(ORACLE.judge(static, (results(), Unsupported("compile", "no"))), Violated)
 
 
@@ -108,7 +112,7 @@ def test_an_inexact_difference_asks_for_noise_at_every_size() -> None:
     needs = judge(item, results(), other)
     assert isinstance(needs, Needs)
     assert [run.case.program.inputs[0].shape for run in needs.runs] == [(size, 2) for size in SIZES]
-    assert all(run.build == Build("off", form="static") for run in needs.runs)
+    assert all(run.build == Build("off", transform=parse_spec("static")) for run in needs.runs)
     noise = [_noise(size, 1.0001) for size in SIZES]
     verdict = ORACLE.judge((*runs(item), *needs.runs), (results(), other, *noise))
     assert isinstance(verdict, Violated)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
+from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
@@ -15,9 +16,9 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.oracles.judge import is_noise, judge_pair
 from miscompile.oracles.optimisation import THREADS, Optimisation
-from miscompile.transforms.forms import present
+from miscompile.transforms.catalogue import present
 
-FORM = "egraph{seed=1}"
+SPEC = parse_spec("egraph{seed=1}")
 KIND = TensorType("float32", (4,))
 
 
@@ -31,9 +32,9 @@ def case() -> Case:
     return Case(to_program(Model(graph, {"": 18})), ((tensor(x), tensor(y), tensor(z)),))
 
 
-def runs(form: str = FORM) -> list[Run]:
+def runs(spec: str = "egraph{seed=1}") -> list[Run]:
     own = case()
-    return [Run(own, "toy", Build("off")), Run(own, "toy", Build("full", form=form))]
+    return [Run(own, "toy", Build("off")), Run(own, "toy", Build("full", transform=stored_spec(spec)))]
 
 
 def execute(shown: Case) -> Values:
@@ -63,12 +64,12 @@ def judged(asked: list[Run], outcomes: list[Outcome]) -> object:
 
 def test_the_noise_of_both_programs_is_asked_for() -> None:
     asked = runs()
-    want, (share,) = execute(asked[0].case), present(asked[0].case, FORM)
+    want, (share,) = execute(asked[0].case), present(asked[0].case, SPEC)
     wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
     verdict = judge_pair(asked, [want, wrong], "strict")
     assert isinstance(verdict, Needs)
-    assert {run.case.recipe["of"] for run in verdict.runs} == {"", FORM}
-    assert all(is_noise(run) and not run.build.form for run in verdict.runs)
+    assert {run.case.recipe["of"] for run in verdict.runs} == {"", str(SPEC)}
+    assert all(is_noise(run) and not run.build.transform for run in verdict.runs)
     assert share.case.program != asked[0].case.program
     assert isinstance(judged(asked, [want, wrong]), Violated)
 
@@ -81,19 +82,19 @@ def test_what_the_other_program_rounds_is_no_bug() -> None:
     want = execute(own)
     assert np.abs(distributed - want.results[0][0].array).max() > 0  # type: ignore[union-attr]
     for seed in range(40):
-        form = f"egraph{{groups=distributive+commutative, seed={seed}}}"
-        (share,) = present(own, form)
+        spec = f"egraph{{groups=distributive+commutative, seed={seed}}}"
+        (share,) = present(own, parse_spec(spec))
         if share.case.program == own.program:
             continue
-        assert isinstance(judged(runs(form), [want, execute(share.case)]), Holds)
+        assert isinstance(judged(runs(spec), [want, execute(share.case)]), Holds)
         return
     raise AssertionError("no seed distributes")
 
 
 def test_a_build_judged_later_gets_the_noise_that_it_lacks() -> None:
     own = case()
-    oracle = Optimisation("toy", lesser_chance=1.0, families=((FORM,),))
-    asked = (*runs(""), Run(own, "toy", Build("full", form=FORM)))
+    oracle = Optimisation("toy", lesser_chance=1.0, families=(((SPEC,),),))
+    asked = (*runs(""), Run(own, "toy", Build("full", transform=SPEC)))
     want = execute(own)
     near = Values(((Tensor("float32", want.results[0][0].array * np.float32(1 + 2e-5)),),))  # type: ignore[union-attr]
     wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
@@ -105,13 +106,13 @@ def test_a_build_judged_later_gets_the_noise_that_it_lacks() -> None:
         verdict, rounds = oracle.judge(asked, outcomes), rounds + 1
         assert rounds <= 3
     assert isinstance(verdict, Violated)
-    assert verdict.evidence.faulty.build.form == FORM
+    assert verdict.evidence.faulty.build.transform == SPEC
 
 
-def test_what_is_refused_in_another_form_is_no_finding() -> None:
+def test_a_refusal_of_the_transformed_program_is_no_finding() -> None:
     want = execute(case())
     for refusal in (Unsupported("compile", "no If"), Rejected("compile", "no")):
-        assert judge_pair(runs("wrap{seed=1}"), [want, refusal], "strict") == Inconclusive("form refused")
+        assert judge_pair(runs("wrap{seed=1}"), [want, refusal], "strict") == Inconclusive("transform refused")
     assert isinstance(judge_pair(runs("functions{seed=1}"), [want, Unsupported("compile", "no")], "strict"), Violated)
     assert isinstance(judge_pair(runs("wrap{seed=1}"), [want, Raised("compile", "Fail", "7")], "strict"), Violated)
 
@@ -124,12 +125,14 @@ def test_what_a_device_lacks_is_no_finding() -> None:
     )
 
 
-def test_forms_that_go_together_share_a_seed_and_threads_are_a_build() -> None:
-    oracle = Optimisation("toy", lesser_chance=1.0, families=(("egraph{pick=most};egraph{pick=least}",), (THREADS,)))
+def test_transforms_that_go_together_share_a_seed_and_threads_are_a_build() -> None:
+    together = (parse_spec("egraph{pick=most}"), parse_spec("egraph{pick=least}"))
+    oracle = Optimisation("toy", lesser_chance=1.0, families=((together,), ((THREADS,),)))
     seen = [oracle.plan(case(), random.Random(seed))[2:] for seed in range(60)]
     pairs = [plan for plan in seen if len(plan) == 2]
     assert pairs
     for first, second in pairs:
-        assert first.build.form.replace("most", "least") == second.build.form
+        assert first.build.transform == together[0].with_options(seed=second.build.transform.get("seed"))
+        assert second.build.transform.with_options(pick="most") == first.build.transform
     threads = [plan[0].build.threads for plan in seen if len(plan) == 1]
     assert set(threads) == {2, 3, 4}

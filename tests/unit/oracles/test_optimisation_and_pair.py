@@ -6,13 +6,13 @@ import random
 import pytest
 from oracle_cases import FULL, OFF, case, values
 
-from miscompile.base.specs import split_spec
-from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Unsupported, Values
+from miscompile.base.specs import Spec, parse_spec
+from miscompile.core.outcome import Crashed, Outcome, Raised, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.judge import is_noise
 from miscompile.oracles.montecarlo import ROUNDS
-from miscompile.oracles.optimisation import LEVEL_SHARE, LONGEST, Crash, Optimisation
+from miscompile.oracles.optimisation import LEVEL_SHARE, LONGEST, Optimisation
 from miscompile.oracles.pair import BuildPair
 
 PASSES = ("A", "B", "C", "D")
@@ -113,24 +113,6 @@ def test_what_the_reference_refuses_says_nothing() -> None:
     assert Optimisation("toy").judge(three_runs(), (refused, GOOD, GOOD)) == Inconclusive("unsupported")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "what"),
-    [
-        (GOOD, "Holds"),
-        (Unsupported("compile", "no"), "Inconclusive"),
-        (OutOfMemory("run"), "Inconclusive"),
-        (Raised("run", "E", "m"), "exception"),
-        (Crashed("run", 11), "death"),
-        (TimedOut("run", 1.0), "hang"),
-    ],
-)
-def test_the_crash_oracle_looks_at_one_build(outcome: Outcome, what: str) -> None:
-    oracle = Crash("toy")
-    runs = oracle.plan(case(), random.Random(0))
-    assert [run.build for run in runs] == [Build()]
-    assert word(oracle.judge(runs, (outcome,))) == what
-
-
 def word(verdict: Verdict) -> str:
     return verdict.evidence.kind if isinstance(verdict, Violated) else type(verdict).__name__
 
@@ -139,7 +121,9 @@ def test_a_pair_plans_both_builds_and_keeps_its_purpose() -> None:
     pair = BuildPair("toy", OFF, FULL, purpose="reduce")
     runs = pair.plan(case(), random.Random(0))
     assert [(run.build, run.purpose) for run in runs] == [(OFF, "reduce"), (FULL, "reduce")]
-    assert pair.with_disabled(frozenset("A")).faulty.disabled == {"A"}
+    assert pair.with_faulty(Build("full", frozenset("A"))).faulty.disabled == {"A"}
+    healed = pair.healed_without(frozenset("B")).with_faulty(Build("full", frozenset("A"))).healed
+    assert healed == Build("full", frozenset("AB"))
 
 
 def test_a_pair_with_a_healed_build_blames_only_the_passes_that_are_off_there() -> None:
@@ -181,33 +165,36 @@ def test_sequences_are_random_in_order_and_length_and_repeat_passes() -> None:
     pairs = {pair for build in drawn for pair in itertools.pairwise(build.sequence)}
     assert pairs == set(itertools.product(NAMES, NAMES))
     assert {build.level for build in drawn} == {"full", "mid"}
-    assert all(not build.form for build in drawn)
+    assert all(not build.transform for build in drawn)
 
 
-def test_forms_get_a_seed_and_keep_their_options() -> None:
-    forms = ("relax", "functions{depth=3, seed=1}")
-    oracle = Optimisation("toy", PASSES, lesser_chance=1.0, families=(forms,), form_share=0.5, disabled=frozenset("A"))
-    drawn = [build for build in further(oracle) if build.form]
+RELAX = ((Spec("relax"),),)
+
+
+def test_transforms_get_a_seed_and_keep_their_options() -> None:
+    family = ((Spec("relax"),), (parse_spec("functions{depth=3, seed=1}"),))
+    oracle = Optimisation(
+        "toy", PASSES, lesser_chance=1.0, families=(family,), transform_share=0.5, disabled=frozenset("A")
+    )
+    drawn = [build for build in further(oracle) if build.transform]
     assert 250 < len(drawn) < 350
-    options = [split_spec(build.form) for build in drawn]
-    assert {name for name, _ in options} == {"relax", "functions"}
-    assert all(found["depth"] == "3" for name, found in options if name == "functions")
-    assert len({found["seed"] for _, found in options}) > 0.9 * len(options)
+    specs = [build.transform for build in drawn if build.transform]
+    assert {spec.name for spec in specs} == {"relax", "functions"}
+    assert all(spec.get("depth") == "3" for spec in specs if spec.name == "functions")
+    assert len({spec.get("seed") for spec in specs}) > 0.9 * len(specs)
     assert {(build.level, build.disabled) for build in drawn} == {("full", frozenset("A")), ("off", frozenset())}
 
 
-def test_forms_and_sequences_alone_suffice() -> None:
+def test_transforms_and_sequences_alone_suffice() -> None:
     assert all(build.sequence for build in further(Optimisation("toy", lesser_chance=1.0, sequences=NAMES), 50))
-    assert all(build.form for build in further(Optimisation("toy", lesser_chance=1.0, families=(("relax",),)), 50))
-    both = further(Optimisation("toy", lesser_chance=1.0, families=(("relax",),), sequences=NAMES))
-    assert {bool(build.form) for build in both} == {True, False}
-    assert all(bool(build.form) != bool(build.sequence) for build in both)
+    assert all(build.transform for build in further(Optimisation("toy", lesser_chance=1.0, families=(RELAX,)), 50))
+    both = further(Optimisation("toy", lesser_chance=1.0, families=(RELAX,), sequences=NAMES))
+    assert {bool(build.transform) for build in both} == {True, False}
+    assert all(bool(build.transform) != bool(build.sequence) for build in both)
 
 
 def test_every_build_but_the_reference_is_for_the_device() -> None:
-    oracle = Optimisation(
-        "toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, families=(("relax",),), device="cuda"
-    )
+    oracle = Optimisation("toy", PASSES, ("mid",), lesser_chance=1.0, sequences=NAMES, families=(RELAX,), device="cuda")
     for seed in range(40):
         off, *others = oracle.plan(case(), random.Random(seed))
         assert off.build == OFF

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft, SpecError, UsageError
 from miscompile.base.rng import stream
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
 from miscompile.graph.attributes import attributes
@@ -169,9 +169,9 @@ def test_a_coverage_prefers_what_had_few_turns() -> None:
     ],
 )
 def test_options_print_and_parse(options: DisruptiveOptions) -> None:
-    name, parts = split_spec(print_spec("disruptive", options))
-    assert name == "disruptive"
-    assert parse_options(DisruptiveOptions, parts, name) == options
+    spec = parse_spec(print_spec("disruptive", options))
+    assert spec.name == "disruptive"
+    assert parse_options(DisruptiveOptions, dict(spec.options), spec.name) == options
 
 
 def test_options_that_make_no_sense_are_refused() -> None:

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.errors import RejectedDraft, SpecError, UsageError
 from miscompile.base.rng import stream
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.case import Case
 from miscompile.graph.check import check
 from miscompile.graph.read import read
@@ -206,8 +206,8 @@ def test_the_same_stream_makes_the_same_case() -> None:
 )  # fmt: skip
 def test_options_print_and_parse(nodes: int, guidance: str, path: int, dtypes: list[str], reuse: float) -> None:
     options = HirfuzzOptions(nodes=nodes, guidance=guidance, path=path, dtypes=tuple(dtypes), reuse=reuse)  # type: ignore[arg-type]
-    name, parts = split_spec(print_spec("hirfuzz", options))
-    assert (name, parse_options(HirfuzzOptions, parts, "hirfuzz")) == ("hirfuzz", options)
+    spec = parse_spec(print_spec("hirfuzz", options))
+    assert (spec.name, parse_options(HirfuzzOptions, dict(spec.options), "hirfuzz")) == ("hirfuzz", options)
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": 0}, {"path": 4}, {"reuse": 1.5}, {"opsets": ()}, {"share": 0.0}])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import print_spec
+from miscompile.base.specs import Spec, parse_spec, spec_of, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
@@ -24,13 +24,13 @@ from miscompile.graph.emit import emit
 from miscompile.graph.program import to_program
 from miscompile.graph.read import load, read
 from miscompile.targets.external import initializers, store
-from miscompile.targets.forms import own_form
-from miscompile.targets.inductor.forms import FORMS as INDUCTOR
-from miscompile.targets.inductor.forms import Decomposed, Related
-from miscompile.targets.onnxruntime.forms import FORMS as ONNXRUNTIME
-from miscompile.targets.onnxruntime.forms import External, Reload
-from miscompile.targets.openvino.forms import FORMS as OPENVINO
-from miscompile.targets.registry import TARGETS, about, settled_form
+from miscompile.targets.inductor.transforms import TRANSFORMS as INDUCTOR
+from miscompile.targets.inductor.transforms import Decomposed, Related
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS as ONNXRUNTIME
+from miscompile.targets.onnxruntime.transforms import External, Reload
+from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
+from miscompile.targets.presentations import own_transform
+from miscompile.targets.registry import TARGETS, about, settled_transform
 from miscompile.targets.scratch import scratch
 from miscompile.triage.script import write_script
 
@@ -136,14 +136,13 @@ def test_scratch_folders_of_the_dead_are_removed_and_those_of_the_living_are_not
 def test_forms_print_and_parse(seed: int, kind: Any) -> None:
     for form in (Reload(seed, kind), External(seed), Decomposed(seed, 0.25), Related(seed, 0.75)):
         name = type(form).__name__.lower()
-        assert own_form(print_spec(name, form), {**ONNXRUNTIME, **INDUCTOR}) == form
+        assert own_transform(spec_of(name, form), {**ONNXRUNTIME, **INDUCTOR}) == form
 
 
-def test_forms_of_others_are_not_presented_here() -> None:
+def test_transforms_of_others_are_not_applied_here() -> None:
     for kinds in OWN.values():
-        assert own_form("", kinds) is None
-        assert own_form("functions{seed=3}", kinds) is None
-        assert own_form("reloaded", kinds) is None
+        for transform in (None, parse_spec("functions{seed=3}"), Spec("reloaded")):
+            assert own_transform(transform, kinds) is None
 
 
 @pytest.mark.parametrize(
@@ -160,24 +159,24 @@ def test_forms_of_others_are_not_presented_here() -> None:
 )
 def test_wrong_options_are_refused(target: str, form: str) -> None:
     with pytest.raises(SpecError):
-        own_form(form, OWN[target])
+        own_transform(parse_spec(form), OWN[target])
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_forms_of_every_target_are_settled_before_anything_is_built(target: str) -> None:
-    for form in about(target).forms:
+def test_transforms_of_every_target_are_settled_before_anything_is_built(target: str) -> None:
+    for name in about(target).transforms:
         with pytest.raises(SpecError, match="has no option 'nonsense'"):
-            settled_form(target, f"{form}{{nonsense=1}}")
-    assert settled_form(target, "") == ""
-    assert settled_form(target, "functions{seed=3}") == "functions{seed=3}", "not the adapter's"
+            settled_transform(target, Spec(name).with_options(nonsense="1"))
+    other = parse_spec("functions{seed=3}")
+    assert settled_transform(target, other) == other, "not the adapter's"
 
 
 @pytest.mark.parametrize("target", OWN)
-def test_a_target_names_its_forms_and_their_variants(target: str) -> None:
+def test_a_target_names_its_transforms_and_their_variants(target: str) -> None:
     face = about(target)
-    assert face.forms == tuple(OWN[target])
+    assert face.transforms == tuple(OWN[target])
     for name, specs in face.variants.items():
-        assert all(isinstance(own_form(spec, OWN[target]), OWN[target][name]) for spec in specs)
+        assert all(isinstance(own_transform(spec, OWN[target]), OWN[target][name]) for spec in specs)
 
 
 SMALL = """<ir_version: 8, opset_import: ["" : 18]>
@@ -210,7 +209,7 @@ SAID = {
 @pytest.mark.parametrize(("target", "form"), SAID)
 def test_a_script_presents_what_the_build_presents(target: str, form: str, level: str) -> None:
     for reference in (Build("off"), Build("full"), None):
-        text = script(target, Build(level, form=form), reference)
+        text = script(target, Build(level, transform=stored_spec(form)), reference)
         compile(text, "script", "exec")
         for words in SAID[target, form]:
             assert words in text
@@ -221,7 +220,7 @@ def test_a_script_presents_what_the_build_presents(target: str, form: str, level
 
 @pytest.mark.parametrize(("target", "form"), [(target, form) for target, forms in OWN.items() for form in forms])
 def test_where_both_builds_see_the_form_the_script_presents_it_twice(target: str, form: str) -> None:
-    text = script(target, Build("full", form=form), Build("off", form=form))
+    text = script(target, Build("full", transform=stored_spec(form)), Build("off", transform=stored_spec(form)))
     compile(text, "script", "exec")
     assert "off is not None" not in text
 
@@ -229,7 +228,7 @@ def test_where_both_builds_see_the_form_the_script_presents_it_twice(target: str
 @pytest.mark.parametrize("target", OWN)
 @pytest.mark.parametrize("form", ["", "static"])
 def test_a_script_of_another_form_has_nothing_of_that(target: str, form: str) -> None:
-    text = script(target, Build("full", form=form), Build("off"))
+    text = script(target, Build("full", transform=stored_spec(form)), Build("off"))
     compile(text, "script", "exec")
     assert "off is not None" not in text
     words = ("def store(", "chosen_decompositions", "with_related", "import_model", "optimized_model")

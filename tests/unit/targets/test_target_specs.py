@@ -5,22 +5,23 @@ import pytest
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.targets import registry
 from miscompile.targets.pins import Pins, parse_pins, pins
-from miscompile.targets.registry import TARGETS, about, parse_target, split_version, versions, with_version
+from miscompile.targets.registry import TARGETS, about, parse_target, versions, with_front_end, with_version
 
 
 @pytest.mark.parametrize(
-    ("text", "rest", "version"),
+    ("text", "release", "version", "options"),
     [
-        ("onnxruntime", "onnxruntime", None),
-        ("onnxruntime==1.20.1", "onnxruntime", "1.20.1"),
-        (" onnxruntime == 1.20.1 ", " onnxruntime", "1.20.1"),
-        ("toy==1.0.post1{bugs=all}", "toy{bugs=all}", "1.0.post1"),
-        ("torch==2.13.0+cpu {a=b, c=d==e}", "torch{a=b, c=d==e}", "2.13.0+cpu"),
-        ("toy{bugs=a==b}", "toy{bugs=a==b}", None),
+        ("onnxruntime", "onnxruntime", None, {}),
+        ("onnxruntime==1.20.1", "onnxruntime==1.20.1", "1.20.1", {}),
+        (" onnxruntime == 1.20.1 ", "onnxruntime==1.20.1", "1.20.1", {}),
+        ("onnxruntime==1.20.1.post1{via=torch}", "onnxruntime==1.20.1.post1", "1.20.1.post1", {}),
+        ("torch==2.13.0+cpu", "torch==2.13.0+cpu", "2.13.0+cpu", {}),
+        (" toy {bugs=a==b} ", "toy", None, {"bugs": "a==b"}),
     ],
 )
-def test_the_version_is_taken_out(text: str, rest: str, version: str | None) -> None:
-    assert split_version(text) == (rest, version)
+def test_a_spec_is_taken_apart(text: str, release: str, version: str | None, options: dict[str, str]) -> None:
+    spec = parse_target(text)
+    assert (spec.text, spec.release, spec.version, spec.options) == (text, release, version, options)
 
 
 def test_a_spec_with_a_version() -> None:
@@ -53,6 +54,13 @@ def test_the_version_of_a_spec_can_be_set() -> None:
     assert with_version("tvm{a=b}", "0.27.0.post1") == "tvm==0.27.0.post1{a=b}"
     assert with_version("tvm==0.25.0{a=b}", "0.27.0") == "tvm==0.27.0{a=b}"
     assert with_version("tvm==0.25.0", "0.27.0") == "tvm==0.27.0"
+    assert with_version("tvm{a=b,c=d==e}", "0.27.0") == "tvm==0.27.0{a=b,c=d==e}", "options stay as they are written"
+
+
+def test_the_front_end_of_a_spec_can_be_set() -> None:
+    assert with_front_end("tvm", "torch") == "tvm{via=torch}"
+    assert with_front_end(" tvm == 0.25.0 {a=b}", "torch") == "tvm==0.25.0{via=torch, a=b}"
+    assert with_front_end("tvm{}", "torch") == "tvm{via=torch}"
 
 
 def test_an_old_version_reads_old_models_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,22 +5,23 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.errors import SpecError
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Feed, Program
 from miscompile.core.tensor import tensor
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
-from miscompile.transforms.forms import (
+from miscompile.transforms.catalogue import (
     AGAIN,
-    FORMS,
     STATIC,
+    TRANSFORMS,
     exact_beside,
     is_own,
     keeps_bits,
     may_be_refused,
-    parse_form,
     places_of,
     present,
     restricted,
+    transform_of,
 )
 
 KIND = TensorType("float32", (2, 3))
@@ -48,15 +49,15 @@ def run(program: Program, feed: Feed) -> list[np.ndarray]:
 
 
 ELSEWHERE = frozenset({"inline", "merge", "expand", "functions", "wrap"})
-"""Forms that find nothing in the case below, or whose programs onnx's reference does not run: tested elsewhere."""
+"""Transforms that find nothing in the case below, or whose programs onnx's reference does not run: tested elsewhere."""
 
 
-@pytest.mark.parametrize("name", sorted(FORMS.keys() - ELSEWHERE))
-def test_every_form_presents_a_program_that_gives_the_same(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(TRANSFORMS.keys() - ELSEWHERE))
+def test_every_transform_makes_a_program_that_gives_the_same(name: str) -> None:
     """Seeds differ in what they draw; most must present something else."""
     own, others = case(2), 0
     for seed in range(8):
-        for share in present(own, f"{name}{{seed={seed}}}"):
+        for share in present(own, parse_spec(f"{name}{{seed={seed}}}")):
             others += share.case.program != own.program
             assert share.case.recipe == own.recipe
             assert share.case.program.outputs[:1] == own.program.outputs
@@ -74,44 +75,45 @@ def test_again_comes_back_to_every_feed_with_the_same_tensors() -> None:
     assert all(fed is own.feeds[place] for place, fed in zip(share.feeds, share.case.feeds, strict=True))
 
 
-def test_a_form_with_nothing_to_say_presents_the_case_itself() -> None:
+def test_a_transform_with_nothing_to_say_gives_the_case_itself() -> None:
     own = case()
-    (share,) = present(own, "inline")
+    (share,) = present(own, Spec("inline"))
     assert share.case is own
 
 
-def test_what_forms_say_about_themselves() -> None:
-    assert all(keeps_bits(form) for form in ("", STATIC, AGAIN, "order{seed=1}", "resist", "relax{count=1}"))
-    assert not any(keeps_bits(form) for form in ("egraph{seed=1}", "expand", "resist{exactness=rounding}"))
-    assert keeps_bits("egraph{exactness=bits}")
-    assert is_own("relax{count=1}")
-    assert not is_own("order")
-    assert may_be_refused("wrap{seed=3}")
-    assert not any(may_be_refused(form) for form in ("", STATIC, AGAIN, "functions{seed=1}", "relax{count=1}"))
+def test_what_transforms_say_about_themselves() -> None:
+    relax, functions = parse_spec("relax{count=1}"), parse_spec("functions{seed=1}")
+    assert all(map(keeps_bits, (None, STATIC, AGAIN, parse_spec("order{seed=1}"), Spec("resist"), relax)))
+    assert not any(map(keeps_bits, map(parse_spec, ("egraph{seed=1}", "expand", "resist{exactness=rounding}"))))
+    assert keeps_bits(parse_spec("egraph{exactness=bits}"))
+    assert is_own(relax)
+    assert not any(map(is_own, (None, STATIC, Spec("order"))))
+    assert may_be_refused(parse_spec("wrap{seed=3}"))
+    assert not any(map(may_be_refused, (None, STATIC, AGAIN, functions, relax)))
 
 
-def test_rounding_forms_are_exact_where_both_programs_are() -> None:
+def test_rounding_transforms_are_exact_where_both_programs_are() -> None:
     own = case()
-    assert exact_beside(own, "order{seed=1}") == {"y"}
-    assert exact_beside(own, "egraph{seed=1}") == {"y"}  # small integers in both
+    assert exact_beside(own, parse_spec("order{seed=1}")) == {"y"}
+    assert exact_beside(own, parse_spec("egraph{seed=1}")) == {"y"}  # small integers in both
     large = Case(own.program, ((tensor(np.full((2, 3), 2.0**22, np.float32)),),))
-    assert exact_beside(large, "egraph{seed=1}") == frozenset()
+    assert exact_beside(large, parse_spec("egraph{seed=1}")) == frozenset()
 
 
 @pytest.mark.parametrize("name", ["egraph", "resist", "constness", "duplicate", "identity", "stored", "wrap"])
-def test_a_form_restricted_to_all_its_places_presents_the_same(name: str) -> None:
-    own, form = case(), f"{name}{{seed=3}}"
-    places = places_of(own, form)
+def test_a_transform_restricted_to_all_its_places_gives_the_same(name: str) -> None:
+    own, spec = case(), parse_spec(f"{name}{{seed=3}}")
+    places = places_of(own, spec)
     assert places
-    assert [s.case for s in present(own, restricted(form, places))] == [s.case for s in present(own, form)]
+    assert [s.case for s in present(own, restricted(spec, places))] == [s.case for s in present(own, spec)]
 
 
-def test_no_places_where_a_form_is_all_or_nothing() -> None:
-    assert places_of(case(), AGAIN) == places_of(case(), "") == places_of(case(), "relax{count=1}") == ()
+def test_no_places_where_a_transform_is_all_or_nothing() -> None:
+    assert places_of(case(), AGAIN) == places_of(case(), None) == places_of(case(), parse_spec("relax{count=1}")) == ()
 
 
-def test_unknown_forms_and_options_are_said_plainly() -> None:
-    with pytest.raises(SpecError, match="there is no form 'nope'"):
-        parse_form("nope")
+def test_unknown_transforms_and_options_are_said_plainly() -> None:
+    with pytest.raises(SpecError, match="there is no transform 'nope'"):
+        transform_of(Spec("nope"))
     with pytest.raises(SpecError, match="has no option 'far'"):
-        parse_form("egraph{far=1}")
+        transform_of(parse_spec("egraph{far=1}"))

@@ -16,7 +16,7 @@ from wrapped_models import TEXTS, made
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.base.rng import stream
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.fingerprint import fingerprint
@@ -233,9 +233,9 @@ def test_functions_of_the_model_itself_may_be_rewritten() -> None:
 
 @given(forms)
 def test_the_spec_prints_and_parses(form: Functions) -> None:
-    name, options = split_spec(print_spec("functions", form))
-    assert name == "functions"
-    assert parse_options(Functions, options, "functions") == form
+    spec = parse_spec(print_spec("functions", form))
+    assert spec.name == "functions"
+    assert parse_options(Functions, dict(spec.options), "functions") == form
 
 
 @pytest.mark.parametrize("options", [{"count": 0}, {"depth": 0}, {"shared": 1.5}, {"attributes": -0.1}])

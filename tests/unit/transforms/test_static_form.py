@@ -9,7 +9,7 @@ from miscompile.core.tensor import tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
-from miscompile.transforms.forms import present
+from miscompile.transforms.catalogue import STATIC, present
 from miscompile.transforms.static import specialise
 
 
@@ -53,6 +53,6 @@ def test_a_feed_that_contradicts_the_signature_is_refused(shape: tuple[int, ...]
 
 def test_one_program_is_presented_for_each_set_of_sizes() -> None:
     case = Case(program(), (feed(1, 2, 3), feed(0, 2, 3), feed(1, 2, 3)))
-    shares = present(case, "static")
+    shares = present(case, STATIC)
     assert [share.feeds for share in shares] == [(0, 2), (1,)]
     assert [share.case.program.inputs[0].shape for share in shares] == [(1, 2, 3), (0, 2, 3)]

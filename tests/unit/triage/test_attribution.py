@@ -19,13 +19,14 @@ from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.findings import folder
+from miscompile.oracles.pair import BuildPair, pair_of
+from miscompile.oracles.registry import OracleContext
 from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.attribution import (
     MOST_UNATTRIBUTED,
     Confirmer,
     node_count,
-    pair_of,
-    stored_pair,
+    stored_property,
     to_quarantine,
     to_stored,
 )
@@ -63,8 +64,8 @@ class Dying(FakePool):
         return found
 
 
-def detective(pool: Any) -> Confirmer:
-    return Confirmer(pool, "strict", seed=1)
+def confirmer(pool: Any) -> Confirmer:
+    return Confirmer(pool, OracleContext(("toy",)), seed=1)
 
 
 def violation(name: str, target: str) -> tuple[Case, Evidence]:
@@ -89,10 +90,10 @@ def test_a_violation_is_repeated_and_attributed(name: str, guilty: tuple[str, ..
     target = f"toy{{bugs={name}}}"
     pool = FakePool(target)
     case, evidence = violation(name, target)
-    charge = detective(pool).investigate(*_typed(case, evidence))
-    assert charge is not None
-    assert charge.signature.culprits == guilty
-    assert charge.signature.target == "toy"
+    confirmed = confirmer(pool).investigate(*_typed(case, evidence))
+    assert confirmed is not None
+    assert confirmed.signature.culprits == guilty
+    assert confirmed.signature.target == "toy"
     assert pool.renewed == 1
 
 
@@ -108,12 +109,12 @@ def test_culprits_of_the_same_symptom_are_tried_first() -> None:
 
     pool = Counting("toy{bugs=bias_inside_activation}")
     case, evidence = _typed(*violation("bias_inside_activation", "toy{bugs=bias_inside_activation}"))
-    investigator, asked = detective(pool), []
+    investigator, asked = confirmer(pool), []
     for _ in range(2):
         before = pool.asked
-        charge = investigator.investigate(case, evidence)
-        assert charge is not None
-        assert charge.signature.culprits == ("ActivationFusion", "MatMulAddFusion")
+        confirmed = investigator.investigate(case, evidence)
+        assert confirmed is not None
+        assert confirmed.signature.culprits == ("ActivationFusion", "MatMulAddFusion")
         asked.append(pool.asked - before)
     assert asked[1] < asked[0]
 
@@ -133,26 +134,26 @@ def _typed(case: Case, evidence: Evidence) -> tuple[Case, Evidence]:
     return typed, Evidence("wrong", "exact", "m", Run(typed, target, FULL), Run(typed, target, OFF), "a")
 
 
-def test_what_does_not_repeat_is_no_charge() -> None:
+def test_what_does_not_repeat_is_no_violation() -> None:
     case, evidence = _typed(*violation("sub_commutes", "toy"))
-    assert detective(FakePool("toy")).investigate(case, evidence) is None
+    assert confirmer(FakePool("toy")).investigate(case, evidence) is None
 
 
-@pytest.mark.parametrize(("times", "charged"), [(0, False), (1, False), (2, False), (1000, True)])
-def test_a_death_must_repeat_three_times(times: int, charged: bool) -> None:
+@pytest.mark.parametrize(("times", "confirmedd"), [(0, False), (1, False), (2, False), (1000, True)])
+def test_a_death_must_repeat_three_times(times: int, confirmedd: bool) -> None:
     case, evidence = _typed(*violation("sub_commutes", "toy"))
-    assert (detective(Dying(times)).investigate(case, evidence) is not None) is charged
+    assert (confirmer(Dying(times)).investigate(case, evidence) is not None) is confirmedd
 
 
 def test_a_signature_is_handed_over_a_few_times() -> None:
-    known = detective(FakePool("toy"))
+    known = confirmer(FakePool("toy"))
     one, other = signature(culprits=("A",), text=""), signature(culprits=("B",), text="")
     assert [known.is_new(one) for _ in range(5)] == [True, True, True, False, False]
     assert known.is_new(other)
 
 
 def test_findings_without_culprit_are_handed_over_a_few_times_only() -> None:
-    known = detective(FakePool("toy"))
+    known = confirmer(FakePool("toy"))
     fresh = [known.is_new(signature(text=f"graph {number}")) for number in range(MOST_UNATTRIBUTED + 3)]
     assert fresh == [True] * MOST_UNATTRIBUTED + [False] * 3
     assert known.is_new(signature("death", text="signal 11", stage="run"))
@@ -179,10 +180,11 @@ def test_the_pair_of_builds_is_stored_and_read_back(tmp_path: Path) -> None:
     disabled = frozenset({"DeadCode"})
     found = Evidence("wrong", "exact", "m", Run(case, "toy{bugs=sub_commutes}", Build("full", disabled)),
                      evidence.reference, "a")  # fmt: skip
-    stored = to_stored(found, signature(), case, {"numpy": "2"}, test=5)
+    stored = to_stored(found, signature(), case, {"numpy": "2"}, OracleContext(("toy",)), test=5)
     folder.save(tmp_path, stored)
     again = folder.load(tmp_path, stored.finding.identifier)
-    pair = stored_pair(again, "strict")
+    pair = stored_property(again, OracleContext(("toy",)))
+    assert isinstance(pair, BuildPair)
     assert (pair.reference, pair.faulty, pair.target) == (OFF, Build("full", disabled), "toy{bugs=sub_commutes}")
     assert pair.purpose == "confirm"
     assert again.finding.facts["test"] == 5
@@ -204,6 +206,11 @@ def test_an_unreadable_program_has_no_nodes() -> None:
 def test_a_finding_examined_again_shows() -> None:
     target = "toy{bugs=sub_commutes}"
     case, evidence = _typed(*violation("sub_commutes", target))
-    stored = to_stored(evidence, signature(), case, {}, test=0)
-    seen = examine(stored.finding.case, stored_pair(stored, "strict"), FakePool(target), __import__("random").Random(0))
+    stored = to_stored(evidence, signature(), case, {}, OracleContext(("toy",)), test=0)
+    seen = examine(
+        stored.finding.case,
+        stored_property(stored, OracleContext(("toy",))),
+        FakePool(target),
+        __import__("random").Random(0),
+    )
     assert isinstance(seen.verdict, Violated)

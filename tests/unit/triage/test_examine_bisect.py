@@ -208,9 +208,9 @@ def test_a_pair_without_sequence_or_violation_costs_little() -> None:
 
 
 def test_the_healed_build_keeps_the_sequence_of_the_faulty_one() -> None:
-    held = ordered("a", "b").healed_without(frozenset({"Pass01"})).with_sequence(("b",))
+    held = ordered("a", "b").healed_without(frozenset({"Pass01"})).with_faulty(Build("full", sequence=("b",)))
     assert held.healed == Build("full", frozenset({"Pass01"}), sequence=("b",))
-    assert pair().with_sequence(("b",)).healed is None
+    assert pair().with_faulty(Build("full", sequence=("b",))).healed is None
 
 
 def test_the_order_of_passes_is_to_blame_beside_the_passes() -> None:

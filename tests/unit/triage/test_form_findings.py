@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from virtual_compiler import FLOAT, PASSES, VirtualCompiler, Wrong, case_of, on, pair
 
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.engine.wiring import reprogram
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.read import read
+from miscompile.ops.reprogram import reprogram
 from miscompile.oracles.pair import BuildPair
-from miscompile.transforms.forms import places_of, present
+from miscompile.transforms.catalogue import places_of, present
 from miscompile.triage.bisect import culprits, fewest
 from miscompile.triage.materialise import materialised
 from miscompile.triage.resistance import resisted
@@ -44,7 +45,8 @@ class Presented:
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         self.seen += [run.build for run in runs]
         shown = [
-            replace(run, case=present(run.case, run.build.form)[0].case) if run.build.form else run for run in runs
+            replace(run, case=present(run.case, run.build.transform)[0].case) if run.build.transform else run
+            for run in runs
         ]
         return self.inner.run(shown)
 
@@ -59,29 +61,31 @@ def wrong_behind_identity(of: str) -> VirtualCompiler:
     return VirtualCompiler([bug])
 
 
+IDENTITY = parse_spec("identity{seed=1, share=1.0}")
+
+
 def test_a_presented_program_becomes_a_case_of_its_own() -> None:
     own = chain()
-    (found,) = materialised(own, "identity{seed=1, share=1.0}", reprogram)
+    (found,) = materialised(own, IDENTITY, reprogram)
     assert found.program != own.program
     assert "Identity" in {node.op for node in read(found.program.payload).graph.nodes}
     assert found.feeds is own.feeds
-    assert list(materialised(own, "again", reprogram)) == []
-    assert list(materialised(own, "relax{count=1}", reprogram)) == []
-    assert list(materialised(own, "inline{seed=1}", reprogram)) == []
+    for text in ("again", "relax{count=1}", "inline{seed=1}"):
+        assert list(materialised(own, parse_spec(text), reprogram)) == []
+    assert list(materialised(own, None, reprogram)) == []
 
 
-def test_a_form_is_restricted_to_the_places_that_matter() -> None:
+def test_a_transform_is_restricted_to_the_places_that_matter() -> None:
     runner = Presented(wrong_behind_identity("n"))
-    form = "identity{seed=1, share=1.0}"
-    found = fewest(chain(), BuildPair("toy", Build("off"), Build("full", form=form)), runner, random.Random(0))
-    assert len(places_of(chain(), form)) > 3
-    assert found.faulty.form == "identity{seed=1, share=1.0, only=n}"
+    found = fewest(chain(), BuildPair("toy", Build("off"), Build("full", transform=IDENTITY)), runner, random.Random(0))
+    assert len(places_of(chain(), IDENTITY)) > 3
+    assert str(found.faulty.transform) == "identity{seed=1, share=1.0, only=n}"
 
 
-def test_a_pair_that_shows_nothing_or_has_no_form_stays_as_it_is() -> None:
+def test_a_pair_that_shows_nothing_or_has_no_transform_stays_as_it_is() -> None:
     runner, plain = Presented(wrong_behind_identity("n")), BuildPair("toy", Build("off"), Build("full"))
     assert fewest(chain(), plain, runner, random.Random(0)) is plain
-    quiet = BuildPair("toy", Build("off"), Build("full", form="order{seed=1}"))
+    quiet = BuildPair("toy", Build("off"), Build("full", transform=parse_spec("order{seed=1}")))
     assert fewest(chain(), quiet, runner, random.Random(0)) is quiet
 
 
@@ -105,16 +109,16 @@ class Heals:
     """A runner whose full build is right only where a barrier stands on the edge `edge`."""
 
     edge: str
-    seen: list[str] = field(default_factory=list)
+    seen: list[Spec | None] = field(default_factory=list)
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         return [self._answer(run) for run in runs]
 
     def _answer(self, run: Run) -> Outcome:
-        self.seen.append(run.build.form)
+        self.seen.append(run.build.transform)
         barred = False
-        if run.build.form:
-            (share,) = present(run.case, run.build.form)
+        if run.build.transform:
+            (share,) = present(run.case, run.build.transform)
             before = read(run.case.program.payload).graph.nodes
             after = {node.outputs[0]: node for node in read(share.case.program.payload).graph.nodes}
             producer, consumer = self.edge.split(">")
@@ -136,7 +140,7 @@ def test_resistance_is_not_asked_where_it_can_say_nothing() -> None:
     for asked, kind in (
         (plain, "hang"),
         (replace(plain, against="other"), "wrong"),
-        (replace(plain, faulty=Build("full", form="order{seed=1}")), "wrong"),
+        (replace(plain, faulty=Build("full", transform=parse_spec("order{seed=1}"))), "wrong"),
         (replace(plain, faulty=Build("off")), "exception"),
     ):
         assert resisted(chain(), asked, kind, runner, random.Random(0)) == {}

@@ -30,13 +30,15 @@ from miscompile.triage.bisect import only
 from miscompile.triage.reduce.cost import cost_of
 from miscompile.triage.reduce.draft import Draft, take_apart
 from miscompile.triage.reduce.engine import Budget, Reduced, reduce_case
+from miscompile.triage.reduce.graphs import GraphDrafts
 
 FUSED = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
 
 
 def reduce(case: Case, compiler: VirtualCompiler, **options: object) -> Reduced:
     oracle = options.pop("oracle", pair())
-    found = reduce_case(case, oracle, compiler, random.Random(1), reprogram=exactly, **options)  # type: ignore[arg-type]
+    kind = GraphDrafts(compiler, exactly, options.pop("voter", None))  # type: ignore[arg-type]
+    found = reduce_case(case, oracle, compiler, random.Random(1), kind, **options)  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -149,7 +151,10 @@ def test_a_case_that_is_undefined_itself_is_marked() -> None:
 
 def test_none_for_a_case_without_the_bug() -> None:
     case = case_of(large_model(1), feed_of(1))
-    assert reduce_case(case, pair(), VirtualCompiler([]), random.Random(1), reprogram=exactly) is None
+    assert (
+        reduce_case(case, pair(), VirtualCompiler([]), random.Random(1), GraphDrafts(VirtualCompiler([]), exactly))
+        is None
+    )
 
 
 def test_the_search_is_deterministic() -> None:

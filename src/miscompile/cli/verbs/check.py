@@ -86,7 +86,7 @@ def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
         limit_memory=given["limit_memory"],
         slices=given["slices"],
         slice_nodes=given["slice_nodes"],
-        forms=given["forms"],
+        transforms=given["transforms"],
         checks=_of_models(given["checks"], targets),
     )
 

@@ -73,7 +73,11 @@ from miscompile.targets.registry import parse_target
     help=f"What to check: {', '.join(CHECKS)}, or all. [default: {', '.join(DEFAULT)}]",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="Hold this device against the CPU.")
-@click.option("--preset", type=click.Choice(sorted(PRESETS)), help="Generate and check as that published system does.")
+@click.option(
+    "--preset",
+    type=click.Choice(sorted(PRESETS)),
+    help="Generate and check as that published system does. OPERA's is `miscompile migrate --preset opera`.",
+)
 @click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
@@ -100,7 +104,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
       miscompile fuzz onnxruntime --check resist,exact    barriers to optimisations; what must not change a bit
       miscompile fuzz tvm --check levels,functions        functions and their rewritings as well
       miscompile fuzz onnxruntime --check all             whatever this compiler can be checked for
-      miscompile fuzz tvm --check resist --form 'resist{config=my.toml, classes=mine}'
+      miscompile fuzz tvm --check resist --transform 'resist{config=my.toml, classes=mine}'
       miscompile fuzz toy                                 a small compiler with planted bugs
 
     Every finding is a folder in OUT/findings with the reduced model, a standalone script and an issue text.

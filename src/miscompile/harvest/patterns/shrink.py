@@ -30,6 +30,7 @@ from miscompile.triage.reduce.cuts import BackCut, FrontCut
 from miscompile.triage.reduce.draft import Draft, put_together, take_apart
 from miscompile.triage.reduce.dtypes import PlainerTypes
 from miscompile.triage.reduce.engine import Budget, reduce_case
+from miscompile.triage.reduce.graphs import GraphDrafts
 from miscompile.triage.reduce.inlining import OneBranch
 from miscompile.triage.reduce.leaves import leaves, structural
 from miscompile.triage.reduce.names import ShortNames
@@ -95,7 +96,7 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
             fires,
             runner,
             random.Random(seed),
-            reprogram=lawful,
+            GraphDrafts(runner, lawful),
             budget=budget or Budget(TRIES),
             reductions=_reductions(fires, runner),
             admits=_serves,
@@ -145,7 +146,7 @@ def lawful(model: Model, feed: Feed) -> Program:
     return program
 
 
-def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction, ...]:
+def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction[Draft], ...]:
     """Return what makes a pattern of a program: less of it, but nothing that makes it more special."""
     capture = ReferenceCapture(runner, fires.target, Build(fires.level))
     return (

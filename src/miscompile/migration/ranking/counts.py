@@ -18,6 +18,7 @@ from typing import Any
 from miscompile.base.errors import UsageError
 from miscompile.migration.ranking.checkout import checkout
 from miscompile.migration.ranking.recipes import RECIPES, Recipe, apply
+from miscompile.targets.registry import parse_target
 
 SCHEMA = 1
 
@@ -97,7 +98,7 @@ def counts_of(target: str, library: str) -> Mapping[str, int]:
     Empty when they have not been counted: then every operator counts as tested once. Data of one version of a compiler
     serves for all.
     """
-    name = target.partition("{")[0].partition("==")[0].strip()
+    name = parse_target(target).about.name
     file = resources.files("miscompile.migration") / "data" / f"counts-{name}-{library}.json"
     return from_json(json.loads(file.read_text("utf-8"))).total() if file.is_file() else {}
 

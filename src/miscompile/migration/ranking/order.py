@@ -1,20 +1,17 @@
-"""Orders of migrated tests by name: OPERA's own, its two halves, and those that the paper compares it with.
+"""Orders of migrated tests by name: OPERA's own, its two halves, and none.
 
 An order is a function from instances and facts to the places of the instances, first to last. It is a permutation, and
 the same for the same facts and seed. Where an order does not tell two tests apart, the seed decides.
 """
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
-from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
-from miscompile.migration.ranking import statements
-from miscompile.migration.ranking.fast import fast
 from miscompile.migration.ranking.score import Operator, operator_of, settings_of, signature_scores
 
 
@@ -22,20 +19,18 @@ from miscompile.migration.ranking.score import Operator, operator_of, settings_o
 class Facts:
     """What an order may know beside the instances themselves.
 
-    `counts` says how often the compiler's own tests use an operator (`score.key_of`), `coverage` which statements of
-    the front end an instance reaches, by its digest.
+    `counts` says how often the compiler's own tests use an operator (`score.key_of`).
     """
 
     seed: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
-    coverage: Mapping[str, frozenset[int | str]] = field(default_factory=dict)
 
 
 class Order(Protocol):
     """Something that ranks instances of one library."""
 
     def __call__(self, instances: Sequence[Instance], facts: Facts) -> list[int]:
-        """Return the places of `instances`, first to last. Raises UsageError when a fact that is needed is missing."""
+        """Return the places of `instances`, first to last."""
         ...
 
 
@@ -69,59 +64,31 @@ def at_random(instances: Sequence[Instance], facts: Facts) -> list[int]:
     return shuffled(len(instances), facts.seed, "random")
 
 
-def first_come(instances: Sequence[Instance], facts: Facts) -> list[int]:
-    """Leave the instances in the order in which they were harvested."""
-    del facts
-    return list(range(len(instances)))
-
-
-def similarity(instances: Sequence[Instance], facts: Facts) -> list[int]:
-    """Rank by FAST-pw, which takes each test for a text."""
-    return fast([statements.text_of(instance) for instance in instances], facts.seed)
-
-
-def total(instances: Sequence[Instance], facts: Facts) -> list[int]:
-    """Rank by the number of statements that a test reaches."""
-    return statements.total(_covered(instances, facts), shuffled(len(instances), facts.seed, "total"))
-
-
-def additional(instances: Sequence[Instance], facts: Facts) -> list[int]:
-    """Rank by the number of statements that a test reaches and no test before it does."""
-    return statements.additional(_covered(instances, facts), shuffled(len(instances), facts.seed, "additional"))
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An order under its name. `needs` names the fields of `Facts` that it cannot do without."""
-
-    title: str
-    order: Callable[[Sequence[Instance], Facts], list[int]]
-    needs: tuple[str, ...] = ()
-
-
-ORDERS: dict[str, Known] = {
-    "opera": Known("scarcity of the operator in the compiler's tests times newness of its parameters", opera),
-    "operators": Known("scarcity of the operator in the compiler's tests", operators),
-    "parameters": Known("newness of the parameters", parameters),
-    "random": Known("no order", at_random),
-    "fast": Known("dissimilarity of the text (FAST-pw)", similarity),
-    "total": Known("statements of the front end that it reaches", total, ("coverage",)),
-    "additional": Known("statements of the front end that it adds", additional, ("coverage",)),
-    "first-come": Known("as harvested", first_come),
+ORDERS: Mapping[str, Order] = {
+    "opera": opera,
+    "operators": operators,
+    "parameters": parameters,
+    "random": at_random,
 }
+"""By name, as `miscompile migrate --order` takes them."""
 
 
 def ranked(name: str, instances: Sequence[Instance], facts: Facts) -> list[int]:
     """Return the places of `instances` in the order called `name`.
 
-    Raises UsageError for an unknown name, for instances of several libraries, and when a fact is missing.
+    Raises UsageError for an unknown name and for instances of several libraries.
     """
-    known = ORDERS.get(name)
-    if known is None:
+    order = ORDERS.get(name)
+    if order is None:
         raise UsageError(f"there is no order '{name}'; there are: {', '.join(ORDERS)}")
+    check_library(instances)
+    return order(instances, facts)
+
+
+def check_library(instances: Sequence[Instance]) -> None:
+    """Raise UsageError for instances of several libraries, because their operators are counted apart."""
     if len({instance.library for instance in instances}) > 1:
         raise UsageError("instances of several libraries cannot be ranked together; rank those of each by themselves")
-    return known.order(instances, facts)
 
 
 def _diverse(instances: Sequence[Instance], scores: Mapping[Operator, float], seed: int) -> list[int]:
@@ -148,9 +115,3 @@ def _diverse(instances: Sequence[Instance], scores: Mapping[Operator, float], se
             heapq.heappop(heap)
     taken = set(found)
     return [*found, *(place for place in places if place not in taken)]
-
-
-def _covered(instances: Sequence[Instance], facts: Facts) -> list[frozenset[int | str]]:
-    if not facts.coverage:
-        raise UsageError("this order needs the statements that each test reaches; collect them first")
-    return [facts.coverage.get(digest_of(instance), frozenset()) for instance in instances]

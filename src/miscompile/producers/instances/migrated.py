@@ -1,13 +1,13 @@
 """A migrated test: an operator instance, and the single-operator program that it was made into."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.core.case import Case
 from miscompile.instances.archive import read_archive
-from miscompile.instances.code import digest_of
+from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.producers.instances.onnx_model import to_onnx_case
@@ -28,10 +28,13 @@ class Migrated:
 
 
 def migrate(instance: Instance, *, constants: bool = False) -> Migrated | None:
-    """Wrap an instance; None when it cannot be a program of its own, such as a node that onnx's checker refuses."""
+    """Wrap an instance; the recipe of an ONNX program keeps the instance, because a model does not say all of it.
+
+    None when it cannot be a program of its own, such as a node that onnx's checker refuses."""
     try:
         if instance.library == "onnx":
             case = to_onnx_case(instance, "rest" if constants else "known")
+            case = replace(case, recipe={**case.recipe, "instance": encoded(instance).decode()})
         else:
             case = to_case(instance, constants=constants)
     except UsageError:

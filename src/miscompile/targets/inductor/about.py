@@ -5,8 +5,9 @@ them; patterns by the names of their handlers, or of the functions that describe
 and the code generator, which have names here alone (see `switches.py`). Patterns that apply on GPUs alone are left out.
 """
 
+from miscompile.base.specs import Spec
 from miscompile.targets.about import About, Front
-from miscompile.targets.inductor.forms import FORMS
+from miscompile.targets.inductor.transforms import TRANSFORMS
 
 GRAPH_PASSES = (
     "remove_noop_ops",
@@ -64,11 +65,11 @@ ABOUT = About(
     adapter="miscompile.targets.inductor.adapter:Inductor",
     script="miscompile.targets.inductor.script:SCRIPT",
     distributions=("torch",),
-    forms=tuple(FORMS),
-    settle="miscompile.targets.inductor.forms:settled",
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.inductor.transforms:settled",
     variants={
-        "decomposed": ("decomposed", "decomposed{share=0.9}"),
-        "related": ("related", "related{share=1.0}"),
+        "decomposed": (Spec("decomposed"), Spec("decomposed").with_options(share="0.9")),
+        "related": (Spec("related"), Spec("related").with_options(share="1.0")),
     },
     lowered=True,
     devices=("cpu", "cuda"),

@@ -27,13 +27,13 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
-from miscompile.targets.forms import own_form
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.backends import inductor, interpreter
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
-from miscompile.targets.inductor.forms import FORMS
 from miscompile.targets.inductor.program import program as lowered
 from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns, settings_of
+from miscompile.targets.inductor.transforms import TRANSFORMS
+from miscompile.targets.presentations import own_transform
 
 _BUILDS = 200
 """Builds after which the folder of kernels is emptied, and the memory that the compiler holds on to is given back."""
@@ -108,10 +108,10 @@ class Inductor:
         _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "Session":
-        """Lower `program` and compile it; it may be seen in one of `FORMS`.
+        """Lower `program` and compile it; it may be changed by one of `TRANSFORMS`.
 
-        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, SpecError for a form of
-        other options, and what torch raises.
+        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, SpecError for a
+        transform of other options, and what torch raises.
         """
         self._gate.pass_for(build.device)
         text = lowered(read(program.payload))
@@ -119,16 +119,16 @@ class Inductor:
         space |= {name: to_torch(value).to(build.device) for name, value in text.constants.items()}
         exec(compile(text.source, "program.py", "exec"), space)
         function = space["program"]
-        form = own_form(build.form, FORMS)
-        if build.level == "off" and form is None:
+        transform = own_transform(build.transform, TRANSFORMS)
+        if build.level == "off" and transform is None:
             return Session(function, build.device)
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         if build.level in ("off", "aot"):
-            return _compiled(function, interpreter(form, build.level), zeros, build.device)
+            return _compiled(function, interpreter(transform, build.level), zeros, build.device)
         further = {} if build.device == "cpu" else {key: value for key, value in CUDA_SETTINGS.items() if _known(key)}
         with settings.patch({**settings_of(build.level, build.disabled, _known), **further}):
-            return _compiled(function, inductor(form), zeros, build.device)
+            return _compiled(function, inductor(transform), zeros, build.device)
 
     def _begin(self, build: Build) -> None:
         """Forget the last program, and set the switches for this one."""

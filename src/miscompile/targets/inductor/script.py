@@ -3,16 +3,16 @@
 import re
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.switches import LEVELS, SETTINGS
 from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PRESENTED, source_of
 
 _LEVELS = {name: dict(found) for name, found in LEVELS.items()}
 _LEVELS["nopasses"]["cpp.simdlen"] = 1
 _SETTINGS = {**SETTINGS, "vectorization": {"cpp.simdlen": 1}}
 
-_FORMS = """\
+_PRESENTED = """\
 {% set presented = presented if presented in ("decomposed", "related") else "" %}
 {% set nothing = "None" if presented and not alike else nothing %}
 """
@@ -51,7 +51,7 @@ from torch._inductor.compile_fx import compile_fx
 _PRELUDE = (
     PLACEMENT
     + PRESENTED
-    + _FORMS
+    + _PRESENTED
     + _OWN
     + '''\
 def tensor(array, dtype):
@@ -219,7 +219,7 @@ def pattern_name(entry, check):
 {{% endif %}}
 """
 
-_RUN = PLACEMENT + PRESENTED + _FORMS + _LINES
+_RUN = PLACEMENT + PRESENTED + _PRESENTED + _LINES
 
 SCRIPT = ScriptLines(
     setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),

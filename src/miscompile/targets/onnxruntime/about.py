@@ -6,8 +6,9 @@ are ignored by the library, so a name that a version lacks does no harm. Transfo
 are the two rule-based transformers, which are only the frames that the rewrite rules run in.
 """
 
+from miscompile.base.specs import Spec
 from miscompile.targets.about import About, Front
-from miscompile.targets.onnxruntime.forms import FORMS
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS
 
 _LEVEL_1 = [
     "DoubleQDQPairsRemover",
@@ -93,9 +94,9 @@ ABOUT = About(
     max_ir_version=13,
     dynamic=True,
     functions=True,
-    forms=tuple(FORMS),
-    settle="miscompile.targets.onnxruntime.forms:settled",
-    variants={"reload": ("reload", "reload{format=ort}")},
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.onnxruntime.transforms:settled",
+    variants={"reload": (Spec("reload"), Spec("reload").with_options(format="ort"))},
     devices=("cpu", "cuda"),
     passes=tuple(_LEVEL_1 + _RULES + _LEVEL_2 + _LAYOUT),
     rules={"Level1_RuleBasedTransformer": tuple(_RULES_1), "Level2_RuleBasedTransformer": tuple(_RULES_2)},

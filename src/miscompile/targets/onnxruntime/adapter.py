@@ -24,9 +24,9 @@ from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.graph.packing import is_packed, pack, packed_size, unpack
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
-from miscompile.targets.forms import own_form
 from miscompile.targets.onnxruntime.about import ABOUT
-from miscompile.targets.onnxruntime.forms import FORMS, External, Reload
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
 _LEVELS = {
@@ -75,13 +75,13 @@ class OnnxRuntime:
         ort.set_default_logger_severity(_SILENT)
 
     def build(self, program: Program, build: Build) -> "OnnxSession":
-        """Compile `program`; passes named in `build.disabled` stay off. It may be seen in one of `FORMS`.
+        """Compile `program`; passes named in `build.disabled` stay off. It may be changed by one of `TRANSFORMS`.
 
         Raises NoDeviceError for a device that is not here, IdleDeviceError when all nodes would run on the CPU instead,
-        SpecError for a form of other options.
+        SpecError for a transform of other options.
         """
         self._gate.pass_for(build.device)
-        match own_form(build.form, FORMS):
+        match own_transform(build.transform, TRANSFORMS):
             case Reload(format=kind) if build.device == "cpu":
                 session = _reloaded(program.payload, build, kind)
             case External(seed=seed):

@@ -1,8 +1,8 @@
 """The lines that a reproducer for ONNX Runtime consists of, beside what all scripts have in common."""
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PRESENTED, source_of
 
 _PRELUDE = f"""\
 {{% if presented %}}
@@ -16,7 +16,7 @@ import tempfile
 {{% endif %}}
 """
 
-_FORMS = """\
+_PRESENTED = """\
 {% set presented = presented if presented == "external" or (presented == "reload" and not placed) else "" %}
 {% set nothing = "None" if presented and not alike else nothing %}
 {% set source, without = ("source", "off or ()") if presented else ("model.SerializeToString()", "off") %}
@@ -25,7 +25,7 @@ _FORMS = """\
 _RUN = (
     PLACEMENT
     + PRESENTED
-    + _FORMS
+    + _PRESENTED
     + '''\
 def run(level, off={{ nothing }}):
     """Build at `level` without the passes `off`; return the outputs for each feed."""
@@ -135,6 +135,6 @@ SCRIPT = ScriptLines(
     },
     run=_RUN,
     versions='"onnxruntime", ort.__version__',
-    prelude=PLACEMENT + PRESENTED + _FORMS + _PRELUDE,
+    prelude=PLACEMENT + PRESENTED + _PRESENTED + _PRELUDE,
     exotic_imports=("import ctypes",),
 )

@@ -7,8 +7,9 @@ without. Of matchers that need each other only the pass that drives them is name
 
 from collections.abc import Mapping
 
+from miscompile.base.specs import Spec
 from miscompile.targets.about import About, Front
-from miscompile.targets.openvino.forms import FORMS
+from miscompile.targets.openvino.transforms import TRANSFORMS
 
 MODEL_PASSES = (
     "SharedOpOptimization",
@@ -285,9 +286,9 @@ ABOUT = About(
     max_ir_version=10,
     dynamic=True,
     passes=PASSES,
-    forms=tuple(FORMS),
-    settle="miscompile.targets.openvino.forms:settled",
-    variants={"reload": ("reload", "reload{stage=read}")},
+    transforms=tuple(TRANSFORMS),
+    settle="miscompile.targets.openvino.transforms:settled",
+    variants={"reload": (Spec("reload"), Spec("reload").with_options(stage="read"))},
     devices=("cpu", "gpu"),
     forced=True,
     extra="openvino",

@@ -13,10 +13,10 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate
 from miscompile.targets.external import store
-from miscompile.targets.forms import own_form
 from miscompile.targets.openvino.about import ABOUT, FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
-from miscompile.targets.openvino.forms import FORMS, External, Reload
 from miscompile.targets.openvino.observer import Observer
+from miscompile.targets.openvino.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
 _SWITCHABLE = frozenset(PASSES)
@@ -70,23 +70,23 @@ class OpenVino:
     def build(self, program: Program, build: Build) -> "OpenVinoSession":
         """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded.
 
-        It may be seen in one of `FORMS`. Raises NoDeviceError for a device that is not here, SpecError for a form of
-        other options.
+        It may be changed by one of `TRANSFORMS`. Raises NoDeviceError for a device that is not here, SpecError for a
+        transform of other options.
         """
         self._gate.pass_for(build.device)
         if self._observer is not None:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
-        form = own_form(build.form, FORMS)
-        model = self._read(program, form)
+        transform = own_transform(build.transform, TRANSFORMS)
+        model = self._read(program, transform)
         plugin, properties = PLUGINS[build.device], self._properties(build)
         compiled = self._core.compile_model(model, plugin, properties)
-        if isinstance(form, Reload) and form.stage == "compiled":
+        if isinstance(transform, Reload) and transform.stage == "compiled":
             compiled = self._core.import_model(compiled.export_model(), plugin, properties)
         return OpenVinoSession(compiled, places(program, model), len(program.outputs))
 
-    def _read(self, program: Program, form: object) -> Any:  # noqa: ANN401 - an extension type
-        """Return the compiler's model of `program`, by way of files where `form` says so."""
-        match form:
+    def _read(self, program: Program, transform: object) -> Any:  # noqa: ANN401 - an extension type
+        """Return the compiler's model of `program`, by way of files where `transform` says so."""
+        match transform:
             case External(seed=seed):
                 with scratch() as folder:
                     path = str(folder / "model.onnx")

@@ -6,9 +6,9 @@ A script that switches passes carries its own few lines of C++ for it, since Ope
 import textwrap
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.forms import PRESENTED, source_of
 from miscompile.targets.openvino.about import FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
 from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PRESENTED, source_of
 
 
 def _python(value: str | int) -> str:
@@ -17,7 +17,7 @@ def _python(value: str | int) -> str:
 
 _NAMES = "\n".join(f"    {line}" for line in textwrap.wrap(" ".join((*PASSES, *FRAMES)), 112))
 
-_FORMS = """\
+_PRESENTED = """\
 {% set presented = presented if presented in ("reload", "external") else "" %}
 {% set nothing = "None" if presented and not alike else nothing %}
 """
@@ -25,7 +25,7 @@ _FORMS = """\
 _PRELUDE = (
     PLACEMENT
     + PRESENTED
-    + _FORMS
+    + _PRESENTED
     + '''\
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
 {% if everything or culprits or faulty.disabled or (reference is not none and reference.disabled) %}
@@ -118,7 +118,7 @@ import tempfile
 _RUN = (
     PLACEMENT
     + PRESENTED
-    + _FORMS
+    + _PRESENTED
     + '''\
 {% set everything = faulty.level == "off" or (reference is not none and reference.level == "off") %}
 def run(level, off={{ nothing }}):

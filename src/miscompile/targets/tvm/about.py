@@ -8,9 +8,9 @@ so are the inner passes by which another pass does its work (`FuseTIRInner`, and
 """
 
 from miscompile.targets.about import About, Front
-from miscompile.targets.tvm.forms import FORM
 from miscompile.targets.tvm.sequences import PASSES
-from miscompile.targets.tvm.splice_form import SPLICE
+from miscompile.targets.tvm.splice_transform import SPLICE
+from miscompile.targets.tvm.wrap_transform import WRAP
 
 _GRAPH = (
     "ConvertToDataflow",
@@ -71,8 +71,8 @@ ABOUT = About(
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",
     prepare="miscompile.targets.tvm.environment:prepare",
-    forms=(FORM, SPLICE),
-    settle="miscompile.targets.tvm.splice_form:settled",
+    transforms=(WRAP, SPLICE),
+    settle="miscompile.targets.tvm.splice_transform:settled",
     library=SPLICE,
     sequences=tuple(PASSES),
     fronts={

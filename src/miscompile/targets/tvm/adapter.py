@@ -19,10 +19,10 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate, preload
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.forms import relax_form
 from miscompile.targets.tvm.pipelines import CPU_ONLY, FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 from miscompile.targets.tvm.sequences import PASSES, completed
-from miscompile.targets.tvm.splice_form import Splice, chosen, entry, splice_form
+from miscompile.targets.tvm.splice_transform import Splice, chosen, entry, splice_options
+from miscompile.targets.tvm.wrap_transform import relax_options
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -78,18 +78,18 @@ class Tvm:
     def build(self, program: Program, build: Build) -> "TvmSession":
         """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
 
-        A form `relax{...}` moves parts of the imported module into functions, a form `splice{...}` puts patterns into
-        it; a program that has no place for one stays as it is. Passes of `build.sequence` run before
-        those of the level, with what they presuppose. Raises SpecError for a form of other options, NoDeviceError for a
-        device that is not here.
+        A transform `relax{...}` moves parts of the imported module into functions, a transform `splice{...}` puts
+        patterns into it; a program that has no place for one stays as it is. Passes of `build.sequence` run before
+        those of the level, with what they presuppose. Raises SpecError for a transform of other options, NoDeviceError
+        for a device that is not here.
         """
         self._gate.pass_for(build.device)
         model = onnx.ModelProto.FromString(program.payload)
         module = from_onnx(model, shape_dict={port.name: list(port.shape or ()) for port in _empty(program.inputs)})
-        form = relax_form(build.form)
-        if form:
-            module = wrap(module, form.seed, form.count, form.depth, form.rewrite)
-        spliced = splice_form(build.form)
+        wrapped = relax_options(build.transform)
+        if wrapped:
+            module = wrap(module, wrapped.seed, wrapped.count, wrapped.depth, wrapped.rewrite)
+        spliced = splice_options(build.transform)
         noises: tuple[Noise, ...] = ()
         if spliced:
             module = _spliced(module, spliced)
@@ -102,7 +102,7 @@ class Tvm:
         return TvmSession(machine, device)
 
     def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
-        """Return the executable of a Relax module, built as `build` says; its form is not looked at."""
+        """Return the executable of a Relax module, built as `build` says; its transform is not looked at."""
         target = self._native if build.level == "native" else self._fast
         if build.device == "cuda":
             target = cuda_target(target)
@@ -134,10 +134,10 @@ class Tvm:
         return self._changed
 
 
-def _spliced(module: Any, form: Splice) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return `module` with the form's patterns in it, as it is where there is no place for one."""
-    patterns = [_pattern(form.library, found["name"]) for found in chosen(form)]
-    return splice_all(module, patterns, form.seed, form.call)
+def _spliced(module: Any, splice: Splice) -> Any:  # noqa: ANN401 - TVM's objects
+    """Return `module` with the patterns of `splice` in it, as it is where there is no place for one."""
+    patterns = [_pattern(splice.library, found["name"]) for found in chosen(splice)]
+    return splice_all(module, patterns, splice.seed, splice.call)
 
 
 @lru_cache(256)

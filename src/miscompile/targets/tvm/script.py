@@ -7,7 +7,6 @@ from pathlib import Path
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.placement import PLACEMENT
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.forms import FORM
 from miscompile.targets.tvm.pipelines import (
     CPU_ONLY,
     CUDA_BUILD,
@@ -18,7 +17,8 @@ from miscompile.targets.tvm.pipelines import (
     UNCHECKED,
 )
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
-from miscompile.targets.tvm.splice_form import SPLICE
+from miscompile.targets.tvm.splice_transform import SPLICE
+from miscompile.targets.tvm.wrap_transform import WRAP
 
 
 def _source(value: object) -> str:
@@ -79,7 +79,8 @@ _GIVEN = {name: ", ".join(map(_source, given)) for name, given in PASSES.items()
 
 _LINES = f'''\
 {{% set used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
-{{% set wrapped = faulty.form.partition("{{")[0] == "{FORM}" %}}
+{{% set applied = faulty.transform.name if faulty.transform else "" %}}
+{{% set wrapped = applied == "{WRAP}" %}}
 {{% if "off" in used %}}
 # All optional passes; the level "off" does without them.
 OPTIONAL = """
@@ -88,7 +89,7 @@ OPTIONAL = """
 
 
 {{% endif %}}
-{{% set spliced = faulty.form.partition("{{")[0] == "{SPLICE}" %}}
+{{% set spliced = applied == "{SPLICE}" %}}
 {{% if wrapped or faulty.sequence or told %}}
 def run(level, off=None):
     """Build at `level` without the passes `off`; return the outputs for each feed.
@@ -147,8 +148,8 @@ def run(level, off=()):
 {{% endif %}}
 {{% if wrapped %}}
     if changed:
-        module = wrap(module{{% for item in faulty.form[{len(FORM) + 1}:-1].split(",") if item %}}, {{{{
-            item.strip() if "rewrite" not in item else 'rewrite="%s"' % item.partition("=")[2].strip() }}}}
+        module = wrap(module{{% for key, value in faulty.transform.options %}}, {{{{
+            key }}}}={{{{ '"%s"' % value if key == "rewrite" else value }}}}
         {{%- endfor %}})
 {{% endif %}}
     with tvm.transform.PassContext(opt_level=3, disabled_pass=list(off), config=config):
@@ -272,13 +273,14 @@ _PRELUDE_LINES = f"""\
 {{% if placed %}}
 from tvm.s_tir import dlight
 {{% endif %}}
-{{% if faulty.form.partition("{{")[0] == "{FORM}" %}}
+{{% set applied = faulty.transform.name if faulty.transform else "" %}}
+{{% if applied == "{WRAP}" %}}
 {{% raw %}}
 {_wrapping()}
 {{%- endraw %}}
 {{% endif %}}
-{{% if faulty.form.partition("{{")[0] == "{SPLICE}" %}}
-{{{{ faulty.form | through("miscompile.targets.tvm.splice_form:spelled") }}}}
+{{% if applied == "{SPLICE}" %}}
+{{{{ faulty.transform | through("miscompile.targets.tvm.splice_transform:spelled") }}}}
 SHOWN = []  # the spliced module, once
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from miscompile.graph.model import Model
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import surroundings
-from miscompile.transforms.resist.form import Resistant, Site, sites
 from miscompile.transforms.resist.rules import ResistanceRule, Selector
+from miscompile.transforms.resist.transform import Resistant, Site, sites
 
 _MANY = 200
 """Approximate number of standard operators, counted for a rule that names no operator."""
@@ -33,20 +33,21 @@ class Attribution:
     healing: Mapping[str, tuple[Site, ...]]
 
 
-def attribute(model: Model, form: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
+def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
     """Return the class, and the single edges, whose barriers remove the difference according to `heals`.
 
-    `heals` builds and runs `model` as its argument presents it. It is called once for each class that `form` allows and
-    that has an edge, then once for each edge of each class that removes the difference. Classes with such an edge
-    between operators come before those with one at a constant only, because a constant that is fused with two operators
-    affects both. Among these, the class whose rule for that edge admits the fewest pairs of operators is blamed.
+    `heals` builds and runs `model` as its argument presents it. It is called once for each class that `transform`
+    allows and that has an edge, then once for each edge of each class that removes the difference. Classes with such an
+    edge between operators come before those with one at a constant only, because a constant that is fused with two
+    operators affects both. Among these, the class whose rule for that edge admits the fewest pairs of operators is
+    blamed.
     """
-    config = config_of(form.config)
-    allowed = form.classes.split("+") if form.classes else config.classes
+    config = config_of(transform.config)
+    allowed = transform.classes.split("+") if transform.classes else config.classes
     found: dict[str, tuple[Site, ...]] = {}
     alone: dict[str, tuple[Site, ...]] = {}
     for kind in allowed:
-        one = replace(form, classes=kind)
+        one = replace(transform, classes=kind)
         held = sites(model, one)
         if held and heals(one):
             found[kind] = held

@@ -4,6 +4,7 @@ from miscompile.triage.reduce.attributes import FewerAttributes, PlainerAttribut
 from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.cuts import BackCut, FrontCut
+from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.dtypes import PlainerTypes
 from miscompile.triage.reduce.inlining import InlineFunctions, OneBranch
 from miscompile.triage.reduce.inputs import ConstantNodes, Frozen, OneFeed, SharedConstants
@@ -15,7 +16,7 @@ from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
 from miscompile.triage.reduce.values import PlainerValues
 
 
-def standard(capture: Capture) -> tuple[Reduction, ...]:
+def standard(capture: Capture) -> tuple[Reduction[Draft], ...]:
     """Return the standard reductions; `capture` serves those that need to know inner values."""
     return (
         OneFeed(),

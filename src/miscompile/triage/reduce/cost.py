@@ -10,10 +10,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType
 from miscompile.triage.reduce.draft import Draft
-
-Cost = tuple[int, ...]
-"""In falling weight: nodes (those of bodies and of called functions included), nodes of bodies, functions, outputs,
-inputs, feeds, attributes, elements, ranks, unusual element types, unusual values, bytes."""
+from miscompile.triage.reduce.reduction import Cost
 
 _PLAIN = {"float32": 0, "int64": 1, "int32": 2, "bool": 2, "float64": 3, "float16": 4, "uint8": 5, "int8": 5}
 _UNUSUAL = 6
@@ -21,7 +18,11 @@ _SMALL = 16
 
 
 def cost_of(draft: Draft) -> Cost:
-    """Return the cost of `draft`; costs compare lexicographically, less is simpler."""
+    """Return the cost of `draft`.
+
+    In falling weight: nodes (those of bodies and of called functions included), nodes of bodies, functions, outputs,
+    inputs, feeds, attributes, elements, ranks, unusual element types, unusual values, bytes.
+    """
     graph = draft.graph
     functions = {(function.domain, function.name): function for function in draft.model.functions}
     tensors = [*graph.initializers.values(), *(value for feed in draft.feeds for value in feed.values())]

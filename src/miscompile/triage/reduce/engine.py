@@ -1,13 +1,14 @@
 """The reduction engine: the one object that asks whether a candidate still shows the bug.
 
 Reductions only propose. The engine tidies a candidate, skips it when it was seen before or is not smaller, checks
-that it is a valid and well-defined model, asks the oracle, and remembers the best. What a reduction's author must
-know stands at `Reduction`.
+that it is a valid and well-defined program, asks the oracle, and remembers the best. The contract of a reduction stands
+at `Reduction`; how the cases of one kind of program are taken apart for it, at `DraftKind`.
 """
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from miscompile.base.errors import MiscompileError, ModelError
 from miscompile.base.rng import stream
@@ -16,17 +17,13 @@ from miscompile.core.examination import Examination, examine
 from miscompile.core.outcome import Outcome
 from miscompile.core.ports import Oracle, Runner
 from miscompile.core.verdict import Evidence, Violated
-from miscompile.graph.check import check
-from miscompile.oracles.disruptive import is_invalid
-from miscompile.triage.reduce.capture import ReferenceCapture
-from miscompile.triage.reduce.catalogue import standard
-from miscompile.triage.reduce.cost import Cost, cost_of
-from miscompile.triage.reduce.defined import Guard
-from miscompile.triage.reduce.draft import Draft, Reprogram, inexact, put_together, take_apart, tidy
-from miscompile.triage.reduce.reduction import Reduction
+from miscompile.triage.reduce.reduction import Cost, DraftKind, Reduction
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
-_MOST_SLIPS = 8
+_MOST_SLIPPAGES = 8
+
+
+D = TypeVar("D")
 
 
 def never() -> bool:
@@ -80,30 +77,28 @@ def reduce_case(
     oracle: Oracle,
     runner: Runner,
     rng: random.Random,
+    kind: DraftKind[D],
     *,
-    reprogram: Reprogram = inexact,
     budget: Budget | None = None,
-    reductions: Sequence[Reduction] | None = None,
+    reductions: Sequence[Reduction[D]] | None = None,
     admits: Callable[[Case], bool] = any_case,
-    voter: Runner | None = None,
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
-    To hold an attribution fixed, pass the pair that `bisect.only` makes. Without `reductions` the standard ones
-    are used; what they find must also please `admits`, which is asked last. `voter` runs onnx's reference
-    implementation: it shows what flows through a graph that no build runs, so that undefined behaviour is seen there
-    too. Programs that are no readable ONNX model, or break its rules, come back as they are. Deterministic for a given
+    To hold an attribution fixed, pass the oracle that `bisect.only` makes. `kind` says how such cases are taken apart
+    (`GraphDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must also satisfy
+    `admits`, which is asked last. A case that `kind` cannot take apart comes back as it is. Deterministic for a given
     `rng`.
     """
-    search = Search(oracle, runner, rng.getrandbits(64), reprogram, budget or Budget(), admits, voter)
+    search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits)
     if not search.start(case):
         return None
     if search.best is not None and search.defined:
-        search.run(standard(search.capture) if reductions is None else reductions)
+        search.run(kind.reductions() if reductions is None else reductions)
     return search.result()
 
 
-class Search:
+class Search(Generic[D]):
     """Owns the predicate. Use `reduce_case`; the class is public for those who write reductions of their own."""
 
     def __init__(
@@ -111,20 +106,19 @@ class Search:
         oracle: Oracle,
         runner: Runner,
         seed: int,
-        reprogram: Reprogram,
+        kind: DraftKind[D],
         budget: Budget,
         admits: Callable[[Case], bool] = any_case,
-        voter: Runner | None = None,
     ) -> None:
-        self._oracle, self._runner, self._seed, self._reprogram, self._budget = oracle, runner, seed, reprogram, budget
-        self._admits, self._voter = admits, voter
+        self._oracle, self._runner, self._seed, self._kind, self._budget = oracle, runner, seed, kind, budget
+        self._admits = admits
         self._seen: set[str] = set()
-        self._slips: dict[Symptom, Slippage] = {}
+        self._slippages: dict[Symptom, Slippage] = {}
         self._steps: list[str] = []
         self._tries = 0
         self._complete = True
         self.defined = True
-        self.best: Draft | None = None
+        self.best: D | None = None
 
     def start(self, case: Case) -> bool:
         """Examine the case that came in; False when it shows no violation."""
@@ -134,22 +128,17 @@ class Search:
         evidence = examination.verdict.evidence
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
         self._wanted = symptom_of(evidence, examination.faulty)
-        if is_invalid(case):
-            return True  # one operator that breaks the rules; candidates would be held to rules that it must break
-        sound = evidence.reference or evidence.faulty
-        self.capture = ReferenceCapture(self._runner, sound.target, sound.build, self._voter)
-        self._guard = Guard(self.capture)
         try:
-            draft = take_apart(case)
+            draft = self._kind.take_apart(case, evidence)
         except ModelError:
             return True
-        self.best, self._cost = draft, cost_of(draft)
-        self.defined = self._guard(draft)
+        self.best, self._cost = draft, self._kind.cost(draft)
+        self.defined = self._kind.defined(draft)
         if self.defined:
             self.offer(draft)
         return True
 
-    def run(self, reductions: Sequence[Reduction]) -> None:
+    def run(self, reductions: Sequence[Reduction[D]]) -> None:
         """Apply the reductions in rounds until a whole round changes nothing, or the budget is spent."""
         before: Cost | None = None
         while before != self._cost and not self._spent():
@@ -157,15 +146,14 @@ class Search:
             for reduction in reductions:
                 self._exhaust(reduction)
 
-    def offer(self, draft: Draft) -> bool:
+    def offer(self, draft: D) -> bool:
         """Adopt `draft` if it is new, smaller, valid, well defined and shows the same violation; tell whether so."""
         try:
-            small = tidy(draft)
-            cost = cost_of(small)
+            small = self._kind.tidy(draft)
+            cost = self._kind.cost(small)
             if cost >= self._cost or self._known(small):
                 return False
-            check(small.model)
-            case = put_together(small, self._reprogram, self._case.recipe)
+            case = self._kind.put_together(small, self._case.recipe)
         except MiscompileError:
             return False  # broken candidates are expected; no run is spent on them
         examination = self._examine(case)
@@ -174,9 +162,9 @@ class Search:
         evidence = examination.verdict.evidence
         symptom = symptom_of(evidence, examination.faulty)
         if not (similar(symptom, self._wanted) and self._blames_the_same(evidence)):
-            self._slip(small, Slippage(case, examination.verdict, examination.faulty), symptom)
+            self._keep_slippage(small, Slippage(case, examination.verdict, examination.faulty), symptom)
             return False
-        if not self._guard(small) or not self._admits(case):
+        if not self._kind.defined(small) or not self._admits(case):
             return False
         self.best, self._cost = small, cost
         self._case, self._evidence, self._outcome = case, evidence, examination.faulty
@@ -188,14 +176,14 @@ class Search:
             self._case,
             self._evidence,
             self._outcome,
-            tuple(self._slips.values()),
+            tuple(self._slippages.values()),
             tuple(self._steps),
             self._tries,
             self._complete,
             self.defined,
         )
 
-    def _exhaust(self, reduction: Reduction) -> None:
+    def _exhaust(self, reduction: Reduction[D]) -> None:
         """Offer the reduction's candidates until none helps; after a success go on at the same place, not at zero."""
         place: int | None = 0
         while place is not None and self.best is not None:
@@ -205,7 +193,7 @@ class Search:
             elif start > 0 and not self._spent():
                 place = 0
 
-    def _first_success(self, reduction: Reduction, start: int) -> int | None:
+    def _first_success(self, reduction: Reduction[D], start: int) -> int | None:
         assert self.best is not None
         for place, candidate in enumerate(reduction.edits(self.best)):
             if place < start:
@@ -220,8 +208,8 @@ class Search:
         self._tries += 1
         return examine(case, self._oracle, self._runner, stream(self._seed, "reduce"))
 
-    def _known(self, draft: Draft) -> bool:
-        digest = draft.digest
+    def _known(self, draft: D) -> bool:
+        digest = self._kind.digest(draft)
         if digest in self._seen:
             return True
         self._seen.add(digest)
@@ -232,13 +220,18 @@ class Search:
         old = self._evidence
         return evidence.faulty.build == old.faulty.build and (evidence.reference is None) == (old.reference is None)
 
-    def _slip(self, draft: Draft, slip: Slippage, symptom: Symptom) -> None:
+    def _keep_slippage(self, draft: D, slip: Slippage, symptom: Symptom) -> None:
         """Keep the first slip of each symptom. An error of both builds is most likely our own broken candidate."""
         ours = slip.verdict.evidence.kind == "exception" and slip.verdict.evidence.reference is None
-        if ours or symptom in self._slips or len(self._slips) >= _MOST_SLIPS or similar(symptom, self._wanted):
+        if (
+            ours
+            or symptom in self._slippages
+            or len(self._slippages) >= _MOST_SLIPPAGES
+            or similar(symptom, self._wanted)
+        ):
             return
-        if self._guard(draft):
-            self._slips[symptom] = slip
+        if self._kind.defined(draft):
+            self._slippages[symptom] = slip
 
     def _spent(self) -> bool:
         if self._tries >= self._budget.tries or self._budget.expired():

@@ -15,7 +15,7 @@ from miscompile.migration.ranking import counting
 from miscompile.migration.ranking.checkout import checkout
 from miscompile.migration.ranking.counts import Counts, Source, count, counts_of, from_json, main, to_json
 from miscompile.migration.ranking.recipes import RECIPES, node_suite, onnxruntime_suite, tinygrad_suite, tvm_suite
-from miscompile.targets.registry import TARGETS
+from miscompile.targets.registry import TARGETS, about
 
 DATA = sorted(
     (Path(str(entry)) for entry in (resources.files("miscompile.migration") / "data").iterdir()),
@@ -206,7 +206,8 @@ def test_the_data_says_where_it_is_from(path: Path) -> None:
         assert source.commit
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", source.date)
         assert source.files > 0
-    assert counts_of(f"{counts.compiler}==1.0{{via=torch}}", counts.library) == counts.total()
+    options = "".join(f"{{via={via}}}" for via in list(about(counts.compiler).fronts)[:1])
+    assert counts_of(f"{counts.compiler}==1.0{options}", counts.library) == counts.total()
 
 
 def test_there_is_data_and_what_was_not_counted_is_empty() -> None:

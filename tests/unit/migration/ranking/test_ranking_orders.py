@@ -9,14 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.errors import UsageError
-from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Drawn, Value
-from miscompile.migration.ranking.fast import fast
+from miscompile.instances.values import Value
 from miscompile.migration.ranking.order import ORDERS, Facts, ranked
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 from miscompile.migration.ranking.score import key_of, operator_of, signature_scores
-from miscompile.migration.ranking.statements import additional, text_of, total
 
 
 def instances() -> st.SearchStrategy[list[Instance]]:
@@ -30,17 +27,10 @@ def instances() -> st.SearchStrategy[list[Instance]]:
 COUNTS = {"add": 4, "conv2d": 0}
 
 
-def facts_for(tests: Sequence[Instance], seed: int) -> Facts:
-    covered = {digest_of(test): frozenset[int | str](range(len(test.kwargs) + 1)) for test in tests}
-    return Facts(seed, COUNTS, covered)
-
-
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.integers(0, 3), st.sampled_from(sorted(ORDERS)))
 def test_an_order_is_a_permutation_that_the_seed_decides(tests: list[Instance], seed: int, name: str) -> None:
-    facts = facts_for(tests, seed)
-    if ORDERS[name].needs and not tests:
-        return
+    facts = Facts(seed, COUNTS)
     places = ranked(name, tests, facts)
     assert sorted(places) == list(range(len(tests)))
     assert ranked(name, tests, facts) == places
@@ -121,52 +111,10 @@ def test_operators_alone_rank_by_the_ratio() -> None:
     assert [tests[place].operator for place in places] == ["mul"] * 4 + ["add"] * 4
 
 
-@settings(deadline=None)
-@given(st.lists(st.frozensets(st.integers(0, 12)), max_size=12))
-def test_additional_takes_what_adds_most_and_starts_anew(covered: list[frozenset[int]]) -> None:
-    places = additional(covered, range(len(covered)))
-    assert sorted(places) == list(range(len(covered)))
-    reached: frozenset[int] = frozenset()
-    for step, place in enumerate(places):
-        gains = [len(covered[other] - reached) for other in places[step:]]
-        if not any(gains):
-            reached = frozenset()
-            gains = [len(covered[other]) for other in places[step:]]
-        assert len(covered[place] - reached) == max(gains)
-        reached |= covered[place]
-
-
-@given(st.lists(st.frozensets(st.integers(0, 9)), max_size=12))
-def test_total_ranks_by_number(covered: list[frozenset[int]]) -> None:
-    sizes = [len(covered[place]) for place in total(covered, range(len(covered)))]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-@pytest.mark.quality
-def test_fast_spreads_over_what_is_different() -> None:
-    kinds = [f"{letter * 30}({letter}=" for letter in "pqrst"]
-    texts = [f"{kind}{number})" for kind in kinds for number in range(40)]
-    early = [len({place // 40 for place in fast(texts, seed)[:8]}) for seed in range(10)]
-    assert sum(early) / len(early) > 4.5, "eight of 200 texts of five kinds meet nearly all kinds"
-
-
-def test_fast_takes_short_and_no_texts() -> None:
-    assert fast([], 0) == []
-    assert sorted(fast(["", "a", "a", "añb"], 1)) == [0, 1, 2, 3]
-
-
-def test_a_text_tells_type_and_shape_but_no_values() -> None:
-    one = Instance("torch", "torch.add", "function", (Drawn("float32", (2, 3), seed=1),), {"alpha": 2})
-    other = Instance("torch", "torch.add", "function", (Drawn("float32", (2, 3), seed=2),), {"alpha": 2})
-    assert text_of(one) == text_of(other) == "torch.add(0=float32[2, 3], alpha=2)"
-
-
 def test_what_cannot_be_ranked_is_said() -> None:
     one = Instance("torch", "torch.add", "function")
     with pytest.raises(UsageError, match="there is no order 'best'"):
         ranked("best", [one], Facts())
-    with pytest.raises(UsageError, match="collect them first"):
-        ranked("total", [one], Facts())
     with pytest.raises(UsageError, match="several libraries"):
         ranked("random", [one, Instance("onnx", "Add", "node")], Facts())
 

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miscompile.base.errors import SpecError
-from miscompile.base.specs import print_spec
+from miscompile.base.specs import parse_spec, spec_of
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.forms import FORM, Relax, relax_form
 from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed
-from miscompile.targets.tvm.splice_form import SPLICE
+from miscompile.targets.tvm.splice_transform import SPLICE
+from miscompile.targets.tvm.wrap_transform import WRAP, Relax, relax_options
 from miscompile.triage.script import write_script
 
 SEQUENCES = st.lists(st.sampled_from(sorted(PASSES)), max_size=12)
@@ -60,23 +60,22 @@ def test_what_a_sequence_needs_can_be_drawn_as_well() -> None:
 
 
 @given(st.integers(0, 9), st.integers(1, 4), st.integers(1, 4), st.sampled_from(["none", "closure", "any"]))
-def test_the_form_prints_and_parses(seed: int, count: int, depth: int, rewrite: str) -> None:
+def test_the_transform_prints_and_parses(seed: int, count: int, depth: int, rewrite: str) -> None:
     form = Relax(seed, count, depth, rewrite)  # type: ignore[arg-type]
-    assert relax_form(print_spec(FORM, form)) == form
+    assert relax_options(spec_of(WRAP, form)) == form
 
 
-def test_forms_of_others_are_not_presented_here() -> None:
-    assert relax_form("") is None
-    assert relax_form("functions{seed=3}") is None
-    assert relax_form("relaxed{seed=3}") is None
-    assert ABOUT.forms == (FORM, SPLICE)
-    assert relax_form("splice{seed=3}") is None
+def test_transforms_of_others_are_not_applied_here() -> None:
+    assert relax_options(None) is None
+    for text in ("functions{seed=3}", "relaxed{seed=3}", "splice{seed=3}"):
+        assert relax_options(parse_spec(text)) is None
+    assert ABOUT.transforms == (WRAP, SPLICE)
 
 
 @pytest.mark.parametrize("text", ["relax{depth=0}", "relax{count=0}", "relax{rewrite=backward}", "relax{name=1}"])
 def test_wrong_options_are_refused(text: str) -> None:
     with pytest.raises(SpecError):
-        relax_form(text)
+        relax_options(parse_spec(text))
 
 
 def script(build: Build) -> str:
@@ -98,7 +97,7 @@ def test_a_script_has_the_sequence_that_was_built(seed: int) -> None:
 
 
 def test_a_script_wraps_what_the_build_wraps() -> None:
-    text = script(Build("off", form="relax{seed=7, count=3, rewrite=closure}"))
+    text = script(Build("off", transform=parse_spec("relax{seed=7, count=3, rewrite=closure}")))
     compile(text, "script", "exec")
     assert 'wrap(module, seed=7, count=3, rewrite="closure")' in text
     assert text.count("def wrap(") == 1

@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.base.specs import split_spec
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.cli.main import program
 from miscompile.core.case import Case, Program
 from miscompile.core.finding import Signature
@@ -23,8 +23,8 @@ from miscompile.engine.single import plan_of
 from miscompile.engine.wiring import make_oracle
 from miscompile.findings.store import Store
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.targets.registry import settled_form
-from miscompile.targets.tvm.splice_form import ENDING, Splice, chosen, entry, names, splice_form
+from miscompile.targets.registry import settled_transform
+from miscompile.targets.tvm.splice_transform import ENDING, Splice, chosen, entry, names, splice_options
 from miscompile.triage.attribution import to_stored
 
 MODEL = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] a) => (float[2] y) { y = Exp(a) }')
@@ -42,8 +42,8 @@ def write(folder: Path, name: str, **changes: Any) -> None:
     entry.cache_clear()
 
 
-def meant(form: str) -> Mapping[str, Any]:
-    options = splice_form(form)
+def meant(transform: Spec) -> Mapping[str, Any]:
+    options = splice_options(transform)
     assert options is not None
     (found,) = chosen(options)
     return found
@@ -60,17 +60,17 @@ def test_a_relative_library_is_the_same_one_from_everywhere(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    form = settled_form("tvm", "splice{library=library}")
+    form = settled_transform("tvm", parse_spec("splice{library=library}"))
     monkeypatch.chdir("/")
-    assert split_spec(form) == ("splice", {"library": str(library)}), "without a seed no pattern is drawn yet"
+    assert form == Spec("splice", (("library", str(library)),)), "without a seed no pattern is drawn yet"
     assert names(str(library)) == ("FuseOps-1", "FuseOps-3")
 
 
 def test_what_a_seed_draws_stays_when_the_library_grows(library: Path) -> None:
-    raw = f"splice{{library={library}, seed=3, call=yes}}"
-    form = settled_form("tvm", raw)
-    assert split_spec(form)[1]["name"] == "FuseOps-3"
-    assert settled_form("tvm", form) == form
+    raw = parse_spec(f"splice{{library={library}, seed=3, call=yes}}")
+    form = settled_transform("tvm", raw)
+    assert form.get("name") == "FuseOps-3"
+    assert settled_transform("tvm", form) == form
     write(library, "FuseOps-2")
     assert meant(raw)["name"] != "FuseOps-3", "the seed alone means another one now"
     assert meant(form)["name"] == "FuseOps-3"
@@ -82,10 +82,10 @@ def test_what_a_seed_draws_stays_when_the_library_grows(library: Path) -> None:
     "changes", [{"script": "another"}, {"constants": [{"dtype": "int8", "shape": [], "data": ""}]}]
 )
 def test_another_pattern_of_the_same_name_is_refused(library: Path, changes: dict[str, Any]) -> None:
-    form = settled_form("tvm", f"splice{{library={library}, seed=0}}")
+    form = settled_transform("tvm", parse_spec(f"splice{{library={library}, seed=0}}"))
     write(library, "FuseOps-1", **changes)
     with pytest.raises(SpecError, match=r"'FuseOps-1' in .* is not the one that was spliced"):
-        settled_form("tvm", form)
+        settled_transform("tvm", form)
     with pytest.raises(SpecError, match="run the finding's script"):
         meant(form)
 
@@ -96,24 +96,25 @@ def test_a_path_that_no_spec_can_say(library: Path, tmp_path: Path, monkeypatch:
     library.rename(odd / "library")
     monkeypatch.chdir(odd)
     with pytest.raises(SpecError, match="no spec can say the path"):
-        settled_form("tvm", "splice{library=library}")
+        settled_transform("tvm", parse_spec("splice{library=library}"))
 
 
 def test_drawn_builds_name_their_pattern(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    oracle = make_oracle(Plan("tvm", forms=("splice{library=library}",)), {})
-    forms = {run.build.form for number in range(60) for run in oracle.plan(CASE, random.Random(number))} - {""}
+    oracle = make_oracle(Plan("tvm", transforms=(parse_spec("splice{library=library}"),)), {})
+    forms = {run.build.transform for number in range(60) for run in oracle.plan(CASE, random.Random(number))} - {None}
     assert forms
     for form in forms:
-        options = split_spec(form)[1]
+        assert form is not None
+        options = dict(form.options)
         assert options["library"] == str(library)
         assert options["name"] == names(str(library))[int(options["seed"]) % 2]
         assert options["digest"]
 
 
 def test_a_finding_of_a_pattern_that_has_changed_is_no_longer_replayed(library: Path, tmp_path: Path) -> None:
-    form = settled_form("tvm", f"splice{{library={library}, seed=0}}")
-    runs = [Run(CASE, "tvm", Build(level, form=form)) for level in ("off", "full")]
+    form = settled_transform("tvm", parse_spec(f"splice{{library={library}, seed=0}}"))
+    runs = [Run(CASE, "tvm", Build(level, transform=form)) for level in ("off", "full")]
     evidence = Evidence("miscompilation", "", "", runs[1], runs[0])
     stored = to_stored(evidence, Signature("tvm", "miscompilation", "", (), ""), CASE, {})
     with Store.open(tmp_path / "out") as store:
@@ -128,26 +129,26 @@ def test_a_finding_of_a_pattern_that_has_changed_is_no_longer_replayed(library: 
 
 
 def test_a_library_may_be_named_by_its_harvest(library: Path) -> None:
-    form = f"splice{{library={library}}}"
-    assert settled_form("tvm", f"splice{{library={library.parent}}}") == settled_form("tvm", form)
+    form = parse_spec(f"splice{{library={library}}}")
+    assert settled_transform("tvm", parse_spec(f"splice{{library={library.parent}}}")) == settled_transform("tvm", form)
 
 
 def test_several_patterns_are_all_named(library: Path) -> None:
-    form = settled_form("tvm", f"splice{{library={library}, seed=1, count=4}}")
-    options = splice_form(form)
+    form = settled_transform("tvm", parse_spec(f"splice{{library={library}, seed=1, count=4}}"))
+    options = splice_options(form)
     assert options is not None
     assert len(options.name) == len(options.digest) == 4
     assert options.name[0] == "FuseOps-3"
     assert [one["name"] for one in chosen(options)] == list(options.name)
-    assert settled_form("tvm", form) == form
+    assert settled_transform("tvm", form) == form
     for wrong in ("count=0", "count=9", "name=FuseOps-1+FuseOps-3, digest=12"):
         with pytest.raises(SpecError):
-            settled_form("tvm", f"splice{{library={library}, {wrong}}}")
+            settled_transform("tvm", parse_spec(f"splice{{library={library}, {wrong}}}"))
 
 
-def test_a_folder_of_patterns_adds_the_forms_that_put_them_into_programs(library: Path) -> None:
+def test_a_folder_of_patterns_adds_the_transforms_that_put_them_into_programs(library: Path) -> None:
     plan = Plan("tvm", producers=PRESETS["oatest"].producers, patterns=str(library))
-    assert [splice_form(form) for form in plan.chosen_forms] == [
+    assert [splice_options(form) for form in plan.chosen_transforms] == [
         Splice(str(library)), Splice(str(library), call=True), Splice(str(library), count=3)
     ]  # fmt: skip
     ((name, options),) = plan.producer_specs()
@@ -156,20 +157,20 @@ def test_a_folder_of_patterns_adds_the_forms_that_put_them_into_programs(library
     assert not options.patterns, "that is for files"
     oracle = make_oracle(plan, {})
     drawn = [oracle.plan(CASE, random.Random(number)) for number in range(80)]
-    spliced = [runs for runs in drawn if runs[0].build.form]
+    spliced = [runs for runs in drawn if runs[0].build.transform]
     assert len(spliced) > 8
     for runs in spliced:
-        assert {run.build.form for run in runs} == {runs[0].build.form}, "such a program is held against itself"
-    assert {len((splice_form(runs[0].build.form) or Splice("x")).name) for runs in spliced} == {1, 3}
+        assert len({run.build.transform for run in runs}) == 1, "such a program is held against itself"
+    assert {len((splice_options(runs[0].build.transform) or Splice("x")).name) for runs in spliced} == {1, 3}
 
 
 def test_only_tvm_takes_a_folder_of_patterns(library: Path, tmp_path: Path) -> None:
     for plan in (Plan("onnxruntime", patterns=str(library)), Plan("tvm", ("onnxruntime",), patterns=str(library))):
         with pytest.raises(UsageError, match="is a folder, as tvm alone takes it"):
-            _ = plan.chosen_forms
+            _ = plan.chosen_transforms
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="holds no patterns"):
-        _ = Plan("tvm", patterns=str(tmp_path / "empty")).chosen_forms
+        _ = Plan("tvm", patterns=str(tmp_path / "empty")).chosen_transforms
 
 
 def test_the_command_line_takes_a_folder(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,4 +184,4 @@ def test_the_command_line_takes_a_folder(library: Path, capsys: pytest.CaptureFi
 def test_a_damaged_pattern_is_told_before_a_campaign_begins(library: Path, content: bytes) -> None:
     (library / f"FuseOps-9{ENDING}").write_bytes(content)
     with pytest.raises(SpecError, match=r"no pattern 'FuseOps-9'.*remove that file"):
-        settled_form("tvm", f"splice{{library={library}}}")
+        settled_transform("tvm", parse_spec(f"splice{{library={library}}}"))

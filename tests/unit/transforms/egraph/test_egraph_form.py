@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.errors import RejectedDraft, SpecError
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import read
 from miscompile.transforms.egraph.distance import operators
-from miscompile.transforms.egraph.form import Saturated, sites
+from miscompile.transforms.egraph.transform import Saturated, sites
 
 forms = st.builds(
     Saturated,
@@ -44,9 +44,9 @@ def presented(model: Model, form: Saturated) -> Model | None:
 
 @given(forms)
 def test_the_spec_prints_and_parses(form: Saturated) -> None:
-    name, options = split_spec(print_spec("egraph", form))
-    assert name == "egraph"
-    assert parse_options(Saturated, options, "egraph") == form
+    spec = parse_spec(print_spec("egraph", form))
+    assert spec.name == "egraph"
+    assert parse_options(Saturated, dict(spec.options), "egraph") == form
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ PRINTED = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from egraph_models import shared
-from miscompile.transforms.egraph.form import Saturated
+from miscompile.transforms.egraph.transform import Saturated
 from miscompile.graph.emit import emit
 for pick in ("most", "random"):
     for seed in range(4):

@@ -12,10 +12,10 @@ from miscompile.core.case import Case
 from miscompile.graph.check import check
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
-from miscompile.transforms.egraph.form import Saturated
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
+from miscompile.transforms.egraph.transform import Saturated
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from miscompile.base.errors import SpecError
+from miscompile.base.specs import Spec
 from miscompile.core.tensor import tensor
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.transforms.egraph.form import Saturated
-from miscompile.transforms.forms import parse_form
+from miscompile.transforms.catalogue import transform_of
+from miscompile.transforms.egraph.transform import Saturated
 
 KIND = TensorType("float32", (2, 3))
 RULE = """
@@ -37,17 +38,21 @@ def written(place: Path, right: str) -> Path:
     return path
 
 
+def in_file(path: Path) -> Spec:
+    return Spec("egraph", (("file", str(path)),))
+
+
 def test_a_rule_of_ones_own_is_used_alone(tmp_path: Path) -> None:
-    form = parse_form(f"egraph{{file={written(tmp_path, 'Add(x, Neg(y))')}}}")
-    assert isinstance(form, Saturated)
-    assert sorted(node.op for node in form.apply(model()).graph.nodes) == ["Add", "Mul", "Neg"]
+    transform = transform_of(in_file(written(tmp_path, "Add(x, Neg(y))")))
+    assert isinstance(transform, Saturated)
+    assert sorted(node.op for node in transform.apply(model()).graph.nodes) == ["Add", "Mul", "Neg"]
 
 
 def test_an_unsound_rule_is_refused_before_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="sub-as-add-of-neg is not sound"):
-        parse_form(f"egraph{{file={written(tmp_path, 'Sub(y, x)')}}}")
+        transform_of(in_file(written(tmp_path, "Sub(y, x)")))
 
 
 def test_a_file_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"nowhere\.toml"):
-        parse_form(f"egraph{{file={tmp_path / 'nowhere.toml'}}}")
+        transform_of(in_file(tmp_path / "nowhere.toml"))

@@ -12,7 +12,7 @@ import pytest
 from exact_models import Results, Sample, run_fed, run_or_known, same, samples, valid
 
 from miscompile.base.errors import RejectedDraft, SpecError
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.case import Port
 from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit
@@ -190,10 +190,10 @@ def test_what_is_picked_does_not_depend_on_other_places() -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_the_spec_prints_and_parses(name: str) -> None:
     form = replace(FORMS[name][0](12), only="x%2F1+fn:local:f:/y", share=0.25)
-    _, options = split_spec(print_spec("form", form))
-    assert parse_options(type(form), options, "form") == form
+    spec = parse_spec(print_spec("form", form))
+    assert parse_options(type(form), dict(spec.options), "form") == form
     stored = Storage(3, aspects=("tensors", "ir"), ir=9)
-    assert parse_options(Storage, split_spec(print_spec("stored", stored))[1], "stored") == stored
+    assert parse_options(Storage, dict(parse_spec(print_spec("stored", stored)).options), "stored") == stored
 
 
 @pytest.mark.parametrize("kind", [Duplicate, Rename, Wrap, Storage, Expand])

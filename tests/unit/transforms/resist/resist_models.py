@@ -18,7 +18,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, Node, TensorType
 from miscompile.graph.text.parser import parse_model
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime
-from miscompile.transforms.resist.form import Resistant
+from miscompile.transforms.resist.transform import Resistant
 
 RUNTIME = OnnxRuntime()
 

@@ -9,8 +9,8 @@ from miscompile.core.tensor import tensor
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
-from miscompile.transforms.resist.form import Resistant, sites
 from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES
+from miscompile.transforms.resist.transform import Resistant, sites
 
 pytestmark = pytest.mark.compiler
 

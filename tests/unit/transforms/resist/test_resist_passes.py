@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from resist_models import made, operators, optimised
 
-from miscompile.transforms.resist.form import Resistant
+from miscompile.transforms.resist.transform import Resistant
 
 pytestmark = pytest.mark.compiler
 

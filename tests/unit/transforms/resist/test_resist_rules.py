@@ -9,8 +9,8 @@ from resist_models import BRANCHES, made
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.transforms.resist.config import config_of, embedded, parse_config
-from miscompile.transforms.resist.form import Resistant, sites
 from miscompile.transforms.resist.strategies import STRATEGIES
+from miscompile.transforms.resist.transform import Resistant, sites
 
 GOOD = """
 [[rule]]

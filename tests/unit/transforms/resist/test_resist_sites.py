@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from resist_models import BODIES, BRANCHES, made, operators, twin
 
 from miscompile.base.errors import RejectedDraft, SpecError
-from miscompile.base.specs import parse_options, print_spec, split_spec
+from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.graph.check import check
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.prune import prune
-from miscompile.transforms.form_kinds import Sited
+from miscompile.transforms.kinds import Sited
 from miscompile.transforms.resist.attribution import attribute
 from miscompile.transforms.resist.config import embedded
 from miscompile.transforms.resist.edges import edges, quoted, surroundings
-from miscompile.transforms.resist.form import Resistant, sites
 from miscompile.transforms.resist.strategies import STRATEGIES
+from miscompile.transforms.resist.transform import Resistant, sites
 
 some_classes = st.lists(st.sampled_from(embedded().classes), unique=True).map("+".join)
 forms = st.builds(
@@ -44,7 +44,7 @@ def test_signs_of_specs_are_quoted() -> None:
     (site,) = sites(model, Resistant(classes="fusion"))
     assert site.edge == "a%2Bb>y"
     spec = print_spec("resist", Resistant(classes="fusion", only=site.edge))
-    assert sites(model, parse_options(Resistant, split_spec(spec)[1], spec)) == (site,)
+    assert sites(model, parse_options(Resistant, dict(parse_spec(spec).options), spec)) == (site,)
 
 
 def test_a_constant_condition_becomes_one_that_only_a_run_knows() -> None:
@@ -192,9 +192,9 @@ def test_attribution_names_the_class_and_the_edge() -> None:
 
 @given(forms)
 def test_the_spec_prints_and_parses(form: Resistant) -> None:
-    name, options = split_spec(print_spec("resist", form))
-    assert name == "resist"
-    assert parse_options(Resistant, options, "resist") == form
+    spec = parse_spec(print_spec("resist", form))
+    assert spec.name == "resist"
+    assert parse_options(Resistant, dict(spec.options), "resist") == form
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.transforms.resist.config import embedded
-from miscompile.transforms.resist.form import Resistant, sites
 from miscompile.transforms.resist.strategies import STRATEGIES
+from miscompile.transforms.resist.transform import Resistant, sites
 
 pytestmark = pytest.mark.compiler
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
 from miscompile.targets.tvm.fragments import PATTERN, Fragment, fragments, sizes_of
-from miscompile.targets.tvm.splice_form import ENDING, read_entry
+from miscompile.targets.tvm.splice_transform import ENDING, read_entry
 from miscompile.targets.tvm.text import UNSAYABLE, digest, parse, say
 from miscompile.targets.tvm.vetting import fault, woken
 

@@ -1,0 +1,1 @@
+"""The tables of published fuzzers, measured again with this tool; run from a checkout, because no wheel has them."""

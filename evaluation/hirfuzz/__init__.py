@@ -1,0 +1,1 @@
+"""HIRFUZZ: diversity of graphs, invalid programs, different failures."""

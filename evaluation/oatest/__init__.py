@@ -1,0 +1,1 @@
+"""OATest: synthesis of patterns into seed graphs, and its ablations."""

@@ -1,0 +1,1 @@
+"""OATest for TVM: patterns of its own tests inside Relax programs."""

@@ -1,0 +1,117 @@
+"""Trigger rate: how often does a pass change the program that was made to wake it?
+
+The paper tells by coverage of the pass's own source file (section 4.4); here the pass is seen to change the program,
+rules within a pass one by one, which asks for more.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.measures import Watch
+from miscompile.core.case import Case
+from miscompile.core.ports import Runner
+from miscompile.harvest.patterns.pass_observation import fired
+
+_BATCH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRate:
+    """What was seen on programs with a pattern of which it is known which passes it wakes.
+
+    Of `watched` programs, `built` were built; in `woken` of these, one of the passes that their pattern is known to
+    wake changed the program, in `nothing` no pass at all did. `chance` counts what `woken` would be if each program
+    were held to the passes of another one: seeds, too, wake passes. `passes` counts for each intended pass the
+    programs with a pattern for it, and those of them that it changed.
+    """
+
+    watched: int
+    built: int
+    woken: int
+    chance: int
+    nothing: int
+    passes: Mapping[str, tuple[int, int]]
+
+    @property
+    def rate(self) -> float:
+        """Share of the programs built in which an intended pass fired; 0 where none was built."""
+        return self.woken / self.built if self.built else 0.0
+
+    @property
+    def by_chance(self) -> float:
+        """What the rate would be for the passes of other programs."""
+        return self.chance / self.built if self.built else 0.0
+
+    @property
+    def mean_of_passes(self) -> float:
+        """Mean over the intended passes of the share of their programs that they changed; 0 without any."""
+        shares = [woken / tried for tried, woken in self.passes.values()]
+        return sum(shares) / len(shares) if shares else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was seen as a JSON object."""
+        names = ("watched", "built", "woken", "chance", "nothing", "rate", "by_chance", "mean_of_passes")
+        passes = {name: {"tried": tried, "woken": woken} for name, (tried, woken) in sorted(self.passes.items())}
+        return {**{name: getattr(self, name) for name in names}, "passes": passes}
+
+
+@dataclass(slots=True)
+class Sample:
+    """A uniform sample of at most `size` cases out of any number, each as likely as the next."""
+
+    size: int
+    rng: random.Random
+    cases: list[Case]
+    offered: int = 0
+
+    def offer(self, case: Case) -> None:
+        """Take a case in, perhaps in place of another one."""
+        self.offered += 1
+        if len(self.cases) < self.size:
+            self.cases.append(case)
+        elif (place := self.rng.randrange(self.offered)) < self.size:
+            self.cases[place] = case
+
+
+def sample_of(size: int, rng: random.Random) -> Sample:
+    """Return an empty sample."""
+    return Sample(size, rng, [])
+
+
+def triggers(cases: Sequence[Case], target: str, runner: Runner, what: str, watch: Watch) -> TriggerRate | None:
+    """Build synthesised `cases` and see which passes change them.
+
+    Cases of whose pattern it is not known what it wakes are left out; None when all are.
+    """
+    wanted = [(case, frozenset(names)) for case in cases if (names := recipe_wakes(case))]
+    seen: list[frozenset[str] | None] = []
+    for start in range(0, len(wanted), _BATCH):
+        seen += fired([case for case, _ in wanted[start : start + _BATCH]], target, runner)
+        watch(what, len(seen), len(wanted))
+    return tallied([names for _, names in wanted], seen) if wanted else None
+
+
+def tallied(intended: Sequence[frozenset[str]], seen: Sequence[frozenset[str] | None]) -> TriggerRate:
+    """Return the counts for programs whose intended passes, and those that fired (None: not built), are given."""
+    pairs = [(wanted, names) for wanted, names in zip(intended, seen, strict=True) if names is not None]
+    tried, woken = Counter[str](), Counter[str]()
+    for wanted, names in pairs:
+        tried.update(wanted)
+        woken.update(wanted & names)
+    others = [wanted for wanted, _ in pairs[1:] + pairs[:1]]
+    return TriggerRate(
+        watched=len(seen),
+        built=len(pairs),
+        woken=sum(bool(wanted & names) for wanted, names in pairs),
+        chance=sum(bool(other & names) for other, (_, names) in zip(others, pairs, strict=True)),
+        nothing=sum(not names for _, names in pairs),
+        passes={name: (count, woken[name]) for name, count in tried.items()},
+    )
+
+
+def recipe_wakes(case: Case) -> list[str]:
+    """Return the passes that a synthesised case's pattern is known to wake."""
+    return list(case.recipe.get("wakes", ()))

@@ -1,0 +1,1 @@
+"""OPERA: orders of migrated tests, and the baselines that the paper compares them with."""

@@ -1,0 +1,1 @@
+"""ORTHRUS: OptBench, and what a resistant twin costs."""

@@ -1,1 +1,0 @@
-"""Benches: the tables of published fuzzers, measured again with this tool."""

@@ -1,0 +1,69 @@
+"""The pool: workers that run programs on one target or several, as the engine and triage see them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Since the pool was opened: deaths of workers (timeouts among them), runs timed out, workers forked, zygotes lost.
+
+    `respawn_seconds` is the time from the last death's notice to its replacement's birth; 0.0 before the first.
+    """
+
+    deaths: int = 0
+    timeouts: int = 0
+    forks: int = 0
+    zygotes: int = 0
+    respawn_seconds: float = 0.0
+
+
+class Pool(Protocol):
+    """Whatever runs on one target or several, can start afresh, and confirms; a context manager."""
+
+    def __enter__(self) -> Self:
+        """Start the workers. Raises UsageError when a target cannot be loaded."""
+        ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End all workers."""
+        ...
+
+    @property
+    def counters(self) -> Counters:
+        """What has happened to the workers."""
+        ...
+
+    @property
+    def compiler_cpu_seconds(self) -> float:
+        """CPU time that the workers have spent inside compilers."""
+        ...
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        """Execute `runs` as one batch and return their outcomes."""
+        ...
+
+    def submit(self, runs: Sequence[Run]) -> int:
+        """Queue `runs` as one batch and return its ticket."""
+        ...
+
+    def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
+        """Return finished batches as (ticket, outcomes); waits up to `timeout` seconds when there is none yet."""
+        ...
+
+    def fresh(self) -> None:
+        """Let the next batch meet workers that have run nothing."""
+        ...
+
+    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
+        """Execute `run` alone in a fresh worker, `times` times."""
+        ...
+
+    def allow(self, seconds: float | None) -> None:
+        """Let a run take so long from now on; None: as long as at first."""
+        ...

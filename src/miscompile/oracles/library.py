@@ -1,0 +1,123 @@
+"""The library oracle: a front end of a compiler must compute what the library computes (OPERA, section III-C).
+
+A case is a program of one operator. The library runs it first, several times (see `library_reference`): its answer says
+what is right, how far each element may lie from it, and whether it can be held against anybody at all. Then the front
+end runs it.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.instances.code import decoded
+from miscompile.instances.instance import Instance
+from miscompile.instances.program import from_case
+from miscompile.oracles.instrumentation import NOT_NARROWED
+from miscompile.oracles.library_judge import Compare, Judgement, judge
+from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.oracles.registry import OracleContext, OracleKind
+
+ORACLE = "library"
+"""What a recipe calls this oracle."""
+
+RULE = "library"
+"""The rule that evidence of this oracle names."""
+
+INSTANCE = "instance"
+"""Where the recipe of an ONNX program keeps the instance that the program was made of, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOptions:
+    """Parameters of the oracle in a finding: the target spec of the library, the comparison (None: the campaign's), and
+    whether all tensors but the first are part of the program."""
+
+    library: str = ""
+    compare: Compare | None = None
+    constants: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryOracle:
+    """Holds build `faulty` of the front end `target` (a spec) against `library`, the spec of the library as a target.
+
+    `compare` is `strict`, or the paper's fixed threshold; `narrowed` says which types the compiler computes in a
+    narrower one by design. The verdict's details hold the Chebyshev `distance`, where there are numbers.
+    """
+
+    library: str
+    target: str
+    faulty: Build = field(default_factory=Build)
+    compare: Compare = "strict"
+    narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the library's run: the feed twice, and then with noise."""
+        del rng
+        return (Run(reference_case(case), self.library, Build("off"), "judge"),)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Ask for the front end's run when the library's answer can be held against it, and judge that run then."""
+        answer = answer_of(runs[0], outcomes[0])
+        if isinstance(answer, Dropped):
+            return Inconclusive(answer.reason, answer.detail)
+        if len(runs) == 1:
+            case = replace(runs[0].case, feeds=runs[0].case.feeds[:1])
+            return Needs((Run(with_outputs(case, answer), self.target, self.faulty),))
+        found = judge(answer, outcomes[1], self.compare, self.narrowed)
+        if found.status == "pass":
+            return Holds(details=_distance(found))
+        if found.kind is None:
+            return Inconclusive(found.status, found.message)
+        return Violated(self._evidence(runs[1], found))
+
+    def with_faulty(self, build: Build) -> "LibraryOracle":
+        """Return the same oracle for another build of the front end."""
+        return replace(self, faulty=build)
+
+    def _evidence(self, run: Run, found: Judgement) -> Evidence:
+        assert found.kind is not None
+        details = {
+            "output": found.output, "feed": 0, "allowed": found.allowed, "place": found.place, **_distance(found),
+        }  # fmt: skip
+        against = Run(run.case, self.library, Build("off"))
+        output, message = run.case.program.outputs[found.output].name, " ".join(found.message.split())
+        return Evidence(found.kind, RULE, message, run, against, output, details)
+
+
+def answer_of(run: Run, outcome: Outcome) -> Reference | Dropped:
+    """Return what the library's run says of its program."""
+    case = replace(run.case, feeds=run.case.feeds[:1])
+    return assess(instance_of(case), case, outcome)
+
+
+def instance_of(case: Case) -> Instance:
+    """Return the operator instance that a case was made of."""
+    told = case.recipe.get(INSTANCE)
+    return decoded(str(told)) if told is not None else from_case(case)
+
+
+def _distance(found: Judgement) -> dict[str, float | str]:
+    """Return the Chebyshev distance as JSON has it; nothing without numbers."""
+    if found.distance is None:
+        return {}
+    return {"distance": found.distance if found.distance < float("inf") else str(found.distance)}
+
+
+def _hold(
+    options: LibraryOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]
+) -> LibraryOracle:
+    """Return the oracle for the build that a violation is about."""
+    told = evidence.reference.target if evidence.reference is not None else ""
+    library = options.library or str(facts.get("against") or told)
+    target = evidence.faulty.target
+    compare = options.compare or context.rule
+    return LibraryOracle(library, target, evidence.faulty.build, compare, context.narrowed(target))
+
+
+KIND = OracleKind(ORACLE, "a front end against the library whose operators it takes", _hold, options=LibraryOptions)

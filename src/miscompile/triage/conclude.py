@@ -1,0 +1,323 @@
+"""Triage of one finding: reduced, attributed, confirmed by its standalone script.
+
+The steps are the same whichever oracle found the violation. The finding names its oracle, and every smaller case and
+every other build is held against the property that it violates.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from miscompile.base.rng import stream
+from miscompile.core.case import Case
+from miscompile.core.examination import Examination, examine
+from miscompile.core.finding import Finding, Property, Signature
+from miscompile.core.outcome import Values
+from miscompile.core.pool import Pool
+from miscompile.core.ports import PropertyOracle
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Evidence, FindingKind, Violated
+from miscompile.environments.resolve import python_of
+from miscompile.findings.encode import evidence_facts
+from miscompile.findings.folder import Status, Stored
+from miscompile.ops.reprogram import reprogram
+from miscompile.oracles.library import LibraryOracle
+from miscompile.oracles.pair import BuildPair
+from miscompile.targets.about import About
+from miscompile.targets.known import known
+from miscompile.targets.registry import parse_target
+from miscompile.triage.attribution import (
+    ATTRIBUTED,
+    model_of,
+    node_count,
+    short_timeout,
+    stored_property,
+    to_stored,
+)
+from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
+from miscompile.triage.confirm import ScriptResult, confirm, confirmed
+from miscompile.triage.library import LibraryFinding
+from miscompile.triage.materialise import materialised
+from miscompile.triage.phase import phase_of
+from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
+from miscompile.triage.reduce.graphs import GraphDrafts
+from miscompile.triage.reduce.instances import InstanceDrafts
+from miscompile.triage.resistance import resisted
+from miscompile.triage.script import write_script
+from miscompile.triage.settings import TriageSettings
+from miscompile.triage.signature import signature_of
+from miscompile.triage.validity import accepts, takes
+
+_ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
+"""Facts that say where a finding comes from; reduction does not change them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """A finding's new state; `slippages` are other violations met while it was reduced, findings of their own."""
+
+    stored: Stored
+    slippages: tuple[Stored, ...] = ()
+
+
+def triage(stored: Stored, settings: TriageSettings, pool: Pool, budget: Budget) -> Concluded:
+    """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
+
+    Raises SpecError when the finding names an oracle or a transform that is not here.
+    """
+    return _Triage(stored, settings, pool).conclude(budget)
+
+
+class _Triage:
+    """One finding, from pending to its report."""
+
+    def __init__(self, stored: Stored, settings: TriageSettings, pool: Pool) -> None:
+        self.stored, self.settings, self.pool = stored, settings, pool
+        self.target = stored.finding.property.target
+        self.about: About = parse_target(self.target).about
+        self.seed = settings.seed
+        self.kind: FindingKind = stored.finding.property.signature.kind
+
+    def conclude(self, budget: Budget) -> Concluded:
+        case, found = self._plainest(self.stored.original or self.stored.finding.case)
+        rng = stream(self.seed, "patience")
+        with short_timeout(self.pool, self.kind, lambda: examine(case, found, self.pool, rng)):
+            guilty = self._suspected(case, found)
+            held, reduced = self._reduce(case, found, guilty, budget)
+            if reduced is None:
+                return Concluded(_unconfirmed(self.stored, "the violation does not show again"))
+            if isinstance(held, BuildPair):
+                held = replace(held, healed=None)
+            held = shortest(reduced.case, held, self.pool, stream(self.seed, "sequence"))
+            held = fewest(reduced.case, held, self.pool, stream(self.seed, "places"))
+            guilty = self._guilty(reduced.case, held, guilty)
+        return Concluded(self._report(case, held, reduced, guilty), self._findings_of(reduced.slippages))
+
+    def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
+        """Return the finding's case and property, as plain as they get before anything is reduced.
+
+        Where the program as a transform presents it goes wrong by itself, it becomes the case; else the transform is
+        restricted to the places that matter.
+        """
+        found = stored_property(self.stored, self.settings.context)
+        transform = found.faulty.transform
+        if transform is None or not isinstance(found, BuildPair):
+            return case, found
+        plain = replace(found, reference=Build("off"), faulty=replace(found.faulty, transform=None))
+        for candidate in materialised(case, transform, reprogram):
+            seen = examine(candidate, plain, self.pool, stream(self.seed, "plain"))
+            if isinstance(seen.verdict, Violated) and seen.verdict.evidence.kind == self.kind:
+                return candidate, plain
+        return case, fewest(case, found, self.pool, stream(self.seed, "places"))
+
+    def _suspected(self, case: Case, found: PropertyOracle) -> tuple[str, ...]:
+        """Return the culprits that the lane has found; those of a finding that no lane has seen are searched for."""
+        if isinstance(found, LibraryOracle):
+            return ()  # whether the optimiser is at fault at all is asked of the reduced case
+        if self.stored.finding.facts.get(ATTRIBUTED):
+            return tuple(one for one in self._signature.culprits if one in self.about.passes)
+        return self._culprits(case, found, self._signature.culprits)
+
+    def _guilty(self, case: Case, held: PropertyOracle, suspected: Sequence[str]) -> tuple[str, ...]:
+        """Return the culprits of the reduced case: those of the original if they check, else those of a new search."""
+        if isinstance(held, LibraryOracle) and not self._optimiser_is_at_fault(case, held):
+            return ()
+        rng = stream(self.seed, "check", case.program.digest)
+        if still_guilty(case, held, self.pool, suspected, self.about.passes, self.about.twins, rng):
+            return tuple(sorted(suspected))
+        return self._culprits(case, held, suspected)
+
+    def _optimiser_is_at_fault(self, case: Case, held: PropertyOracle) -> bool:
+        plain = held.with_faulty(replace(held.faulty, level="off", disabled=frozenset()))
+        seen = examine(case, plain, self.pool, stream(self.seed, "unoptimised"))
+        return bool(self.about.passes) and not isinstance(seen.verdict, Violated)
+
+    def _culprits(self, case: Case, held: PropertyOracle, suspects: Sequence[str]) -> tuple[str, ...]:
+        rng = stream(self.seed, "bisect", case.program.digest)
+        return culprits(case, held, self.pool, self.about.passes, self.about.twins, rng, suspects)
+
+    @property
+    def _signature(self) -> Signature:
+        return self.stored.finding.property.signature
+
+    def _reduce(
+        self, case: Case, found: PropertyOracle, guilty: Sequence[str], budget: Budget
+    ) -> tuple[PropertyOracle, Reduced | None]:
+        """Return the smallest case, and the plainest property that it violates; None when it violates none."""
+        admits = self._demand(case)
+        for held in self._properties(found, guilty):
+            rng = stream(self.seed, "reduce")
+            if isinstance(held, LibraryOracle):
+                constants = bool(self.stored.finding.facts.get("constants"))
+                reduced = reduce_case(case, held, self.pool, rng, InstanceDrafts(constants), budget=budget)
+            else:
+                graphs = GraphDrafts(self.pool, reprogram, self.pool)
+                reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
+            if reduced is not None:
+                return held, reduced
+        return found, None
+
+    def _demand(self, case: Case) -> Callable[[Case], bool]:
+        """Return what a reduction must keep: a model that the reference implementation takes, if it takes it now.
+
+        Asked for only where the model itself may be to blame.
+        """
+        if not _may_be_invalid(self.kind, self.stored.finding.facts.get("reference")):
+            return any_case
+        return (lambda smaller: takes(smaller, self.pool)) if takes(case, self.pool) else any_case
+
+    def _properties(self, found: PropertyOracle, guilty: Sequence[str]) -> list[PropertyOracle]:
+        """The plainest builds first: as shipped, as found but with all passes, as found, the culprits alone."""
+        if not isinstance(found, BuildPair):
+            shipped = replace(found.faulty, level="full", disabled=frozenset())
+            return _distinct(found.with_faulty(shipped), found) if not isinstance(found, LibraryOracle) else [found]
+        kept = replace(
+            found,
+            reference=replace(found.reference, level="off", disabled=frozenset()),
+            faulty=replace(found.faulty, level="full", disabled=frozenset()),
+        )
+        plain = replace(found, reference=Build("off"), faulty=Build("full"))
+        off = expand(guilty, self.about.twins)
+        if self.about.forced:
+            return [pair.healed_without(off) if guilty else pair for pair in _distinct(plain, kept)]
+        if not guilty:
+            return _distinct(plain, kept, found)
+        pairs = [pair.healed_without(off) for pair in _distinct(plain, kept, found)]
+        return [*pairs, only(found, guilty, self.about.passes, self.about.twins)]
+
+    def _report(self, original: Case, held: PropertyOracle, reduced: Reduced, guilty: Sequence[str]) -> Stored:
+        self.pool.fresh()
+        final = examine(reduced.case, held, self.pool, stream(self.seed, "final"))
+        if not isinstance(final.verdict, Violated):
+            return _unconfirmed(self.stored, "the reduced case does not show it in fresh processes")
+        if isinstance(held, LibraryOracle):
+            return self._report_library(original, held, reduced, guilty, final)
+        evidence = final.verdict.evidence
+        signature = signature_of(evidence, final.faulty, guilty, model_of(reduced.case))
+        script = write_script(
+            reduced.case, evidence, final.faulty, culprits=guilty, versions=dict(self.stored.versions),
+            expected=_expected(final),
+        )  # fmt: skip
+        shown = self._run_script(script)
+        facts = self._facts(original, evidence, reduced, shown)
+        vote = accepts(reduced.case) if _may_be_invalid(evidence.kind, evidence.reference) else None
+        if vote is not None:
+            facts["referee"] = {"vote": vote.vote, "message": vote.message}
+        if isinstance(held, BuildPair):
+            healing = resisted(reduced.case, held, evidence.kind, self.pool, stream(self.seed, "resist"))
+            facts |= {"resisted": healing} if healing else {}
+        if self.about.trace and python_of(self.target) is None:
+            facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
+        sound = confirmed(shown) and reduced.defined and (vote is None or vote.vote == "accepted")
+        return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
+
+    def _report_library(
+        self, original: Case, held: LibraryOracle, reduced: Reduced, guilty: Sequence[str], final: Examination
+    ) -> Stored:
+        """Report a front end that disagrees with the library; its signature stays that of the conversion function."""
+        assert isinstance(final.verdict, Violated)
+        told = LibraryFinding(held, final, self.pool)
+        script = told.script(dict(self.stored.versions), constants=bool(self.stored.finding.facts.get("constants")))
+        shown = self._run_script(script)
+        facts = self._facts(original, final.verdict.evidence, reduced, shown) | told.facts(guilty)
+        agreeing = told.second_opinion()
+        facts |= {"witness": agreeing} if agreeing else {}
+        if agreeing is None:
+            facts["unconfirmed"] = "no other compiler agrees with onnx's reference evaluator"
+        sound = confirmed(shown) and agreeing is not None
+        return self._stored(original, reduced.case, final.verdict.evidence, self._signature, facts, script, sound=sound)
+
+    def _facts(
+        self, original: Case, evidence: Evidence, reduced: Reduced, shown: tuple[ScriptResult, ...]
+    ) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            **{key: value for key, value in self.stored.finding.facts.items() if key in _ORIGIN},
+            **evidence_facts(evidence),
+            "nodes": node_count(reduced.case),
+            "original_nodes": node_count(original),
+            "reproduced": confirmed(shown),
+            "reduction": {"tries": reduced.tries, "complete": reduced.complete, "steps": list(reduced.steps)},
+        }
+        if not confirmed(shown):
+            last = shown[-1]
+            said = (last.stdout + last.stderr)[-600:]
+            facts["unconfirmed"] = f"the script is {last.status} (exit status {last.code}): {said}"
+        return facts
+
+    def _stored(
+        self,
+        original: Case,
+        case: Case,
+        evidence: Evidence,
+        signature: Signature,
+        facts: Mapping[str, Any],
+        script: str,
+        *,
+        sound: bool,
+    ) -> Stored:
+        bug = known(self.about.name, parse_target(self.target).via).bug(str(signature))
+        told = {**facts, **({"known": {"link": bug.link, "note": bug.note}} if bug is not None else {})}
+        status: Status = "unconfirmed" if not sound else "known" if bug else "confirmed"
+        held = Property(self.stored.finding.property.oracle, self.target, signature)
+        finding = Finding(self.stored.finding.identifier, held, case, evidence.message, told)
+        return Stored(finding, status, original, self.stored.versions, script)
+
+    def _findings_of(self, slippages: Sequence[Slippage]) -> tuple[Stored, ...]:
+        """Make findings of the slippages; a finding that is one itself makes none, so that they cannot multiply."""
+        origin = self.stored.finding
+        if "slip_of" in origin.facts:
+            return ()
+        extra = {key: value for key, value in origin.facts.items() if key in ("front", "constants", "operator")}
+        return tuple(
+            to_stored(
+                one.verdict.evidence,
+                signature_of(one.verdict.evidence, one.outcome, (), model_of(one.case)),
+                one.case,
+                self.stored.versions,
+                self.settings.context,
+                test=int(origin.facts.get("test", -1)),
+                slip_of=origin.identifier,
+                **extra,
+            )
+            for one in slippages
+        )
+
+    def _run_script(self, script: str) -> tuple[ScriptResult, ...]:
+        """Run the script in fresh processes; return what came of them."""
+        with TemporaryDirectory(prefix="miscompile-") as place:
+            path = Path(place) / "repro.py"
+            path.write_text(script, "utf-8")
+            return confirm(path, python_of(self.target), seconds=self.settings.script_seconds)
+
+
+def _may_be_invalid(kind: FindingKind, reference: object) -> bool:
+    """Tell whether the model may be at fault: no build of the target is better at it than the faulty one."""
+    return reference is None and kind in ("exception", "shape", "dtype")
+
+
+def _unconfirmed(stored: Stored, reason: str) -> Stored:
+    facts = {**stored.finding.facts, "reproduced": False, "unconfirmed": reason}
+    return replace(stored, finding=replace(stored.finding, facts=facts), status="unconfirmed")
+
+
+def _distinct(*held: Any) -> list[Any]:  # noqa: ANN401 - properties of one kind
+    """Return the properties in order, each once; they hold tables, so that they cannot stand in a set."""
+    found: list[Any] = []
+    for one in held:
+        if one not in found:
+            found.append(one)
+    return found
+
+
+def _expected(seen: Examination) -> Tensor | None:
+    """Return the right value of the bad output, where another target's run gave it."""
+    assert isinstance(seen.verdict, Violated)
+    evidence, outcome = seen.verdict.evidence, seen.reference
+    if evidence.reference is None or evidence.reference.target == evidence.faulty.target:
+        return None
+    if not isinstance(outcome, Values) or "output" not in evidence.details:
+        return None
+    return outcome.results[int(evidence.details.get("feed", 0))][int(evidence.details["output"])]

@@ -1,0 +1,51 @@
+"""What triage must know of a campaign: where its findings lie, what was compared with what, and the limits of runs."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from miscompile.core.pool import Pool
+from miscompile.execution.limits import Limits
+from miscompile.execution.multi_target import MultiTargetPool
+from miscompile.execution.pool import LocalPool
+from miscompile.oracles.judge import Rule
+from miscompile.oracles.registry import OracleContext
+from miscompile.transforms.runner import TransformingRunner
+
+
+@dataclass(frozen=True, slots=True)
+class TriageSettings:
+    """`out` is the campaign's folder, `targets` are its target specs, `rule` is its comparison of values.
+
+    `seconds` is the longest that the reduction of one finding may take (None: by the compiler's speed);
+    `script_seconds` the longest that a standalone script may take.
+    """
+
+    out: Path
+    targets: tuple[str, ...]
+    seed: int = 0
+    rule: Rule = "strict"
+    limits: Limits = field(default_factory=Limits)
+    seconds: float | None = None
+    script_seconds: float = 120.0
+
+    @property
+    def context(self) -> OracleContext:
+        """What the oracles of its findings must know."""
+        return OracleContext(self.targets, self.rule)
+
+    def pool(self) -> Pool:
+        """Return a pool for the targets, which opens the pool of any other target when it is first asked for."""
+        return TransformingRunner(MultiTargetPool(self.targets[:1], lambda target: LocalPool(target, 1, self.limits)))
+
+    def as_json(self) -> str:
+        """Print the settings in one line for a triage worker."""
+        return json.dumps({**asdict(self), "out": str(self.out)})
+
+
+def settings_from(text: str) -> TriageSettings:
+    """Read back what `TriageSettings.as_json` printed."""
+    data: dict[str, Any] = json.loads(text)
+    data["out"], data["targets"], data["limits"] = Path(data["out"]), tuple(data["targets"]), Limits(**data["limits"])
+    return TriageSettings(**data)

@@ -1,0 +1,36 @@
+"""The tables of HIRFUZZ with real workers: processes for repetitions, and planted bugs of the toy compiler."""
+
+import pytest
+
+from evaluation.hirfuzz.diversity import measure
+from evaluation.hirfuzz.experiments import HirfuzzSettings, run
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
+
+pytestmark = pytest.mark.process
+
+
+def test_figures_do_not_depend_on_the_number_of_workers() -> None:
+    options = HirfuzzOptions(nodes=6)
+    one, two = (list(measure(options, 3, 2, 0, workers=workers))[-1] for workers in (1, 2))
+    for mode in one.modes:
+        assert [series.scores for series in mode.series] == [series.scores for series in two.mode(mode.mode).series]
+
+
+def test_planted_bugs_are_found_confirmed_and_counted_once() -> None:
+    target = "toy{bugs=sub_commutes+rank0_key_error}"
+    options = HirfuzzSettings("failures", (target,), tests=120, test_nodes=10, patience=240.0, probe_seconds=60.0)
+    *_, results = run(options)
+    guided, free = results.failures
+    assert (guided.mode, free.mode) == ("gate", "off")
+    for series in results.failures:
+        assert series.failures
+        assert series.unstable == series.untriaged == len(series.unconfirmed) == 0
+        assert not series.problems
+        wrong = [failure for failure in series.failures if failure.kind == "wrong"]
+        errors = [failure for failure in series.failures if failure.kind == "exception"]
+        assert wrong
+        assert errors
+        assert {failure.signature for failure in wrong} == {"toy:wrong:OperandOrdering"}
+        assert {failure.signature for failure in errors} == {"toy:exception@compile:OperandOrdering"}
+        assert {(failure.message, failure.trace) for failure in wrong} == {("wrong", ())}
+        assert all(failure.message.startswith("exception: KeyError") and failure.trace for failure in errors)

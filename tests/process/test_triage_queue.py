@@ -1,0 +1,128 @@
+"""The triage queue: a pending finding comes back reduced, attributed and confirmed by its own script."""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
+
+from toy_bench import case, node
+
+from miscompile.core.case import Case, Port, Program
+from miscompile.core.finding import Signature
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence
+from miscompile.execution.limits import Limits
+from miscompile.findings import folder
+from miscompile.findings.folder import Stored
+from miscompile.oracles.registry import OracleContext
+from miscompile.triage.attribution import to_stored
+from miscompile.triage.queue import TriageAnswer, TriageQueue
+from miscompile.triage.settings import TriageSettings
+
+pytestmark = pytest.mark.process
+
+TARGET = "toy{bugs=sub_commutes}"
+
+
+def pending(test: int) -> Stored:
+    """A finding of five operators of which one is to blame; `test` makes it another case."""
+    made = case(
+        [
+            node("Relu", "x", "a"),
+            node("Neg", "w", "b"),
+            node("Sub", "b a", "c"),
+            node("Sin", "c", "d"),
+            node("Concat", "c d", "y", axis=0),
+        ],
+        {"x": np.float32([1, 2, 3 + test]), "w": np.float32([4, 5, 6])},
+        "y",
+    )
+    program = Program("onnx", made.program.payload, made.program.inputs, (Port("y", "float32", (6,)),))
+    known = Case(program, made.feeds)
+    evidence = Evidence(
+        "wrong", "monte-carlo", "m", Run(known, TARGET, Build("full")), Run(known, TARGET, Build("off")), "y"
+    )
+    return to_stored(
+        evidence,
+        Signature("toy", "wrong", "", (), "t"),
+        known,
+        {"numpy": np.__version__},
+        OracleContext((TARGET,)),
+        test=test,
+    )
+
+
+def settings(out: Path, target: str = TARGET) -> TriageSettings:
+    return TriageSettings(out, (target,), limits=Limits(seconds=5.0), script_seconds=60.0)
+
+
+def put(out: Path, queue: TriageQueue, stored: Stored) -> str:
+    """Write a pending finding and submit it."""
+    folder.save(out, stored)
+    queue.submit(stored.finding.identifier)
+    return stored.finding.identifier
+
+
+def wait(queue: TriageQueue, count: int, seconds: float = 60) -> list[TriageAnswer]:
+    answers: list[TriageAnswer] = []
+    end = time.monotonic() + seconds
+    while len(answers) < count:
+        assert time.monotonic() < end, "the queue does not answer"
+        answers += queue.collect()
+        time.sleep(0.02)
+    return answers
+
+
+def test_a_finding_is_reduced_attributed_and_confirmed(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path))
+    try:
+        found, broken = pending(0), pending(1)
+        program = Program("onnx", b"\xff\xff", broken.finding.case.program.inputs, broken.finding.case.program.outputs)
+        unreadable = Case(program, broken.finding.case.feeds)
+        put(tmp_path, queue, found)
+        put(tmp_path, queue, Stored(replace(broken.finding, identifier="wrong-0", case=unreadable)))
+        assert queue.open == 2
+        first, second = wait(queue, 2)
+        assert queue.open == 0
+    finally:
+        queue.close()
+    assert first.problem == ""
+    stored = folder.load(tmp_path, first.identifier)
+    assert stored.status == "confirmed"
+    assert stored.finding.identifier == found.finding.identifier
+    assert stored.finding.property.signature.culprits == ("OperandOrdering",)
+    facts = stored.finding.facts
+    assert (facts["nodes"], facts["original_nodes"], facts["reproduced"], facts["test"]) == (1, 5, True, 0)
+    assert stored.original is not None
+    assert stored.original.program == found.finding.case.program
+    compile(stored.script, "repro.py", "exec")
+    assert folder.load(tmp_path, second.identifier).status != "confirmed"
+
+
+def test_a_violation_that_does_not_show_is_unconfirmed(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path, "toy"))
+    try:
+        stored = pending(0)
+        held = type(stored.finding.property)("optimisation", "toy", stored.finding.property.signature)
+        finding = type(stored.finding)("wrong-1", held, stored.finding.case, "m", stored.finding.facts)
+        put(tmp_path, queue, Stored(finding))
+        (answer,) = wait(queue, 1)
+    finally:
+        queue.close()
+    assert folder.load(tmp_path, answer.identifier).status == "unconfirmed"
+    assert answer.slippages == ()
+
+
+def test_closing_leaves_what_was_not_begun(tmp_path: Path) -> None:
+    queue = TriageQueue(settings(tmp_path))
+    for test in range(4):
+        put(tmp_path, queue, pending(test))
+    queue.close()
+    answers = queue.collect()
+    assert len(answers) < 4
+    assert queue.open == 4 - len(answers)

@@ -1,0 +1,171 @@
+"""The capability probe with runners that refuse."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "targets" / "toy"))
+
+from toy_bench import InProcessRunner
+
+from miscompile.base.dtypes import PLAIN
+from miscompile.base.rng import stream
+from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values
+from miscompile.core.run import Run
+from miscompile.engine import probe as probing
+from miscompile.engine.plan import Plan
+from miscompile.engine.probe import probe, support_of
+from miscompile.engine.wiring import make_producer
+from miscompile.graph.read import read
+from miscompile.ops.registry import specs
+from miscompile.ops.support import Support
+from miscompile.producers.control.forms import blocks, carried_dtypes, questions
+from miscompile.producers.motifs.containers import questions as container_questions
+from miscompile.producers.motifs.containers import taken_blocks
+
+SOME = ("Add", "Relu", "Softmax", "Concat")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the probe ask about a few operators only."""
+    monkeypatch.setattr(probing, "specs", lambda: {name: specs()[name] for name in SOME})
+    monkeypatch.setattr(probing, "questions", lambda opsets: ())
+    monkeypatch.setattr(probing, "container_questions", lambda opsets: ())
+
+
+class Answering:
+    """A runner that answers each program by its operator."""
+
+    def __init__(self, refused: dict[str, Outcome]) -> None:
+        self.refused, self.asked = refused, 0
+
+    def run(self, runs: Sequence[Run]) -> list[Outcome]:
+        self.asked += len(runs)
+        for run in runs:
+            assert (run.build.level, run.purpose) == ("off", "probe")
+        return [self._answer(run) for run in runs]
+
+    def _answer(self, run: Run) -> Outcome:
+        ops = {node.op for node in read(run.case.program.payload).graph.nodes}
+        return next((outcome for op, outcome in self.refused.items() if op in ops), Values(()))
+
+
+def ops_taken(table: Support) -> set[str]:
+    return {op for op, _ in table.pairs}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "taken"),
+    [
+        (Unsupported("compile", "no kernel"), False),
+        (Rejected("compile", "no"), False),
+        (OutOfMemory("run"), False),
+        (Crashed("run", 11), True),
+        (Raised("run", "Error", "bad"), False),  # says nothing, so the operator never becomes known
+        (Values(()), True),
+    ],
+)
+def test_what_an_answer_says_of_support(outcome: Outcome, taken: bool) -> None:
+    table = probe("toy", (21,), Answering({"Softmax": outcome}))
+    assert ops_taken(table) - {"Softmax"} == set(SOME) - {"Softmax"}
+    assert ("Softmax" in ops_taken(table)) is taken
+
+
+def test_only_what_was_taken_is_generated_afterwards() -> None:
+    table = probe("toy", (21,), Answering({"Add": Unsupported("compile", "no kernel")}))
+    producer = make_producer(Plan("toy", opset=21, producers=("strict",)), table)
+    for index in range(30):
+        model = read(producer.propose(stream(0, "case", index)).program.payload)
+        assert {node.op for node in model.graph.nodes} <= {*SOME, "Constant"} - {"Add"}
+
+
+def test_forms_of_control_flow_are_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "questions", questions)
+    table = probe("toy", (21,), Answering({"Loop": Unsupported("compile", "no kernel")}))
+    found = blocks(table, 21)
+    assert found.operators() == ("If", "Scan")
+    assert found.operators("If") == ("If", "Scan")
+    assert found.has("Scan", "turned")
+    assert found.dtypes["Loop"] == ()
+    assert set(found.dtypes["If"]) == set(PLAIN) & carried_dtypes("If", 21)
+
+
+def test_blocks_of_sequences_are_asked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "container_questions", lambda opsets: list(container_questions(opsets))[:60])
+    table = probe("toy", (21,), Answering({"SequenceMap": Unsupported("compile", "no kernel")}))
+    found = {name for name, _ in taken_blocks(table, 21, ("float32",))}
+    assert {"split_at", "construct_at"} <= found
+    assert "mapped" not in found
+
+
+def test_an_inquiry_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "questions", questions)
+    runner = Answering({})
+    begun, other = probing.Inquiry((21,)), probing.Inquiry((21,))
+    begun.go_on("toy", runner, None, 1e-9)
+    assert not begun.done
+    other.resume(begun.state())
+    whole = other.go_on("toy", runner, None, None)
+    assert other.done
+    assert whole == probe("toy", (21,), Answering({}))
+
+
+def test_the_watcher_sees_the_end() -> None:
+    seen: list[tuple[int, int]] = []
+    probe("toy", (17, 21), Answering({}), lambda done, total: seen.append((done, total)))
+    assert seen
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_table_is_cached_for_versions_and_opsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / name)
+    runner = Answering({"Add": Unsupported("compile", "no kernel")})
+
+    def asked(versions: dict[str, str], opsets: tuple[int, ...]) -> tuple[int, Support]:
+        before = runner.asked
+        table = support_of("toy", versions, opsets, runner)
+        return runner.asked - before, table
+
+    first, table = asked({"toy": "1"}, (21,))
+    again, cached = asked({"toy": "1"}, (21,))
+    assert first > 0
+    assert again == 0
+    assert cached == table
+    assert asked({"toy": "2"}, (21,))[0] > 0
+    assert asked({"toy": "1"}, (17,))[0] > 0
+    (damaged, *_) = (tmp_path / "miscompile" / "support").glob("*.json")
+    for path in (tmp_path / "miscompile" / "support").glob("*.json"):
+        path.write_text("{" if path == damaged else path.read_text())
+    total = sum(asked({"toy": version}, opsets)[0] for version, opsets in (("1", (21,)), ("2", (21,)), ("1", (17,))))
+    assert total > 0
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / "file" / name)
+    assert ops_taken(support_of("toy", {}, (21,), Answering({}))) == set(SOME)
+
+
+def test_the_toy_itself_takes_these_operators() -> None:
+    table = probe("toy", (21,), InProcessRunner("toy"))
+    assert ops_taken(table) == set(SOME)
+    assert ("Relu", "bfloat16") not in table.pairs
+    assert ("Relu", "float32") in table.pairs
+
+
+def test_conversions_are_asked_about_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An inquiry of a slow target ends before it is through, and bridges between types need conversions."""
+    monkeypatch.setattr(probing, "specs", lambda: {name: specs()[name] for name in ("Cast", *SOME)})
+    inquiry = probing.Inquiry((21,))
+    asked: Counter[tuple[str, str]] = Counter()
+    while inquiry._next[0] < 1:
+        drawn = inquiry._questions(48)
+        asked.update(inquiry._triples[place][:2] for _, place in drawn)
+    casts = {dtype: count for (op, dtype), count in asked.items() if op == "Cast"}
+    assert min(casts.values()) >= 15
+    assert asked["Relu", "float32"] <= 4
