@@ -1,4 +1,4 @@
-"""What every child process that runs somebody's test files needs: its folder, its environment, its end."""
+"""Shared parts of child processes that run test files: folder, environment, and end."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ def home_of(path: Path) -> Path:
 
 
 def kill_group(child: "subprocess.Popen[bytes]") -> None:
-    """End a child, the first of its process group, and whatever it has left running."""
+    """Kill a child, the leader of its process group, and all processes of that group."""
     with contextlib.suppress(ProcessLookupError):  # nothing is left of it
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

@@ -1,7 +1,6 @@
 """Interval analysis of an arbitrary model: the facts of every value, computed from the fed tensors.
 
 It tells which outputs are exact. The generator knows this for its own graphs; reduction and `check` need it for models
-from miscompile.ops.analysis_bodies import Operands
 from elsewhere. `analysis_bodies` interprets the bodies of If, Loop and Scan on intervals, iteration by iteration.
 """
 

@@ -1,7 +1,7 @@
-"""What documentation says of parameters: kinds, lists of values, ranks and bounds, read from text.
+"""Constraints on parameters extracted from documentation: kinds, lists of values, ranks and bounds.
 
 The texts are docstrings in the styles of PyTorch and Keras (`name (type, optional): what it is`, under `Args:`), and
-descriptions in the schemas of ONNX. Reading takes what follows a few fixed ways of speaking, and leaves the rest.
+descriptions in the schemas of ONNX. A few fixed phrases are recognised, and other text is ignored.
 """
 
 import ast
@@ -21,7 +21,7 @@ IGNORED = _words(
     "out layout device requires_grad generator pin_memory memory_format name size_average reduce self cls args kwargs "
     "seed noise_shape autocast lora_rank lora_alpha quantization_config seed_generator _stacklevel _freeze"
 )
-"""Parameters that say nothing of what is computed, or that only a library's own objects can be."""
+"""Parameters that do not affect the results, or that only accept objects of the library."""
 
 _IGNORED_ENDS = ("_initializer", "_regularizer", "_constraint", "_weights", "_weight")
 _TENSORS = _words(
@@ -40,14 +40,14 @@ _NAMED = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
 
 @dataclass(frozen=True, slots=True)
 class DocumentedParameter:
-    """What a docstring says of one parameter."""
+    """The documentation of one parameter."""
 
     kind: str
     text: str
 
 
 def documented_parameters(doc: str) -> dict[str, DocumentedParameter]:
-    """Return what a docstring says of each parameter, by name; the first mention counts."""
+    """Return the documentation of each parameter in a docstring, by name; the first mention counts."""
     found: dict[str, DocumentedParameter] = {}
     name, kind, lines, depth = "", "", [""], 0
     for line in [*doc.splitlines(), " end: "]:
@@ -79,7 +79,7 @@ def head_of(doc: str) -> list[tuple[str, str | None, bool]]:
 
 
 def literal(text: str | None) -> Value:
-    """Return the plain value that a default's text stands for, None for anything else."""
+    """Return the plain value of a default's text, None for anything else."""
     try:
         value = ast.literal_eval(text or "None")
     except (ValueError, SyntaxError):
@@ -97,7 +97,7 @@ def listed_in(text: str) -> tuple[Value, ...]:
 
 
 def bounds_in(text: str) -> tuple[float | None, float | None]:
-    """Return the least and the largest number that a description allows, None where it does not say."""
+    """Return the least and the largest number that a description allows, None where it has no bound."""
     number = r"(-?\d+(?:\.\d+)?)"
     between = re.search(
         rf"(?:between|range|\bin|interval)\s*(?:is|of)?\s*[\[(`]*\s*{number}\s*(?:,|and|to)\s*{number}\s*[\])]?", text
@@ -114,7 +114,7 @@ def bounds_in(text: str) -> tuple[float | None, float | None]:
 
 
 def ranks_in(text: str) -> tuple[int, ...]:
-    """Return the ranks of which a description of a tensor speaks."""
+    """Return the ranks in a description of a tensor."""
     ranks = {int(rank) for rank in re.findall(r"\b([0-6])-?\s?[dD]\b", text)}
     for shape in re.findall(r"(?:shape|tensor of shape|size)[^(]{0,20}\(([^()]*)\)", text):
         if "*" not in shape and "..." not in shape:
@@ -154,7 +154,7 @@ def constraint(
 ) -> Constraint | None:
     """Return the constraint on a parameter out of its name, default, annotation and documentation.
 
-    None when it is one of those that are left alone, or nothing tells what it may be.
+    None for an ignored parameter, or when its kind is unknown.
     """
     if name in IGNORED or name.endswith(_IGNORED_ENDS) or name.startswith("_"):
         return None

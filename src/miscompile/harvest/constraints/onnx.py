@@ -1,4 +1,4 @@
-"""Constraints of ONNX's operators, out of their schemas and what the schemas' documentation says of attributes.
+"""Constraints of ONNX's operators, from their schemas and the schemas' documentation of attributes.
 
 Run as `python -m miscompile.harvest.constraints.onnx OUT SEED COUNT FIRST` to write instances; see
 `miscompile.harvest.constraints.run`.
@@ -33,7 +33,7 @@ _KINDS: dict[str, ParameterKind] = {
 }
 _AXES = frozenset({"axis", "axes", "batch_axis", "time_axis"})
 _WHOLE = frozenset({"axes", "pads", "split", "shape", "repeats", "starts", "ends", "steps", "sizes", "k", "indices"})
-"""Inputs that hold small numbers which say something of the others."""
+"""Inputs with small integers that describe the other inputs."""
 
 
 _TEXTS = Held(Tensor("string", np.array(["ab", "", "Ünïcode", "ab"], object)))

@@ -1,4 +1,4 @@
-"""The quarry: harvested models, each once, and the pieces that they are cut into."""
+"""The store of harvested models, each once, and of the pieces cut from them."""
 
 import random
 import re
@@ -123,6 +123,6 @@ def _source(pair: Pair, by_kind: dict[str, HarvestedModel], left: Counter[str]) 
 
 
 def brief(error: BaseException) -> str:
-    """Return what is wrong without what is particular to one model, so that like ones are counted together."""
+    """Return an error message without the parts specific to one model, so that similar errors are counted together."""
     message = re.sub(r"'[^']*'|\d+", "_", " ".join(str(error).split()))
     return f"{type(error).__name__}: {message[:80]}"

@@ -1,9 +1,9 @@
-"""From pairs to patterns: which passes fire on the harvested models, and on which pieces of them.
+"""Extraction of patterns from pairs: the passes that fire on the harvested models, and the pieces that trigger them.
 
-The source of a pair seldom names the pass in the compiler's own words, and a test of one optimiser wakes passes of
-another as well. So nothing is believed: every unit of every model is built on the targets, and the passes that are
-SEEN to change it are noted. For a pass that works on subgraphs the whole connected unit is the pattern, for one that
-works on blocks the smallest contiguous region of it that still wakes the pass (OATest, section 3.1).
+The source of a pair seldom names the pass as the compiler does, and a test of one optimiser triggers passes of another
+as well. Every unit of every model is therefore built on the targets, and the passes that are OBSERVED to change it are
+recorded. For a pass that works on subgraphs the whole connected unit is the pattern, for one that works on blocks the
+smallest contiguous region that still triggers the pass (OATest, section 3.1).
 """
 
 import re
@@ -35,12 +35,12 @@ from miscompile.targets.registry import parse_target
 
 _BATCH = 32
 _PATIENCE = 3
-"""For each pattern that is wanted of a pass, so many pieces are looked at."""
+"""Number of pieces tried for each wanted pattern of a pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How patterns are cut out.
+    """The options of the extraction.
 
     At most `each` patterns for every pass that differ in operators, edges or attributes; pieces within `limits`;
     `seconds` limits how long one model is observed; `seed` begins all random streams.
@@ -54,10 +54,10 @@ class Extraction:
 
 @dataclass(slots=True)
 class Extracted:
-    """Patterns, and what was met on the way.
+    """Patterns, with the counts of the extraction.
 
     `models` counts distinct models, `pieces` distinct pieces of them. `seen` counts the pieces that each pass of each
-    target was seen to change, `left` what could not be taken, by reason. `stopped`: it was interrupted.
+    target was observed to change, `left` the excluded ones by reason. `stopped`: it was interrupted.
     """
 
     patterns: tuple[Pattern, ...] = ()
@@ -68,7 +68,7 @@ class Extracted:
     stopped: bool = False
 
     def counts(self) -> Mapping[tuple[str, str], Counter[Granularity]]:
-        """Return the number of patterns by target and pass that they wake, and by granularity."""
+        """Return the number of patterns by target and triggered pass, and by granularity."""
         found: dict[tuple[str, str], Counter[Granularity]] = defaultdict(Counter)
         for pattern in self.patterns:
             for wake in pattern.triggers:
@@ -77,7 +77,7 @@ class Extracted:
 
 
 class TriggeringPiece(NamedTuple):
-    """A piece, or a part of it, that was seen to wake a pass; `number` is the piece's in the quarry."""
+    """A piece, or a part of it, that was observed to trigger a pass; `number` is the piece's in the store."""
 
     wake: Trigger
     number: int
@@ -95,8 +95,8 @@ def extract(
 ) -> Extracted:
     """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
 
-    Pieces that wake no pass are no patterns, whatever a test says. An interruption ends the search, and what was
-    found by then comes back. Raises UsageError for a target that is not here.
+    Pieces that trigger no pass are no patterns, whatever the test claims. An interruption ends the search, and the
+    results so far are returned. Raises UsageError for a target that is not here.
     """
     versions = {target: version_of(target) for target in targets}
     found, chosen, triggers = Extracted(), list[TriggeringPiece](), list[list[Trigger]]()
@@ -128,7 +128,7 @@ def extract(
 
 
 def _search(search: "_Search", chosen: list[TriggeringPiece], triggers: list[list[Trigger]]) -> None:
-    """Add what a search finds, each piece once, with the first pass that it was seen to wake."""
+    """Add what a search finds, each piece once, with the first pass that it was observed to trigger."""
     known = {kind_of(one.seed) for one in chosen}
     for one in search.run():
         kind = kind_of(one.seed)
@@ -190,7 +190,7 @@ class _Search:
             yield from fired(cases[start : start + _BATCH], self.target, self.runner)
 
     def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[TriggeringPiece]:
-        """Yield those patterns of a pass that differ; small pieces are looked at first."""
+        """Yield the distinct patterns of a pass; small pieces are tried first."""
         looked, forms = set[str](), set[str]()
         for number in numbers:
             form = form_of(self.fragment_store.seeds[number])
@@ -205,7 +205,7 @@ class _Search:
                 yield one
 
     def _chosen(self, called: str, number: int) -> TriggeringPiece:
-        """Return what of a piece is the pattern: all of it, or the smallest block."""
+        """Return the pattern in a piece: all of it, or the smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
         wake = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
@@ -219,7 +219,7 @@ class _Search:
 def _add_triggers(
     chosen: Sequence[TriggeringPiece], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
 ) -> None:
-    """Add what the chosen pieces themselves wake on a target."""
+    """Add the passes of a target that the chosen pieces trigger."""
     name = parse_target(target).about.name
     rng = stream(0, "wakes")
     for into, names in zip(triggers, fired([case_of(one.seed, rng) for one in chosen], target, runner), strict=True):

@@ -1,7 +1,7 @@
-"""Mining by firings: patterns from any program on which a pass is SEEN to change something.
+"""Mining by observation: patterns from any program that a pass is OBSERVED to change.
 
-No test, no documentation and no source of a compiler is needed: a program is shrunk for as long as the pass fires, and
-what is left is the pattern. Programs may come from anywhere: the generator, onnx's node cases, a user's model.
+This needs no test, documentation or source of a compiler: a program is reduced for as long as the pass fires, and the
+result is the pattern. Programs may come from any source: the generator, onnx's node cases, a user's model.
 """
 
 import random
@@ -35,7 +35,7 @@ _BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class Mining:
-    """How much is mined.
+    """The options of mining.
 
     `each` patterns for every pass, which differ in their operators, attributes or edges; a pass is given up
     after `patience` programs that came to no new pattern. A pattern has at most `most` operators, and at most `tries`
@@ -56,7 +56,7 @@ class _Ledger:
     found: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, frozenset[str]] = field(default_factory=dict)
-    """What the patterns of each form wake; a form is a graph without sizes and elements."""
+    """The passes that the patterns of each form trigger; a form is a graph without sizes and elements."""
 
 
 def mine(
@@ -68,7 +68,7 @@ def mine(
     mining: Mining | None = None,
     rng: random.Random | None = None,
 ) -> Iterator[Pattern]:
-    """Yield the smallest programs found, made from `cases`, that passes of `target` are seen to change.
+    """Yield the smallest programs found, made from `cases`, that passes of `target` are observed to change.
 
     `wanted` names the passes (None: all that the target has, rules within passes included). Yields as it finds, and
     ends when every wanted pass has its patterns or is given up, or the cases are used up. The same arguments give the
@@ -95,18 +95,18 @@ class _Search:
         self._ledger = _Ledger()
 
     def fired(self, batch: Sequence[Case], names: frozenset[str]) -> list[frozenset[str] | None]:
-        """Return which passes change each program, as far as patterns of them are wanted still."""
+        """Return the passes that change each program, among those that still lack patterns."""
         return fired(batch, self.target, self.runner, self.mining.level, self.open(names))
 
     def open(self, names: frozenset[str]) -> frozenset[str]:
-        """Return those of `names` that still lack a pattern and are not given up."""
+        """Return those of `names` that still lack patterns and are not given up."""
         mining, ledger = self.mining, self._ledger
         return frozenset(
             name for name in names if ledger.found[name] < mining.each and ledger.failed[name] < mining.patience
         )
 
     def take(self, case: Case, name: str) -> Iterator[Pattern]:
-        """Yield the pattern that `case` holds of the pass, unless it holds none or one that is known."""
+        """Yield the pattern of the pass in `case`, if there is one and it is new."""
         ledger = self._ledger
         pattern = self._pattern(case, name)
         if pattern is None:
@@ -158,7 +158,7 @@ def version_of(target: str) -> str:
 
 
 def origin_of(case: Case) -> str:
-    """Return where a program comes from, as its recipe tells."""
+    """Return the origin of a program according to its recipe."""
     recipe = case.recipe
     if "node_case" in recipe:
         return f"onnx node case {recipe['node_case']}"

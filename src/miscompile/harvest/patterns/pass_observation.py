@@ -1,4 +1,4 @@
-"""Which passes change a program: by observation, and where rules hide in one pass, by leaving each of them alone on."""
+"""Observation of the passes that change a program; rules inside one pass are observed with only one of them on."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -18,8 +18,8 @@ def fired(
 ) -> list[frozenset[str] | None]:
     """Return for each case the names of the passes that changed it on `target`, None where it was not built.
 
-    Frames of rewrite rules (`About.rules`) give way to the rules in them; of these, only those in `wanted` are asked
-    about (None: all), since each costs a build.
+    Passes that contain rewrite rules (`About.rules`) are replaced by their rules; of these, only those in `wanted`
+    (None: all) are observed, because each costs a build.
     """
     runs = [_run(case, target, Build(level, observe=True)) for case in cases]
     seen = [observed(outcome) for outcome in runner.run(runs)]
@@ -34,7 +34,7 @@ def fired(
 
 
 def observed(outcome: Outcome) -> frozenset[str] | None:
-    """Return the passes that an observed run saw to change the program; None unless it ran."""
+    """Return the passes that changed the program in an observed run; None unless it ran."""
     return frozenset(outcome.observations.passes) if isinstance(outcome, Values) else None
 
 
@@ -45,7 +45,7 @@ def _run(case: Case, target: str, build: Build) -> Run:
 def _with_rules(
     case: Case, names: frozenset[str], target: str, runner: Runner, level: str, rules: Mapping[str, tuple[str, ...]]
 ) -> frozenset[str]:
-    """Put the rules that fire by themselves in place of the frames that they run in."""
+    """Replace the passes that contain rules by the rules that fire."""
     frames = [frame for frame in rules if frame in names]
     if not frames:
         return names

@@ -1,14 +1,13 @@
-"""Which passes each motif of the catalogue wakes on a target: planted alone, in many settings, and watched.
+"""Observation of the passes that each motif of the catalogue triggers on a target, planted alone in many settings.
 
-A motif's name and the thoughts of its author prove nothing. So every motif is planted in an empty graph, in several
-opsets and in each of its dtypes, and the target says which passes changed the programs. Where a pass fires only
-because nothing before it took its pattern away, the passes that did fire can be switched off one by one.
+A motif's name and its author's intention prove nothing. Every motif is therefore planted in an empty graph, in several
+opsets and in each of its dtypes, and the passes that change the programs are observed. Earlier passes may consume the
+pattern of a later one, so the passes that fired can be disabled one by one.
 
     python -m miscompile.harvest.patterns.verify onnxruntime /tmp/triggers.json --siblings
 
-makes the table of a target anew, for the version that is installed.
-Where a compiler takes seconds for a program, `--tries 1 --opset 17` asks for one program in each dtype, and
-`--dtypes 1` for the first dtype alone.
+writes the table of a target for the installed version. Where a compiler takes seconds for a program, `--tries 1 --opset
+17` asks for one program in each dtype, and `--dtypes 1` for the first dtype alone.
 """
 
 import argparse
@@ -49,7 +48,7 @@ TRIES = 3
 
 
 class MotifSetting(NamedTuple):
-    """Programs of one motif that are alike but for sizes and elements."""
+    """The key of programs of one motif that differ only in sizes and elements."""
 
     opset: int
     dtype: str
@@ -57,7 +56,7 @@ class MotifSetting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """A runner in front of another one that switches the passes `off` off in every build."""
+    """A runner that wraps another one and disables the passes `off` in every build."""
 
     runner: Runner
     off: frozenset[str]
@@ -80,12 +79,12 @@ def verify(
     dtypes: int | None = None,
     siblings: Collection[str] = (),
 ) -> ObservedTriggers:
-    """Return what `motifs` wake on `target`, of which `version` runs; the same on every run.
+    """Return the passes that `motifs` trigger on `target`, whose `version` runs; equal on every run.
 
     A pass counts when it fires in at least half of the programs of some opset and dtype that the target builds.
-    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all).
-    Of the passes in `siblings` those that fire are then switched off one by one, and with their twins
-    (`About.twins`), to see what would have fired after them.
+    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all). Of the
+    passes in `siblings` those that fire are then disabled one by one, and with their twins (`About.twins`), to observe
+    the passes that fire without them.
     """
     name = parse_target(target).about.name
     tried = opsets_of(target) if opsets is None else opsets
@@ -104,7 +103,7 @@ def verify(
 
 
 def write(triggers: ObservedTriggers, path: Path) -> None:
-    """Write `wakes` where `patterns.wakes.shipped` reads them: `patterns/data/wakes/<target>.json`."""
+    """Write `triggers` to the file `path`; the shipped ones are in `patterns/data/wakes/<target>.json`."""
     path.write_text(print_triggers(triggers), "utf-8")
 
 
@@ -204,7 +203,7 @@ def _hidden(
     runner: Runner,
     siblings: Collection[str],
 ) -> Iterator[Hidden]:
-    """Yield what fires for the first time when something is off, in order of name; the fewest off win."""
+    """Yield the passes that fire only with others off, in order of name, with the smallest such set."""
     hidden: dict[str, tuple[str, ...]] = {}
     for off in _choices(names.intersection(siblings), parse_target(target).about.twins):
         touched = {
@@ -228,7 +227,7 @@ def _choices(siblings: Collection[str], twins: Sequence[Sequence[str]]) -> Itera
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Verify the whole catalogue on a target, and write what was seen to a file."""
+    """Verify the whole catalogue on a target, and write the observations to a file."""
     parser = argparse.ArgumentParser(prog="python -m miscompile.harvest.patterns.verify", description=main.__doc__)
     parser.add_argument("target", help="a target spec")
     parser.add_argument("path", type=Path, help="the table to write")

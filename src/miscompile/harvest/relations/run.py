@@ -1,7 +1,7 @@
 """Relations between a library's operators, found in child processes; inputs at the ends of what is allowed end some.
 
-A child runs one class of candidates after the other and tells on its output which one it begins with; where it dies,
-another takes up behind that class.
+A child runs one class of candidates after the other and prints the class with which it begins. After a crash, another
+child continues with the next class.
 """
 
 import json
@@ -42,10 +42,10 @@ MODULES = {
 """Modules whose process runs the operators of a library. ONNX has none: its operators have no names for one thing."""
 
 _MEMORY = 3 << 30
-"""Bytes that a child may take on top of what its library has after its import."""
+"""Memory limit of a child in bytes, in addition to that of its library after the import."""
 
 _GIVEN = 8
-"""Instances of an operator that are handed to others."""
+"""Greatest number of instances of an operator that are tried on others."""
 
 _LARGEST = 1 << 14
 """Elements of their tensors together: what is larger takes time and shows nothing more."""

@@ -124,7 +124,7 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 def is_conclusive(results: InstanceResults | None) -> bool:
-    """Tell whether results say something: one of the tensors holds two different finite numbers."""
+    """Tell whether results are conclusive: one of the tensors holds two different finite numbers."""
     for one in results or ():
         if one is not None and one.array.size > 1 and DTYPES[one.dtype].kind != "string":
             numbers = one.numbers().ravel()

@@ -11,7 +11,7 @@ from miscompile.graph.model import Model
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import surroundings
 from miscompile.transforms.resist.rules import ResistanceRule, Selector
-from miscompile.transforms.resist.transform import Resistant, Site, sites
+from miscompile.transforms.resist.transform import BarrierSite, Resistant, sites
 
 _MANY = 200
 """Approximate number of standard operators, counted for a rule that names no operator."""
@@ -29,8 +29,8 @@ class Attribution:
     """
 
     kind: str
-    sites: tuple[Site, ...]
-    healing: Mapping[str, tuple[Site, ...]]
+    sites: tuple[BarrierSite, ...]
+    healing: Mapping[str, tuple[BarrierSite, ...]]
 
 
 def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
@@ -44,8 +44,8 @@ def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], b
     """
     config = config_of(transform.config)
     allowed = transform.classes.split("+") if transform.classes else config.classes
-    found: dict[str, tuple[Site, ...]] = {}
-    alone: dict[str, tuple[Site, ...]] = {}
+    found: dict[str, tuple[BarrierSite, ...]] = {}
+    alone: dict[str, tuple[BarrierSite, ...]] = {}
     for kind in allowed:
         one = replace(transform, classes=kind)
         held = sites(model, one)

@@ -26,7 +26,7 @@ _SHARES, _SALTS = 1 << 16, 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BarrierSite:
     """An edge that gets a barrier, the value that it carries, the class and rule, and the strategy that was chosen."""
 
     kind: str
@@ -85,7 +85,7 @@ class Resistant:
         return tuple(site.edge for site in sites(model, self))
 
 
-def sites(model: Model, transform: Resistant) -> tuple[Site, ...]:
+def sites(model: Model, transform: Resistant) -> tuple[BarrierSite, ...]:
     """Return what `transform` does to `model`, edge by edge, so that a difference can be traced to a class and an edge.
 
     A difference that goes away with `replace(transform, only=site.edge)` alone comes from that edge. Empty when nothing
@@ -93,15 +93,16 @@ def sites(model: Model, transform: Resistant) -> tuple[Site, ...]:
     """
     _, chosen = _plan(model, transform)
     return tuple(
-        Site(found.rule.kind, found.rule.name, found.edge.name, found.edge.value, one.name) for found, one, _ in chosen
+        BarrierSite(found.rule.kind, found.rule.name, found.edge.name, found.edge.value, one.name)
+        for found, one, _ in chosen
     )
 
 
-Chosen = tuple[MatchedEdge, Strategy, int]
+ChosenBarrier = tuple[MatchedEdge, Strategy, int]
 """An edge, its strategy, and a number that tells it from others."""
 
 
-def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[Chosen]]:
+def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[ChosenBarrier]]:
     """Return which edges are held, and by what."""
     config = config_of(transform.config)
     around = surroundings(model)
@@ -175,11 +176,11 @@ class _Choice:
 class _Twin:
     """Puts the barriers into a model."""
 
-    def __init__(self, around: Surroundings, chosen: Sequence[Chosen]) -> None:
+    def __init__(self, around: Surroundings, chosen: Sequence[ChosenBarrier]) -> None:
         self._graph = around.model.graph
         self._model = around.model
         self._work = GraphAdditions(around.model, anchor_of(around.model))
-        self._chosen: dict[int | None, list[Chosen]] = {}
+        self._chosen: dict[int | None, list[ChosenBarrier]] = {}
         for one in chosen:
             self._chosen.setdefault(one[0].edge.consumer, []).append(one)
         self._renamed = self._rename_outputs()

@@ -1,4 +1,4 @@
-"""Constraints of Keras' layers and operations, out of signatures, defaults and docstrings.
+"""Constraints of Keras' layers and operations, from signatures, defaults and docstrings.
 
 Run as `python -m miscompile.harvest.libraries.hooks.constraints_keras OUT SEED COUNT FIRST [BASES]`; see
 `miscompile.harvest.constraints.run`.
@@ -28,7 +28,7 @@ from miscompile.targets.keras.environment import prepare
 _NO_OPERATORS = frozenset(
     {"Input", "InputLayer", "InputSpec", "Layer", "Wrapper", "RNN", "Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer"}
 )
-"""Layers that compute nothing of their own, or what only code can say."""
+"""Layers that compute nothing themselves, or whose parameters are code."""
 
 _LISTS = frozenset(
     {
@@ -53,7 +53,7 @@ _NO_OPERATIONS = frozenset(
         *("associative_scan", "rearrange"),
     }
 )
-"""Operations that take functions, or give no tensors."""
+"""Operations with function parameters, or without tensors as results."""
 
 
 def operations() -> list[Operation]:
@@ -105,7 +105,7 @@ def parameters_of(one: Any, documented: dict[str, DocumentedParameter]) -> tuple
 
 
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
-    """Return what Keras computes. Raises whatever it raises."""
+    """Return the results of Keras; its exceptions propagate."""
     case = to_case(instance)
     return Eager(case.program).run(case.feeds[0])
 

@@ -1,4 +1,4 @@
-"""Constraints of PyTorch's operators, out of signatures, annotations, defaults and docstrings.
+"""Constraints of PyTorch's operators, from signatures, annotations, defaults and docstrings.
 
 Run as `python -m miscompile.harvest.libraries.hooks.constraints_torch OUT SEED COUNT FIRST [BASES]`; see
 `miscompile.harvest.constraints.run`.
@@ -81,7 +81,7 @@ def _spoken(annotation: object) -> str:
 
 
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
-    """Return what PyTorch computes. Raises whatever it raises."""
+    """Return the results of PyTorch; its exceptions propagate."""
     case = to_case(instance)
     return Eager(case.program.payload).run(case.feeds[0])
 

@@ -1,4 +1,4 @@
-"""The hook on Keras: layers and operations that are called from outside of it.
+"""The hook on Keras: records layers and operations that are called from outside of it.
 
 Functions of `keras.ops` and `keras.activations` are replaced wherever a module of Keras holds them; layers are seen by
 their constructor and their call, which are methods of one base class. Only the outermost call counts: one from a frame
@@ -41,7 +41,7 @@ def _inside(file: str) -> bool:
 
 
 class KerasCallRecorder:
-    """Gives uses of layers and operations to a sink, unless it is told to be quiet."""
+    """Passes uses of layers and operations to a sink, except inside `quiet`."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -52,7 +52,7 @@ class KerasCallRecorder:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """See no calls inside."""
+        """Record no calls inside."""
         self._quiet += 1
         try:
             yield
@@ -60,14 +60,14 @@ class KerasCallRecorder:
             self._quiet -= 1
 
     def made(self, layer: Any) -> Made | None:
-        """Return how a layer was made; None where that was not seen. Raises NotEncodable when it cannot be said."""
+        """Return a layer's construction; None if it was not recorded. Raises NotEncodable for unencodable values."""
         found = self._seen.get(layer)
         if isinstance(found, str):
             raise NotEncodable(found)
         return found
 
     def note(self, layer: Any, args: tuple[Any, ...], words: Mapping[str, Any]) -> None:
-        """Note what a layer is being constructed with, or why that cannot be said."""
+        """Record the parameters of a layer's construction, or why they cannot be encoded."""
         api = self.names.layers.get(type(layer))
         if api is None:
             return
@@ -81,13 +81,13 @@ class KerasCallRecorder:
             self._seen[layer] = f"a layer made with what gives a {type(error).__name__}"
 
     def wanted(self, api: str | None, frame: Any) -> bool:
-        """Tell whether a call from `frame` is one that is looked for."""
+        """Tell whether a call from `frame` is recorded."""
         if api is None or self._quiet or _inside(frame.f_code.co_filename):
             return False
         return self.sink.wants(api)
 
     def watched(self, api: str, say: Callable[[], Instance], call: Callable[[], Any]) -> Any:
-        """Make a call with everything inside unseen, and take it when it has returned a tensor."""
+        """Make a call without recording calls inside it, and record it if it returns a tensor."""
         instance: Instance | None = None
         try:
             instance = say()
@@ -121,7 +121,7 @@ class KerasCallRecorder:
 
 
 def _settings(function: Any, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the process-wide settings that a layer or function takes where it is given none."""
+    """Return the process-wide settings that are a layer's or function's defaults."""
     known = inspect.signature(function).parameters
     found: dict[str, Value] = {}
     if keras.config.image_data_format() != "channels_last" and "data_format" in known:
@@ -141,7 +141,7 @@ def _has_tensor(result: Any) -> bool:
 
 
 def start(sink: Sink) -> Stop:
-    """Hook Keras; return what takes the hooks away."""
+    """Hook Keras; return a function that removes the hooks."""
     calls = KerasCallRecorder(sink)
     stops = [_hook_layers(calls), *_hook_operations(calls), hook_suite(calls)]
 
@@ -203,7 +203,7 @@ def _modules() -> list[ModuleType]:
 
 
 def _replace(module: ModuleType, wrappers: Mapping[Any, Any]) -> Stop:
-    """Replace functions among a module's attributes; return what puts them back."""
+    """Replace functions among a module's attributes; return a function that restores them."""
     before = {name: thing for name, thing in vars(module).items() if inspect.isfunction(thing) and thing in wrappers}
     for name, function in before.items():
         setattr(module, name, wrappers[function])

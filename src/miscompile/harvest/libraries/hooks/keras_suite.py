@@ -1,7 +1,7 @@
-"""The hook on the base class of Keras' own tests: what `run_layer_test` is told is an instance as it stands.
+"""The hook on the base class of Keras' tests: the arguments of `run_layer_test` are an instance.
 
-That method calls a layer again and again on random tensors, in several precisions and inside of models; none of it
-says more than its arguments do, so the calls inside of it are not looked at.
+That method calls a layer again and again on random tensors, in several precisions and inside of models; these calls add
+nothing to its arguments, so they are not recorded.
 """
 
 # ruff: noqa: ANN401 - arguments of any kind pass through
@@ -22,23 +22,23 @@ keras = keras_names.keras
 
 
 _QUICK = {"run_training_check": False, "run_mixed_precision_check": False}
-"""Steps that are left out: they take most of the time, and call the layer no other way."""
+"""Steps that are skipped, because they take most of the time and call the layer in the same way."""
 
 
 class CallHook(Protocol):
-    """What this hook needs of the hook on calls."""
+    """The interface to the hook on calls."""
 
     sink: Sink
     names: KerasNames
     encoder: ValueEncoder
 
     def quiet(self) -> Any:
-        """See no calls inside."""
+        """Record no calls inside."""
         ...
 
 
 def hook_suite(watch: CallHook) -> Stop:
-    """Hook the base class; return what takes the hook away."""
+    """Hook the base class; return a function that removes the hook."""
     from keras.src.testing import TestCase
 
     run = TestCase.run_layer_test
@@ -66,7 +66,7 @@ def hook_suite(watch: CallHook) -> Stop:
 
 
 def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance | None:
-    """Return what the method is told about a layer; None when it is given nothing to call the layer with."""
+    """Return the instance in the method's arguments; None when they contain no inputs of the layer."""
     say = watch.encoder.value
     if given.get("input_sparse") or given.get("input_ragged"):
         watch.sink.leave("a sparse or ragged tensor", api)

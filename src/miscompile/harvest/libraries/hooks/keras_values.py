@@ -25,20 +25,20 @@ MOST_ELEMENTS = 1 << 16
 _MOST_DRAWN = 1 << 22
 _OURS = {theirs: ours for ours, theirs in THEIRS.items()}
 _BATCH, _SIZE = 2, 3
-"""What unknown sizes of a symbol become: the first, and the others."""
+"""Replacements of unknown sizes of a symbol: the first, and the others."""
 
 KerasMade = Callable[[Any], "Made | None"]
-"""Tells how a layer was constructed, where that was seen."""
+"""Returns a layer's construction; None if it was not recorded."""
 
 
 class ValueEncoder:
-    """Says what parameters are. `made_of` is asked about layers; it may raise NotEncodable."""
+    """Encodes parameters as values. `made_of` encodes layers; it may raise NotEncodable."""
 
     def __init__(self, names: KerasNames, made_of: KerasMade) -> None:
         self._names, self._made_of = names, made_of
 
     def value(self, item: Any) -> Value:
-        """Return `item` as a value. Raises NotEncodable with the reason for what is none."""
+        """Return `item` as a value. Raises NotEncodable with the reason if it has no encoding."""
         kind = type(item)
         if item is None or kind in (bool, int, float, complex, str):
             return item  # type: ignore[no-any-return]
@@ -87,7 +87,7 @@ def dtype_name(name: str) -> str:
 
 
 def symbol_value(symbol: Any) -> Drawn:
-    """Return a recipe for a symbol: its type and shape, with small sizes where it knows none."""
+    """Return a recipe for a symbol: its type and shape, with small sizes for unknown ones."""
     if symbol.shape is None or getattr(symbol, "sparse", False) or getattr(symbol, "ragged", False):
         raise NotEncodable("a sparse, ragged or shapeless symbol")
     shape = tuple(
@@ -111,7 +111,7 @@ def drawn(dtype: str, shape: tuple[int, ...], low: float = -1.0, high: float = 1
 
 
 def tensor_value(item: Any) -> Held | Drawn:
-    """Return a tensor with its values, or a recipe for a large one. Raises NotEncodable for what has no values."""
+    """Return a tensor with its values, or a recipe for a large one. Raises NotEncodable for one without values."""
     if "Tracer" in type(item).__name__ or getattr(item, "sparse", False) or "BCOO" in type(item).__name__:
         raise NotEncodable("a traced or sparse tensor")
     array = item if isinstance(item, np.ndarray) else np.asarray(keras.ops.convert_to_numpy(item))

@@ -12,7 +12,7 @@ from miscompile.instances.instance import Instance
 
 
 def run(instance: Instance) -> InstanceResults | None:
-    """Return what Keras computes, None when it refuses."""
+    """Return the results of Keras, None when it raises."""
     try:
         return constraints_keras.run(instance)
     except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared

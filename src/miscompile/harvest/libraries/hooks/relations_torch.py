@@ -28,7 +28,7 @@ def operations() -> list[Operation]:
 
 
 def run(instance: Instance) -> InstanceResults | None:
-    """Return what PyTorch computes, None when it refuses."""
+    """Return the results of PyTorch, None when it raises."""
     try:
         return constraints_torch.run(instance)
     except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared

@@ -1,4 +1,4 @@
-"""The hook on PyTorch: what is called from outside of it, functions and methods of tensors, and modules.
+"""The hook on PyTorch: records functions, methods of tensors and modules that are called from outside of it.
 
 Functions are seen by a mode of `torch.overrides`, through which torch itself sends every call that concerns a tensor.
 So nothing is replaced: functions that were imported by name are seen, scripting and tracing find the functions that
@@ -59,7 +59,7 @@ class Construction:
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
 
     def note(self, module: Any, api: str, args: tuple[Any, ...], words: Mapping[str, Any]) -> None:
-        """Note what a module is being constructed with, or why that cannot be said."""
+        """Record the parameters of a module's construction, or why they cannot be encoded."""
         try:
             given = tuple(value_of(one, self.made) for one in args)
             self._seen[module] = Made(api, given, {name: value_of(one, self.made) for name, one in words.items()})
@@ -67,9 +67,9 @@ class Construction:
             self._seen[module] = f"a module made with {error}"
 
     def made(self, module: Any) -> Made | None:
-        """Return how a module is made so that it has its present element type; None where that was not seen.
+        """Return a module's construction with its present element type; None if it was not recorded.
 
-        Raises NotEncodable for one whose construction cannot be said.
+        Raises NotEncodable for one whose construction has no encoding.
         """
         found = self._seen.get(module)
         if isinstance(found, str):
@@ -132,7 +132,7 @@ def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], 
 
 
 class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
-    """Gives calls of functions and methods to a sink."""
+    """Passes calls of functions and methods to a sink."""
 
     def __init__(self, sink: Sink, seen: Construction) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not lo
 
 
 def _encoded(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
-    """Return the instance, or None after the sink has been told why there is none."""
+    """Return the instance, or None after reporting the reason to the sink."""
     try:
         with torch._C.DisableTorchFunction():
             return say()
@@ -228,7 +228,7 @@ def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
 
 
 def start(sink: Sink) -> Stop:
-    """Hook PyTorch in this thread; return what takes the hooks away."""
+    """Hook PyTorch in this thread; return a function that removes the hooks."""
     seen = Construction()
     unwatch = watch_construction(seen)
     replaced = _replace(torch.nn.Module, "__call__", _calling(sink, seen))
@@ -244,7 +244,7 @@ def start(sink: Sink) -> Stop:
 
 
 def watch_construction(seen: Construction) -> Stop:
-    """Note in `seen` how modules are constructed from now on; return what ends that."""
+    """Record in `seen` how modules are constructed; return a function that ends the recording."""
     replaced = [_replace(kind, "__init__", _noting(kind, api, seen)) for kind, api in modules().items()]
 
     def stop() -> None:

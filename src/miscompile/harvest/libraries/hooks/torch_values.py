@@ -40,20 +40,20 @@ _WORDS = {1: torch.uint8, 2: torch.int16}
 """What a tensor is seen as whose elements numpy lacks, by the bytes of an element."""
 
 _IMPORTABLE = frozenset({"torch", "math", "operator", "builtins"})
-"""Packages whose functions may be named."""
+"""Packages whose functions can be encoded by name."""
 
 TorchMade = Callable[[Any], "Made | None"]
-"""Tells how a module was constructed, where that was seen."""
+"""Returns a module's construction; None if it was not recorded."""
 
 
 def unseen(module: object) -> Made | None:
-    """Tell nothing of any module."""
+    """Return None: no construction was recorded."""
     del module
     return None
 
 
 def value_of(item: Any, made_of: TorchMade = unseen) -> Value:
-    """Return `item` as a value. Raises NotEncodable with the reason for what is none."""
+    """Return `item` as a value. Raises NotEncodable with the reason if it has no encoding."""
     kind = type(item)
     if item is None or kind in (bool, int, float, complex, str):
         return item  # type: ignore[no-any-return]

@@ -1,8 +1,7 @@
 """Run a file of tests and keep every model that it gives to ONNX Runtime.
 
-`python -m miscompile.harvest.patterns.hooks.onnxruntime TESTFILE OUT`.
-The hook is on the making of a session, which every test
-comes to. No pass is named there; which ones the model wakes is found out afterwards, by observation.
+`python -m miscompile.harvest.patterns.hooks.onnxruntime TESTFILE OUT`. The hook wraps the construction of a session,
+which every test performs. It does not know the pass; the passes that the model triggers are observed afterwards.
 """
 
 # ruff: noqa: ANN401 - ONNX Runtime's arguments have no types

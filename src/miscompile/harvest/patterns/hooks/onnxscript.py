@@ -93,7 +93,7 @@ def _hook_passes(recorder: PairRecorder) -> None:
 
 
 def encode_model(recorder: PairRecorder, model: Any) -> bytes | None:
-    """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
+    """Return `model` as bytes; None, after recording a reason, when it cannot be serialised."""
     try:
         data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
@@ -103,7 +103,7 @@ def encode_model(recorder: PairRecorder, model: Any) -> bytes | None:
 
 
 def rule_name(rule: Any) -> str:
-    """Return what a rule is called; one without a name by the operators that it looks for and what it puts there."""
+    """Return a rule's name; for one without a name, the operators that it matches and those that it inserts."""
     if rule.name:
         return str(rule.name)
     nodes = getattr(getattr(rule, "_target_pattern", None), "_nodes", ())

@@ -45,7 +45,7 @@ class NoModelError(Exception):
 
 @dataclass(slots=True)
 class PassWatch:
-    """What is seen: passes that are running, patterns that were applied, and graphs that wait for conversion.
+    """The state of the hook: running passes, applied patterns, and graphs that wait for conversion.
 
     A graph is noted as a copy: passes work in place. `running` holds for each pass in progress its number, the copy
     and the text of the graph, and how many patterns had been applied when it began.
@@ -103,7 +103,7 @@ def copied_graph(graph_module: Any) -> Any:
 
 
 def graph_text(graph: Any) -> str:
-    """Return the text of a graph with the types of its inputs, by which it is known again."""
+    """Return the text of a graph with the types of its inputs, to compare graphs."""
     return "\n".join([str(graph), *(f"{node.name}: {_known_type(node)}" for node in graph.nodes if _is_input(node))])
 
 
