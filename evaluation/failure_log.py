@@ -18,7 +18,7 @@ from miscompile.engine.wiring import oracle_context, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import MOST_SIGHTINGS, ConfirmedViolation, Confirmer, to_stored
 from miscompile.triage.queue import TriageQueue
 

@@ -113,7 +113,7 @@ def _of_target(settings: OatestSettings, target: str, results: OatestFigures, wa
     watch(f"{target}, which operators it takes", 0, 1)
     support = probe_support(plan, target)
     watch(f"{target}, which operators it takes", 1, 1)
-    generator_options = replace(plan.oatest_options({}, ""), variants=1, mutations=settings.mutations)
+    generator_options = replace(plan.options_of("oatest", {}, ""), variants=1, mutations=settings.mutations)
     if settings.part == "splicing":
         before = results.splicing
         producer = Traced(generator_options, support, shipped_patterns(), parse_target(target).about)

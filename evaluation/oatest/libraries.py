@@ -16,7 +16,7 @@ from evaluation.oatest.sources import batches, whole_of
 from miscompile.base.rng import stream
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Violated
-from miscompile.harvest.patterns.harvest import form_of
+from miscompile.harvest.patterns.harvest import pattern_form_of
 from miscompile.harvest.patterns.pass_miner import version_of
 from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.harvest.patterns.pieces import case_of, smallest
@@ -192,7 +192,7 @@ class _Search:
             self.left["pairs whose pass fires in no unit of the program"] += 1
             return
         block = smallest(unit, fires, self.runner, rng)
-        form = form_of(block)
+        form = pattern_form_of(block)
         if form in forms:
             self.left["pairs like another one"] += 1
             return

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from miscompile.base.parents import die_with_parent
+from miscompile.base.child import die_with_parent
 from miscompile.core.run import Build
 from miscompile.instances.code import decoded
 from miscompile.producers.instances.migrated import migrate

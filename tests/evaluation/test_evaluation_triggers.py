@@ -69,7 +69,7 @@ def test_late_cases_are_as_likely_as_early_ones() -> None:
 def test_only_cases_with_known_passes_are_built_and_deaths_are_not_counted() -> None:
     strict = Strict(GeneratorOptions(nodes=3, opsets=(17,)), Support(open=True))
     cases = [strict.propose(stream(5, number)) for number in range(6)]
-    named = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
+    named: tuple[list[str], ...] = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
     known = [Case(one.program, one.feeds, {"wakes": names}) for one, names in zip(cases, named, strict=False)]
     seen: list[Run] = []
     fires = firing(lambda _: ["DeadCode"])

@@ -16,6 +16,7 @@ def test_figures_do_not_depend_on_the_number_of_workers() -> None:
         assert [series.scores for series in mode.series] == [series.scores for series in two.mode(mode.mode).series]
 
 
+@pytest.mark.slow
 def test_planted_bugs_are_found_confirmed_and_counted_once() -> None:
     target = "toy{bugs=sub_commutes+rank0_key_error}"
     options = HirfuzzSettings("failures", (target,), tests=120, test_nodes=10, patience=240.0, probe_seconds=60.0)

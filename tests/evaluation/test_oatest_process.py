@@ -28,6 +28,7 @@ def pairs(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_splicing_and_ablation_on_the_toy_compiler(tmp_path: Path) -> None:
     target = "toy{bugs=sub_commutes}"
     *_, results = run(OatestSettings("splicing", (target,), syntheses=30, watched=10, probe_seconds=60.0))

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -45,10 +46,10 @@ def test_the_module_is_a_command() -> None:
     assert "hirfuzz-diversity" in bare.stderr
 
 
-def figures(*words: str) -> dict:
+def figures(*words: str) -> dict[str, Any]:
     result = CliRunner().invoke(program, [*words, "--json", "-"])
     assert result.exit_code == 0, result.output
-    found: dict = json.loads(result.stdout)
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 

@@ -75,6 +75,10 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
+Start = Callable[..., Campaign]
+"""Starts a campaign; takes what `fuzz` takes, but for the cache. The fixture `start` is one."""
+
+
 def fuzz(out: Path, cache: Path, *words: str, limit: float = 5.0, before: Callable[[], None] | None = None) -> Campaign:
     """Start `miscompile fuzz WORDS --out OUT`; `cache` holds support tables, `limit` is that of one run in seconds.
 

@@ -1,14 +1,11 @@
 """What tests of whole campaigns share: a cache of support tables, and campaigns that never outlive their test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from campaigns import Campaign, fuzz
-
-Start = Callable[..., Campaign]
-"""Starts a campaign; takes what `campaigns.fuzz` takes, but for the cache."""
+from campaigns import Campaign, Start, fuzz
 
 
 @pytest.fixture(scope="session")

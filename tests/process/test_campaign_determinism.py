@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from campaigns import counters
-from conftest import Start
+from campaigns import Start, counters
 
 from miscompile.base.rng import stream
 from miscompile.engine.plan import Plan
@@ -29,6 +28,7 @@ def outcome(out: Path, start: Start, workers: int) -> tuple[set[str], set[tuple[
     return signatures, cases, counters(out)["tests"]
 
 
+@pytest.mark.slow  # two campaigns; the draws of a lane are compared below in a second
 def test_one_lane_repeats_itself_case_by_case(tmp_path: Path, start: Start) -> None:
     first, second = (outcome(tmp_path / name, start, 1) for name in "ab")
     assert first == second
@@ -36,6 +36,7 @@ def test_one_lane_repeats_itself_case_by_case(tmp_path: Path, start: Start) -> N
     assert len(first[0]) >= 4
 
 
+@pytest.mark.slow
 def test_two_lanes_find_the_same(tmp_path: Path, start: Start) -> None:
     first, second = (outcome(tmp_path / name, start, 2) for name in "ab")
     assert first[0] == second[0]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from campaigns import Campaign, all_gone, counters
-from conftest import Start
+from campaigns import Campaign, Start, all_gone, counters
 
 from miscompile.findings import folder
 from miscompile.findings.store import Store
@@ -39,12 +38,13 @@ def killed(worker: psutil.Process) -> bool:
 def whole(out: Path) -> dict[str, str]:
     """Load every finding; return the status of each, by identifier."""
     with Store.open(out, create=False) as store:
-        records = {record.identifier: record.status for record in store.findings()}
+        records: dict[str, str] = {record.identifier: record.status for record in store.findings()}
         for identifier in folder.identifiers(out):
             assert store.load(identifier).finding.case.program.payload
     return records
 
 
+@pytest.mark.slow  # the pool tests see a replaced worker in a second
 def test_a_killed_worker_is_replaced(tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start, "--tests", "500")
     family = campaign.family
@@ -55,6 +55,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, start: Start) -> None:
     all_gone(family)
 
 
+@pytest.mark.slow
 def test_a_killed_lane_is_restarted_where_it_had_got_to(tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start, "--tests", "700")
     family = campaign.family
@@ -131,6 +132,7 @@ def test_a_campaign_survives_what_harms_processes_and_reports_it(tmp_path: Path,
     } <= confirmed, stdout
 
 
+@pytest.mark.slow  # hangs are waited for
 def test_a_hang_ends_a_run_and_no_more(tmp_path: Path, start: Start) -> None:
     """The lead is killed then, because a script that hangs takes minutes to confirm."""
     words = ("--tests", "120", "--seed", "3", "--workers", "1", "--producer", "strict")
@@ -145,6 +147,7 @@ def test_a_hang_ends_a_run_and_no_more(tmp_path: Path, start: Start) -> None:
     assert counters(tmp_path)["timeouts"] > 0
 
 
+@pytest.mark.slow
 def test_an_honest_target_ends_with_exit_code_0(tmp_path: Path, start: Start) -> None:
     code, stdout, stderr = start(tmp_path, "toy", "--tests", "300", "--seed", "2", "--workers", "2").end()
     assert code == 0, stderr

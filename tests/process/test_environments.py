@@ -99,6 +99,7 @@ def test_a_version_runs_in_its_environment(place: Path, monkeypatch: pytest.Monk
     assert (done.status, done.stdout.split()[1]) == ("shows", str(made.path))
 
 
+@pytest.mark.slow  # makes a virtual environment
 def test_nothing_of_our_own_leaks_in(place: Path) -> None:
     """Without the lent packages, the environment knows those that pip installed, and no others."""
     write_wheel(place / "wheels", "tiny", "1.0", {"tiny.py": "VALUE = 7\n"})
@@ -115,6 +116,7 @@ def test_nothing_of_our_own_leaks_in(place: Path) -> None:
     assert not made.path.exists()
 
 
+@pytest.mark.slow  # makes a virtual environment
 def test_a_failed_installation_leaves_its_words_and_no_environment(place: Path) -> None:
     with pytest.raises(UsageError) as caught:
         prepare("onnxruntime==0.0.2", silent)
@@ -138,6 +140,7 @@ def _make_tiny(answers: "multiprocessing.Queue[tuple[float, int]]") -> None:
     answers.put((made.seconds, sum("making" in line for line in said if "another process" not in line)))
 
 
+@pytest.mark.slow  # makes a virtual environment
 def test_two_processes_make_one_environment_over_the_rest_of_an_unfinished_one(place: Path) -> None:
     write_wheel(place / "wheels", "tiny", "1.0", {"tiny.py": "VALUE = 7\n"})
     rest = cache.cache_folder() / "tiny-1.0"

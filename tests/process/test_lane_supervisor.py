@@ -1,12 +1,13 @@
 """The crew of a campaign after its lanes were ended: nobody works, and nobody is listened to."""
 
 import selectors
-import subprocess
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
 from miscompile.engine.coordinator import fuzz
 from miscompile.engine.lane import Orders
@@ -17,14 +18,14 @@ from miscompile.engine.supervisor import LaneSupervisor
 def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt that comes while the last findings are examined must find nobody to wait for."""
     orders = Orders(Plan("toy"), (), 0, 0, 0, None, {})
-    sleeper = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    sleeper = Conversation(["sleep", "60"])
     monkeypatch.setattr(LaneSupervisor, "_spawn", lambda self, orders: sleeper)
     crew = LaneSupervisor(tmp_path / "lanes.log")
     crew.start(orders)
     assert crew.working == 1
     crew.kill()
     assert crew.working == 0
-    assert sleeper.poll() is not None
+    assert sleeper.end() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("limits", [{"seconds": 1.5}, {"seconds": 30.0, "tests": 20}])
@@ -33,12 +34,10 @@ def test_a_campaign_whose_lanes_do_nothing_but_die_has_failed(
 ) -> None:
     """It is over before any lane has died often enough to be given up, or past the last of its tests."""
 
-    def dying(self: LaneSupervisor, orders: Orders) -> "subprocess.Popen[bytes]":
+    def dying(self: LaneSupervisor, orders: Orders) -> Conversation:
         over = orders.quota is not None and orders.first >= orders.quota
-        words = ["sh", "-c", f"sleep 0.2; exit {0 if over else 9}"]
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        self._selector.register(process.stdout, selectors.EVENT_READ, orders.lane)
+        process = Conversation(["sh", "-c", f"sleep 0.2; exit {0 if over else 9}"])
+        self._selector.register(process, selectors.EVENT_READ, orders.lane)
         return process
 
     monkeypatch.setattr(LaneSupervisor, "_spawn", dying)

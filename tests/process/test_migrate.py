@@ -118,6 +118,7 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_2(tmp_path: Path, words:
     assert len(done.stderr.strip().splitlines()) <= 2
 
 
+@pytest.mark.slow
 def test_the_number_of_tests_holds_for_a_resumed_migration_as_well(tmp_path: Path) -> None:
     words = ("--to", "toy", "--instances", archive(tmp_path).name, "--out", "out")
     for number, count in enumerate((2, 2, 5)):
@@ -126,6 +127,7 @@ def test_the_number_of_tests_holds_for_a_resumed_migration_as_well(tmp_path: Pat
         assert len(read_rows(place_of(tmp_path / "out", "onnx-toy"))) == count
 
 
+@pytest.mark.slow
 def test_a_resumed_migration_finds_its_archives_from_anywhere(tmp_path: Path) -> None:
     words = ("--to", "toy", "--out", str(tmp_path / "out"))
     assert migrate(tmp_path, *words, "--instances", archive(tmp_path).name, "--tests", "2").returncode == 0

@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from campaigns import COMMAND
-from conftest import Start
+from campaigns import COMMAND, Start
 
 from miscompile.findings import folder
 from miscompile.findings.store import Store
@@ -22,6 +21,7 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.slow
 def test_a_campaign_finds_planted_bugs_and_counts_what_fired(tmp_path: Path, start: Start) -> None:
     out = tmp_path / "out"
     code, _, stderr = start(out, TARGET, *WORDS, "--seed", "5").end(300)
@@ -50,6 +50,7 @@ def test_passes_can_be_measured_without_a_campaign() -> None:
     assert any(row["combined"] for row in table["passes"])
 
 
+@pytest.mark.slow
 def test_an_interruption_shows_what_was_counted() -> None:
     words = [*COMMAND, "passes", "toy", "--time", "10m"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

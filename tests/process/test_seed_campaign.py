@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from campaigns import COMMAND, counters
-from conftest import Start
+from campaigns import COMMAND, Start, counters
 
 from miscompile.findings import folder
 from miscompile.graph.emit import emit
@@ -42,6 +41,7 @@ def sources(out: Path) -> set[str]:
     return {str(recipe.get("slice", "")).partition("/")[0] for recipe in recipes}
 
 
+@pytest.mark.slow
 def test_a_campaign_finds_bugs_in_slices_and_keeps_them(tmp_path: Path, start: Start) -> None:
     place, out = models(tmp_path / "models"), tmp_path / "out"
     words = ("--seed-models", str(place), "--producer", "seeded", "--slice-nodes", "2..4")

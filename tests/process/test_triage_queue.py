@@ -19,7 +19,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.execution.limits import Limits
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.kinds import OracleContext
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.queue import TriageAnswer, TriageQueue
 from miscompile.triage.settings import TriageSettings
@@ -39,7 +39,7 @@ def pending(test: int) -> Stored:
             node("Sin", "c", "d"),
             node("Concat", "c d", "y", axis=0),
         ],
-        {"x": np.float32([1, 2, 3 + test]), "w": np.float32([4, 5, 6])},
+        {"x": np.array([1, 2, 3 + test], np.float32), "w": np.array([4, 5, 6], np.float32)},
         "y",
     )
     program = Program("onnx", made.program.payload, made.program.inputs, (Port("y", "float32", (6,)),))

@@ -67,6 +67,7 @@ def cases() -> Any:
         return collect_testcases(None)
 
 
+@pytest.mark.slow
 def test_most_node_cases_lift_and_come_off_again() -> None:
     seeds = [seed for item in cases()[::EVERY] if (seed := seed_of(item))]
     known = [seed for seed in seeds if set(seed.operators) <= set(specs())]

@@ -56,6 +56,9 @@ WITHIN = {
 }
 """Tests within which a campaign meets each bug."""
 
+DEAR = {"arg_min_of_neg_overflow", "fusion_drops_inner_output", "mod_as_bit_mask", "pad_conv_mode"}
+"""Those of them that take longest to find and reduce."""
+
 FATAL_WITHIN = 400
 """The same for each of the bugs that cost a worker its life."""
 
@@ -74,7 +77,9 @@ LOOKS = 3
 """Finds of one bug of which one must shrink to the core: others may need more operators, such as one that is folded."""
 
 
-@pytest.mark.parametrize("name", sorted(WITHIN))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in sorted(WITHIN)]
+)
 def test_a_bug_is_found_attributed_and_reduced(name: str) -> None:
     runner = InProcessRunner(f"toy{{bugs={name}}}")
     look(name, runner, WITHIN[name])
@@ -106,6 +111,7 @@ def look(name: str, runner: Runner, limit: int, tries: int = 2000) -> None:
     raise AssertionError("no find shrinks to the core:\n" + "\n".join(seen))
 
 
+@pytest.mark.slow  # thousands of tests; the toy's own tests hold its two builds against each other on fewer
 def test_an_honest_compiler_is_not_accused() -> None:
     runner, pair = InProcessRunner("toy"), pair_on("toy")
     accused, undecided = [], 0

@@ -18,8 +18,8 @@ EVERY_VERB = """
 from miscompile.cli.main import VERBS
 for verb in VERBS:
     import_module(f"miscompile.cli.verbs.{verb}")
-from miscompile.targets.registry import TARGETS, about
-for name in TARGETS:
+from miscompile.targets.registry import target_names, about
+for name in target_names():
     about(name)
 """
 

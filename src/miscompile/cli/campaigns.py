@@ -16,6 +16,7 @@ from miscompile.base.errors import MiscompileError
 from miscompile.cli import values
 from miscompile.cli.live import LiveDisplay
 from miscompile.core.ports import Listener
+from miscompile.engine.plan import Plan
 from miscompile.findings.store import DATABASE, Store
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
 from miscompile.reports.writer import IssueWriter, write_missing_issues
@@ -45,6 +46,19 @@ _CAMPAIGN = (
     click.option("--keep-passes", is_flag=True, help="Do not switch off passes that were found guilty."),
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress."),
 )  # fmt: skip
+
+
+def validate(plan: Plan) -> None:
+    """Raise UsageError when a plan cannot be meant: an unknown check, transform or producer, or an option that it
+    lacks.
+
+    Raises StoreError when its file of patterns is damaged.
+    """
+    from miscompile.producers.registry import PRODUCERS
+
+    _ = plan.chosen_checks, plan.chosen_transforms
+    for name, options in plan.producer_specs():
+        PRODUCERS.get(name).check(options)
 
 
 def campaign_options(function: Function) -> Function:

@@ -4,14 +4,17 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import UsageError
-from miscompile.targets.registry import load_attribute
+
+if TYPE_CHECKING:
+    from miscompile.instances.archive import Archive
+    from miscompile.instances.instance import Library
 
 LIBRARIES = ("onnx", "torch", "keras")
 KINDS = ("tests", "constraints", "relations")
@@ -20,7 +23,7 @@ _SHOWN = 12
 
 
 def harvest_library(
-    library: str,
+    library: "Library",
     kind: str,
     path: Path | None,
     out: Path | None,
@@ -35,7 +38,9 @@ def harvest_library(
     leaves what is there. Those that are generated instead (`kind`) always need `out`. Returns the exit code; raises
     KeyboardInterrupt when nothing is kept.
     """
-    sources = "miscompile.harvest.libraries.sources"
+    from miscompile.harvest.libraries.sources import harvest_at, harvest_own, place_of
+    from miscompile.instances.archive import write_archive
+
     if kind != "tests":
         if path is not None:
             raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
@@ -43,20 +48,18 @@ def harvest_library(
             raise UsageError(f"say with --out where the instances of kind {kind} are to go")
         archive, place = _generated(library, kind, out, say), out
     elif path is None:
-        harvest = load_attribute(load_attribute(f"{sources}:HARVESTS")[library])
-        archive = harvest(say, seconds=seconds) if library in load_attribute(f"{sources}:FILED") else harvest(say)
-        place = out or load_attribute(f"{sources}:place_of")(library)
+        archive = harvest_own(library, say, seconds)
+        place = out or place_of(library)
     else:
         if library == "onnx":
             raise UsageError("harvest onnx takes no PATH: its tests are data that come with onnx")
         if out is None:
             raise UsageError("say with --out where the instances of your own tests are to go")
-        archive = load_attribute(load_attribute(f"{sources}:TESTS")[library])(path, say, seconds)
-        place = out
+        archive, place = harvest_at(library, path, say, seconds), out
     if archive.stopped and out is None:
         say("instances that were there before are left as they are; with --out FILE a part of them is kept")
         raise KeyboardInterrupt
-    load_attribute("miscompile.instances.archive:write_archive")(archive, place)
+    write_archive(archive, place)
     report = {"source": library, "path": None if path is None else str(path), "out": str(place), **figures(archive)}
     if as_json:
         click.echo(json.dumps(report, indent=2))
@@ -65,21 +68,24 @@ def harvest_library(
     return 0
 
 
-def _generated(library: str, kind: str, out: Path, say: Callable[[str], None]) -> Any:  # noqa: ANN401 - a late import
+def _generated(library: "Library", kind: str, out: Path, say: Callable[[str], None]) -> "Archive":
     """Return instances that constraints or relations give; relations themselves are written beside `out`."""
-    load_attribute("miscompile.instances.archive:check_place")(out)  # the harvest takes long
+    from miscompile.harvest.constraints.run import harvest_constraints
+    from miscompile.harvest.libraries.sources import harvested, own_instances, place_of
+    from miscompile.harvest.relations.refuted import keep_relations
+    from miscompile.harvest.relations.run import harvest_relations
+    from miscompile.instances.archive import check_place
+
+    check_place(out)  # the harvest takes long
     if kind == "constraints":
-        bases = load_attribute("miscompile.harvest.libraries.sources:harvested")(library, say)
-        return load_attribute("miscompile.harvest.constraints.run:harvest_constraints")(library, say, bases=bases)
-    load_attribute("miscompile.harvest.libraries.sources:own_instances")(library, say)  # harvests them if need be
-    known = load_attribute("miscompile.harvest.libraries.sources:place_of")(library)
-    harvest = load_attribute("miscompile.harvest.relations.run:harvest_relations")
-    archive, relations = harvest(library, known, say)
-    load_attribute("miscompile.harvest.relations.refuted:keep_relations")(relations, archive, out, say)
+        return harvest_constraints(library, say, bases=harvested(library, say))
+    own_instances(library, say)  # harvests them if need be
+    archive, relations = harvest_relations(library, place_of(library), say)
+    keep_relations(relations, archive, out, say)
     return archive
 
 
-def figures(archive: Any) -> dict[str, Any]:  # noqa: ANN401 - the archive's module is imported late
+def figures(archive: "Archive") -> dict[str, Any]:
     """Return what a harvest gave, as JSON values."""
     sources = Counter(instance.source for instance in archive.instances)
     return {

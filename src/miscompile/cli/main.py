@@ -23,6 +23,7 @@ VERBS = (
     "fuzz",
     "check",
     "findings",
+    "report",
     "reduce",
     "bisect",
     "repro",

@@ -1,4 +1,4 @@
-"""What the command line asks for, as values; calling comes later (`calls`)."""
+"""What the command line asks for, as values; calling comes later."""
 
 import itertools
 import secrets

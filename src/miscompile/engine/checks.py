@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from miscompile.base.errors import UsageError
 from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
+from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
 from miscompile.transforms.catalogue import ALTERING
 
@@ -91,9 +92,10 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
         wanted = (*wanted, "device")
     if "all" in wanted:
         wanted = tuple(name for name in CHECKS if not _obstacle(name, abouts, device))
+    others = campaign_oracles()
     for name in wanted:
-        if name not in CHECKS:
-            raise UsageError(f"there is no check '{name}'; there are: {', '.join(CHECKS)}, and all")
+        if name not in CHECKS and name not in others:
+            raise UsageError(f"there is no check '{name}'; there are: {', '.join((*CHECKS, *others))}, and all")
         obstacle = _obstacle(name, abouts, device)
         if obstacle:
             raise UsageError(f"--check {name}: {obstacle}")

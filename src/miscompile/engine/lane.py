@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TextIO
 
 from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
-from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
@@ -266,9 +265,8 @@ def _told_to_stop() -> bool:
 
 
 def main() -> int:
-    """Serve one coordinator, whose process number is our argument."""
+    """Serve the coordinator that started us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(int(sys.argv[1]))  # it may be gone already
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not break the messages
     try:

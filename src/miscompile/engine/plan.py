@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from onnx.defs import onnx_opset_version
 
@@ -12,18 +12,12 @@ from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import Spec, parse_options, parse_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
-from miscompile.producers.disruptive.producer import DisruptiveOptions
-from miscompile.producers.hirfuzz.producer import HirfuzzOptions
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
-from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.producers.registry import PRODUCERS
 from miscompile.targets.narrowing import narrowing
-from miscompile.targets.registry import parse_target, settled_transform
+from miscompile.targets.registry import faces, parse_target, settled_transform
 from miscompile.transforms.catalogue import SEEDLESS, transform_of
-
-AnyOptions: TypeAlias = GeneratorOptions | HirfuzzOptions | DisruptiveOptions | OatestOptions
-
-PRODUCERS = ("strict", "sweep", "seeded", "dynamic", "disruptive", "hirfuzz", "oatest")
-"""Every producer that a spec can name."""
 
 _RENAMED = {"forms": "transforms"}
 """Options that campaigns before were stored with under another name."""
@@ -115,27 +109,31 @@ class Plan:
         limits = Limits(seconds=self.limit_seconds)
         return limits if self.limit_memory is None else replace(limits, memory=self.limit_memory)
 
-    def generator_options(self, options: dict[str, str], where: str) -> GeneratorOptions:
-        """Return the options of one producer: this plan's choices, overridden by the options of the producer's spec."""
-        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
-        known = {name: value for name, value in chosen.items() if value is not None}
-        if self.guidance is not None:
-            known["guidance"] = "steer" if self.guidance else "off"
-        base = replace(GeneratorOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
-        given = parse_options(GeneratorOptions, options, where)
-        return replace(base, **{name: getattr(given, name) for name in options})
+    def options_of(self, name: str, options: Mapping[str, str], where: str) -> Any:  # noqa: ANN401 - its own dataclass
+        """Return the options of the kind of producer called `name`.
 
-    def hirfuzz_options(self, options: dict[str, str], where: str) -> HirfuzzOptions:
-        """Return the options of the preset's producer: this plan's choices, overridden by the options of its spec."""
-        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
-        known = {name: value for name, value in chosen.items() if value is not None}
+        They are this plan's choices, as far as the kind has such options, overridden by `options`, those of a spec that
+        `where` names. Raises SpecError for an unknown kind or option.
+        """
+        kind = PRODUCERS.get(name)
+        usual = kind.options()
+        base = replace(usual, **self._choices(kind, usual))
+        given = parse_options(kind.options, options, where)
+        return replace(base, **{key: getattr(given, key) for key in options})
+
+    def _choices(self, kind: ProducerKind, usual: Any) -> dict[str, Any]:  # noqa: ANN401 - the kind's own dataclass
+        """Return what this plan says about the options of a kind, whose defaults are `usual`."""
+        known = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
+        known = {name: value for name, value in known.items() if value is not None}
+        known |= {"ops": self.ops, "dtypes": self.dtypes, "opsets": self.opsets}
+        if kind.own_opsets:
+            known["opsets"] = tuple(opset for opset in self.opsets if opset in usual.opsets) or self.opsets
         if self.guidance is not None:
-            known["guidance"] = "gate" if self.guidance else "off"
-        usual = HirfuzzOptions()
-        opsets = tuple(opset for opset in self.opsets if opset in usual.opsets) or self.opsets
-        base = replace(usual, opsets=opsets, ops=self.ops, dtypes=self.dtypes, **known)
-        given = parse_options(HirfuzzOptions, options, where)
-        return replace(base, **{name: getattr(given, name) for name in options})
+            known["guidance"] = kind.guided if self.guidance else "off"
+        if self.patterns and not self.has_library:
+            known["patterns"] = self.patterns
+        names = {field.name for field in fields(usual)}
+        return {name: value for name, value in known.items() if name in names}
 
     @property
     def chosen_checks(self) -> tuple[str, ...]:
@@ -171,18 +169,21 @@ class Plan:
             return ()
         name = parse_target(self.target).about.library
         if self.others or not name:
-            raise UsageError(f"--patterns: {self.patterns} is a folder, as tvm alone takes it; name a file of patterns")
+            takers = ", ".join(face.name for face in faces() if face.library)
+            raise UsageError(
+                f"--patterns: {self.patterns} is a folder, as {takers} alone takes it; name a file of patterns"
+            )
         one = Spec(name).with_options(library=str(self.patterns))
         return (one, one.with_options(call="yes"), one.with_options(count="3"))
 
-    def producer_specs(self) -> list[tuple[str, AnyOptions]]:
+    def producer_specs(self) -> list[tuple[str, Any]]:
         """Return (name, options) of every producer. Raises SpecError for an unknown one.
 
         Patterns bring operators and dtypes of their own: they are left out where these were chosen.
         """
         specs = [parse_spec(text) for text in self.producers or producers_for(self.chosen_checks)]
         if not self.producers and (self.ops or self.dtypes):
-            specs = [spec for spec in specs if spec.name != "oatest"]
+            specs = [spec for spec in specs if not PRODUCERS.get(spec.name).brings_patterns]
         names = {spec.name for spec in specs}
         if self.has_seeds and "seeded" not in names and (not self.producers or "oatest" not in names):
             specs.append(Spec("seeded"))
@@ -190,34 +191,10 @@ class Plan:
             specs.append(Spec("oatest"))
         return [self._producer(spec.name, dict(spec.options), str(spec)) for spec in specs]
 
-    def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, AnyOptions]:
-        if name == "seeded" and not self.has_seeds:
-            raise SpecError("the producer 'seeded' needs --seed-models or --instances")
-        if name == "hirfuzz":
-            return name, self.hirfuzz_options(options, text)
-        if name == "disruptive":
-            return name, self.disruptive_options(options, text)
-        if name == "oatest":
-            return name, self.oatest_options(options, text)
-        if name not in PRODUCERS:
-            raise SpecError(f"there is no producer '{name}'; there are: {', '.join(PRODUCERS)}")
-        return name, self.generator_options(options, text)
-
-    def oatest_options(self, options: dict[str, str], where: str) -> OatestOptions:
-        """Return the options of synthesis, as `options` does."""
-        chosen = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim")}
-        known = {name: value for name, value in chosen.items() if value is not None}
-        known |= {"patterns": self.patterns} if self.patterns and not self.has_library else {}
-        base = replace(OatestOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
-        given = parse_options(OatestOptions, options, where)
-        return replace(base, **{name: getattr(given, name) for name in options})
-
-    def disruptive_options(self, options: dict[str, str], where: str) -> DisruptiveOptions:
-        """Return the options of the producer of invalid programs, as `options` does."""
-        known = {name: value for name in ("max_rank", "max_dim") if (value := getattr(self, name)) is not None}
-        base = replace(DisruptiveOptions(), opsets=self.opsets, ops=self.ops, dtypes=self.dtypes, **known)
-        given = parse_options(DisruptiveOptions, options, where)
-        return replace(base, **{name: getattr(given, name) for name in options})
+    def _producer(self, name: str, options: dict[str, str], text: str) -> tuple[str, Any]:
+        if PRODUCERS.get(name).needs_seeds and not self.has_seeds:
+            raise SpecError(f"the producer '{name}' needs --seed-models or --instances")
+        return name, self.options_of(name, options, text)
 
     def remembered(self) -> dict[str, Any]:
         """Return the options that a resumed campaign takes over, as JSON values."""

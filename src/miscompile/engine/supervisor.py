@@ -3,14 +3,13 @@
 import json
 import os
 import selectors
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
 from miscompile.engine.lane import AHEAD, Orders
 
@@ -25,8 +24,7 @@ class _Member:
     """A lane process and what is known of it."""
 
     orders: Orders
-    process: "subprocess.Popen[bytes]"
-    buffer: bytes = b""
+    process: Conversation
     restarts: int = 0
     done: bool = False
 
@@ -62,11 +60,10 @@ class LaneSupervisor:
         """
         for key, _ in self._selector.select(timeout):
             member = self._members[key.data]
-            data = os.read(key.fd, 1 << 16)
-            if not data:
+            lines = member.process.lines()
+            if lines is None:
                 yield from self._ended(member)
                 continue
-            *lines, member.buffer = (member.buffer + data).split(b"\n")
             for line in lines:
                 message = json.loads(line)
                 if "next" in message:
@@ -83,27 +80,19 @@ class LaneSupervisor:
         """Ask all lanes to finish what is ahead of them and end."""
         self._stopping = True
         for member in self._members.values():
-            _close_orders(member.process)
+            member.process.hang_up()
 
     def kill(self) -> None:
         """End all lanes now."""
         self._stopping = True
         for member in self._members.values():
-            if not member.done:
-                member.process.kill()
-                member.process.wait()
-                member.done = True
-            _close_orders(member.process)
-            if member.process.stdout:
-                member.process.stdout.close()
+            member.process.end(patience=0.0)
+            member.done = True
         self._selector.close()
 
     def _ended(self, member: _Member) -> Iterator[Message]:
-        assert member.process.stdout is not None
-        self._selector.unregister(member.process.stdout)
-        code = member.process.wait()
-        member.process.stdout.close()
-        _close_orders(member.process)
+        self._selector.unregister(member.process)
+        code = member.process.end()
         if code in (0, 2, 3):
             member.done = True
             return
@@ -117,34 +106,14 @@ class LaneSupervisor:
                 raise ExecutionError(f"all lanes keep dying (status {code}); {self.log} says more")
             yield {"notice": f"lane {member.orders.lane} keeps dying (status {code}) and is given up; see {self.log}"}
             return
-        member.buffer = b""
         member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)  # past what may have killed it
         member.process = self._spawn(member.orders)
         yield {"notice": f"lane {member.orders.lane} died (status {code}) and was restarted; see {self.log}"}
 
-    def _spawn(self, orders: Orders) -> "subprocess.Popen[bytes]":
+    def _spawn(self, orders: Orders) -> Conversation:
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "miscompile.engine.lane", str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # a terminal's Ctrl-C is the lead's to hear, even while this one starts
-            )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(orders.as_json().encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:  # it died at once; `hear` will notice
-            pass
-        self._selector.register(process.stdout, selectors.EVENT_READ, orders.lane)
+            words = [sys.executable, "-m", "miscompile.engine.lane"]
+            process = Conversation(words, errors=log, environment={**os.environ, "PYTHONUNBUFFERED": "1"})
+        process.say(orders.as_json().encode() + b"\n")
+        self._selector.register(process, selectors.EVENT_READ, orders.lane)
         return process
-
-
-def _close_orders(process: "subprocess.Popen[bytes]") -> None:
-    """Close a lane's standard input, which tells it to stop; what a dead lane has not read is lost."""
-    if process.stdin:
-        with suppress(BrokenPipeError):
-            process.stdin.close()

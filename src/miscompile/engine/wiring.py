@@ -1,38 +1,33 @@
 """Wiring: the one module that knows all the parts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
 from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
-from miscompile.engine.checks import families
-from miscompile.engine.plan import AnyOptions, Plan
+from miscompile.engine.checks import CHECKS, families
+from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import VOTERS, Differential
-from miscompile.oracles.disruptive import Disruptive as DisruptiveOracle
-from miscompile.oracles.dynamic import Dynamic as DynamicOracle
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import Chosen
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.registry import campaign_oracles
 from miscompile.producers.around import Around
+from miscompile.producers.assigned import Assigned
 from miscompile.producers.choosing import Choosing
-from miscompile.producers.disruptive.producer import DisruptiveOptions, DisruptiveProducer
-from miscompile.producers.dynamic.producer import DynamicProducer
-from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions
+from miscompile.producers.kinds import ProducerContext
 from miscompile.producers.mixture import Mixture
-from miscompile.producers.options import GeneratorOptions
+from miscompile.producers.registry import PRODUCERS
 from miscompile.producers.seeded import Seeded
-from miscompile.producers.strict import Strict
-from miscompile.producers.sweep import Sweep
 from miscompile.producers.synthesis.corpus import Corpus
-from miscompile.producers.synthesis.options import OatestOptions, patterns_for
-from miscompile.producers.synthesis.producer import Synthesised
 from miscompile.targets.registry import parse_target, settled_transform
 from miscompile.transforms.runner import TransformingRunner
 from miscompile.triage.settings import TriageSettings
@@ -51,12 +46,15 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
     def make(chosen: tuple[str, ...]) -> Producer:
         support = joint([tables[target] for target in chosen]) if plan.others else supports[0]
         if plan.model is not None:
-            return Seeded(seeds, plan.generator_options({}, ""), support)
+            return Seeded(seeds, plan.options_of("seeded", {}, ""), support)
         return _mixture(plan, support, seeds, None if corpus is None else _corpus_of(corpus, name, chosen))
 
     if plan.model is not None:
         return _around(plan, make if seeds else None)
-    return Choosing(plan.targets, make) if plan.others else make(plan.targets)
+    if plan.others:
+        return Choosing(plan.targets, make)
+    asked = tuple(name for name in plan.chosen_checks if name not in CHECKS)
+    return Assigned(make(plan.targets), asked) if asked else make(plan.targets)
 
 
 def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
@@ -79,55 +77,26 @@ def _corpus_of(folder: Path, name: str, chosen: Sequence[str]) -> Corpus:
 
 def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus | None) -> Producer:
     parts: list[tuple[Producer, float]] = []
-    lowered = any(parse_target(target).about.lowered for target in plan.targets)
-    for name, generator_options in plan.producer_specs():
+    faces = [parse_target(target).about for target in plan.targets]
+    context = ProducerContext(
+        support,
+        tuple(seeds),
+        tuple(face.name for face in faces),
+        lowered=any(face.lowered for face in faces),
+        functions=all(face.functions for face in faces),
+        corpus=corpus,
+    )
+    for name, options in plan.producer_specs():
+        kind = PRODUCERS.get(name)
         try:
-            parts.append(
-                (_producer(plan, name, generator_options, support, seeds, lowered, corpus), generator_options.share)
-            )
+            parts.append((kind.make(options, context), options.share))
         except UsageError:
-            usual = name == "oatest" and not plan.producers and not plan.patterns
-            if not usual and (name != "seeded" or not plan.others):
+            usual = kind.brings_patterns and not plan.producers and not plan.patterns
+            if not usual and not (kind.needs_seeds and plan.others):
                 raise  # of several targets, others may take the slices; nobody has asked for patterns
     if not parts:
         raise UsageError("the targets take none of the slices alike")
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
-
-
-def _producer(
-    plan: Plan,
-    name: str,
-    generator_options: AnyOptions,
-    support: Support,
-    seeds: Sequence[Seed],
-    lowered: bool,
-    corpus: Corpus | None,
-) -> Producer:
-    if isinstance(generator_options, HirfuzzOptions):
-        return Hirfuzz(generator_options, support)
-    if isinstance(generator_options, DisruptiveOptions):
-        return DisruptiveProducer(generator_options, support, lowered=lowered)
-    if isinstance(generator_options, OatestOptions):
-        faces = [parse_target(target).about for target in plan.targets]
-        functions = all(about.functions for about in faces)
-        names = [about.name for about in faces]
-        return Synthesised(
-            generator_options,
-            support,
-            patterns_for(generator_options),
-            names,
-            seeds,
-            functions=functions,
-            corpus=corpus,
-        )
-    if name == "seeded":
-        return Seeded(seeds, generator_options, support)
-    kinds: dict[str, Callable[[GeneratorOptions, Support], Producer]] = {
-        "strict": Strict,
-        "sweep": Sweep,
-        "dynamic": DynamicProducer,
-    }
-    return kinds[name](generator_options, support)
 
 
 def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
@@ -151,13 +120,19 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         device=plan.device,
         settle=partial(settled_transform, target),
     )
-    if not {"dynamic", "disruptive"}.intersection(checks, (name for name, _ in plan.producer_specs())):
-        return usual
-    special: dict[str, Oracle] = {
-        "dynamic": DynamicOracle(target, rule=plan.compare, disabled=off, narrowed=about.narrowed),
-        "disruptive": DisruptiveOracle(target, disabled=off),
-    }
-    return Chosen(usual, special)
+    special = _special_oracles(plan, disabled)
+    return Chosen(usual, special) if special else usual
+
+
+def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict[str, Oracle]:
+    """Return the oracles that cases name in their recipes: those of producers, and those asked for with `--check`."""
+    context = replace(oracle_context(plan), disabled=disabled)
+    named = {name for name, _ in plan.producer_specs()} | set(plan.chosen_checks)
+    found: dict[str, Oracle] = {}
+    for name, kind in campaign_oracles().items():
+        if name in named and kind.make is not None:
+            found[name] = kind.make(kind.options(), context)
+    return found
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:

@@ -1,12 +1,12 @@
 """Pythons on this machine that an environment can be made with."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
 from miscompile.base.versions import order, satisfies
 
@@ -74,14 +74,7 @@ def candidates(minor: int) -> Iterator[str]:
 def ask(path: str) -> str | None:
     """Return the version that an executable reports; None when it does not run (a shim without a Python)."""
     try:
-        done = subprocess.run(
-            [path, "-I", "-c", _ASK],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = collect([path, "-I", "-c", _ASK], seconds=_SECONDS)
+    except OSError:
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.output().strip() if done.status == 0 else None

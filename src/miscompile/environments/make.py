@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
+from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
 from miscompile.base.progress import ProgressListener
 from miscompile.environments import pip
@@ -71,11 +71,10 @@ def _discard(path: Path) -> None:
 
 
 def _packages(path: Path) -> dict[str, str]:
-    """Return the distributions installed at `path`, as reported by its own Python."""
-    command = [str(executable_of(path)), "-I", "-c", _LIST]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise UsageError(f"the Python of {path} does not run: {' '.join(done.stderr.split())[-200:]}")
+    """Return what is installed at `path`, by its own Python."""
+    done = collect([str(executable_of(path)), "-I", "-c", _LIST])
+    if done.status:
+        raise UsageError(f"the Python of {path} does not run: {' '.join(done.errors().split())[-200:]}")
     found: dict[str, str] = json.loads(done.stdout)
     return dict(sorted(found.items()))
 

@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from miscompile.base.child import attend, start
 from miscompile.base.errors import UsageError
 from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import is_final, is_version, order
@@ -107,22 +107,13 @@ def _run(command: Sequence[str], log: Path, say: ProgressListener | None = None)
     """
     try:
         with log.open("ab") as out:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=clean(os.environ)
-            )
+            process = start(command, stdout=out, stderr=out, environment=clean(os.environ))
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror or error} (log: {log})") from None
-    try:
-        while True:
-            try:
-                return process.wait(_TELL_EVERY)
-            except subprocess.TimeoutExpired:
-                if say is not None:
-                    say(f"  pip: {_last_line(log)}")
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    look = None if say is None else lambda: say(f"  pip: {_last_line(log)}")
+    status = attend(process, every=_TELL_EVERY, look=look)
+    assert status is not None, "it has all the time that it needs"
+    return status
 
 
 def _last_line(log: Path) -> str:

@@ -39,7 +39,8 @@ def recipe_of(target: str, version: str) -> EnvironmentRecipe:
     UsageError for a target that is unknown, or a part of this tool.
     """
     name, _, via = target.partition("+")
-    face, special = about(name), pins(name, version)
+    face = about(name)
+    special = pins(face.package, version)
     first = compiler_of(face)
     if first is None:
         raise UsageError(f"target {target} is a part of this tool; there is nothing to install")

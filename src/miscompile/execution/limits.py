@@ -1,10 +1,7 @@
-"""What a run may use, and how a worker ties its own hands and its life to its parent."""
+"""What a run may use, and how much longer it may take on a busy machine."""
 
-import contextlib
 import os
-import resource
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +31,3 @@ def strain() -> float:
     Without it a crowded machine makes hangs of what is merely slow, and these would be reported.
     """
     return min(MOST_STRAIN, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
-
-
-def limit_memory(extra: int) -> None:
-    """Make allocation fail once the address space has grown by `extra` bytes; 0 sets no limit. Forbid core dumps."""
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if extra:
-        size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize() + extra
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))
-
-
-def lift_memory_limit() -> None:
-    """Undo `limit_memory`, so that a worker that ran out of memory can still tell so."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from miscompile.base.child import kill_group
 from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
@@ -224,9 +225,9 @@ class WorkerProxy:
         """Kill the worker and whatever it has started."""
         self.retiring = True
         if self.pid is not None:
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    kill(self.pid, signal.SIGKILL)
+            kill_group(self.pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)  # it may not lead a group yet
 
     def drain(self) -> list[Batch]:
         """Take in what a dying worker sent before its end or had ready; return the batches completed by it."""

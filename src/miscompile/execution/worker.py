@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from miscompile.base.child import die_with_parent, lift_memory_limit, limit_memory
 from miscompile.base.errors import ExecutionError, SpecError
-from miscompile.base.parents import die_with_parent
 from miscompile.core.case import Feed
 from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
 from miscompile.core.run import Run
@@ -27,7 +27,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.execution import blackbox
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.frames import Frame, FrameBuffer
-from miscompile.execution.limits import Limits, lift_memory_limit, limit_memory
+from miscompile.execution.limits import Limits
 from miscompile.execution.wire import OURS, ReplyEncoder, decode_batch
 from miscompile.targets.about import Adapter, Session
 from miscompile.targets.known import Known
@@ -103,7 +103,7 @@ def main(place: Workplace, channel: socket.socket, limits: Limits, parent: int) 
     libc = ctypes.CDLL(None)
     libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _LINE_BUFFERED, 0)
     faulthandler.enable(2, all_threads=False)
-    limit_memory(limits.memory)
+    limit_memory(limits.memory or None)
     serve(place, channel)
 
 

@@ -23,13 +23,13 @@ import traceback
 import warnings
 from typing import Any
 
-from miscompile.base.parents import die_with_parent
+from miscompile.base.child import die_with_parent, kill_group
 from miscompile.execution.blackbox import Printed, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace
 from miscompile.execution.worker import main as work
 from miscompile.targets.about import Adapter
-from miscompile.targets.known import Known, known
+from miscompile.targets.known import Known, known_in
 from miscompile.targets.registry import load_attribute
 
 PACKET = 1 << 16
@@ -106,16 +106,15 @@ class Zygote:
         self._poll.unregister(fd)
         os.close(fd)
         # While the dead worker is unreaped its process group cannot be taken by others.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+        kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
         self._send({"exited": key, "status": status, "memory": usage.ru_maxrss << 10})
 
     def _end(self) -> None:
         for pid, _ in self._children.values():
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    kill(pid, signal.SIGKILL)
+            kill_group(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)  # it may not lead a group yet
         for pid, _ in self._children.values():
             os.waitpid(pid, 0)
 
@@ -138,7 +137,7 @@ def start_anew(settings: dict[str, Any]) -> None:
 def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
     """Load the adapter that `settings` name and construct it. Raises whatever the compiler's import raises."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
-    expected = known(settings["target"], settings.get("via", "")) if settings["known"] else Known((), ())
+    expected = known_in(settings["known"], settings.get("via", "")) if settings["known"] else Known((), ())
     return adapter, expected, Limits(**settings["limits"])
 
 

@@ -5,14 +5,14 @@ import dataclasses
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import miscompile
+from miscompile.base.child import attend, start
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.environments.pip import clean
 from miscompile.environments.resolve import python_of
@@ -25,14 +25,17 @@ READY_SECONDS = 180.0
 """How long a compiler may take to be imported."""
 
 _LAST_WORDS = 300
-_BORROW = (
-    "import importlib.util as u, runpy, sys;"
-    "home = sys.argv.pop(1);"
-    "s = u.spec_from_file_location('miscompile', home + '/__init__.py', submodule_search_locations=[home]);"
-    "m = u.module_from_spec(s); sys.modules['miscompile'] = m; s.loader.exec_module(m);"
-    "runpy.run_module('miscompile.execution.zygote', run_name='__main__', alter_sys=True)"
-)
-"""Runs the zygote under another Python that need not have this package; everything else comes from its own packages."""
+_BORROW = """\
+import importlib.util as u, json, runpy, sys
+for name, home in json.loads(sys.argv.pop(1)).items():
+    if name == 'miscompile' or u.find_spec(name) is None:
+        s = u.spec_from_file_location(name, home + '/__init__.py', submodule_search_locations=[home])
+        sys.modules[name] = m = u.module_from_spec(s)
+        s.loader.exec_module(m)
+runpy.run_module('miscompile.execution.zygote', run_name='__main__', alter_sys=True)
+"""
+"""Runs the zygote under another Python that need not have this package, nor the one that brings the target; everything
+else comes from its own packages, and so does the target's package where it is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,17 @@ class Origin:
         inherited = clean(os.environ) if self.isolated else os.environ
         return {"PYTHONHASHSEED": "0", **inherited, **self.environment}
 
+    def homes(self) -> dict[str, str]:
+        """Return the folders of this package and of the one that brings the target, by name, for `_BORROW`."""
+        brings = parse_target(self.target).about.package if self.adapter is None else ""
+        found = {name: find_spec(name) for name in {"miscompile", brings.partition(".")[0] or "miscompile"}}
+        return {name: str(Path(spec.origin).parent) for name, spec in found.items() if spec and spec.origin}
+
     def settings(self, limits: Limits) -> dict[str, Any]:
         """Return the zygote's first packet. Raises SpecError for an unknown target or option."""
         base: dict[str, Any] = {"target": self.target, "limits": dataclasses.asdict(limits)}
         if self.adapter is not None:
-            return base | {"adapter": self.adapter, "options": {}, "known": False}
+            return base | {"adapter": self.adapter, "options": {}, "known": ""}
         spec = parse_target(self.target)
         face = spec.about
         return base | {
@@ -93,7 +102,7 @@ class Origin:
             "adapter": face.adapter,
             "prepare": face.prepare,
             "options": spec.options,
-            "known": True,
+            "known": face.package,
             "via": spec.via,
         }
 
@@ -110,7 +119,14 @@ class ZygoteClient:
         self._closed = False
         try:
             with other:
-                self._process = _start(origin, other.fileno(), self._printed.fd)
+                self._process = start(
+                    _command(origin, other.fileno()),
+                    stdout=self._printed.fd,
+                    stderr=self._printed.fd,
+                    environment=origin.variables(),
+                    keep=[other.fileno()],
+                    bound=False,  # it binds itself to this process, whichever thread starts it
+                )
         except OSError as error:
             self.control.close()
             self._printed.close()
@@ -183,31 +199,15 @@ class ZygoteClient:
             return
         self._closed = True
         self.control.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        attend(self._process, 5.0)
         self._printed.close()
-
-
-def _start(origin: Origin, descriptor: int, printed: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        _command(origin, descriptor),
-        stdin=subprocess.DEVNULL,
-        stdout=printed,
-        stderr=printed,
-        pass_fds=[descriptor],
-        env=origin.variables(),
-        start_new_session=True,
-    )
 
 
 def _command(origin: Origin, descriptor: int) -> list[str]:
     arguments = [str(descriptor), str(os.getpid())]
     if origin.python is None:
         return [sys.executable, "-P", "-m", "miscompile.execution.zygote", *arguments]
-    return [origin.python, "-P", "-c", _BORROW, str(Path(miscompile.__file__).parent), *arguments]
+    return [origin.python, "-P", "-c", _BORROW, json.dumps(origin.homes()), *arguments]
 
 
 def _cause(code: int, printed: str) -> str:

@@ -12,13 +12,11 @@ from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.graph.typing import value_types
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
 """Operators whose bodies are understood here."""
-
-_STRUCTURAL_SIZE = 64
-"""Constants up to this many elements are shown to inference; larger ones never decide a shape."""
 
 TypesByName = Mapping[str, ValueType]
 Constants = Mapping[str, Tensor]
@@ -68,7 +66,7 @@ def _typed(graph: Graph, outer: Typing) -> Typing:
     types, constants = dict(outer.types), dict(outer.constants)
     for name, value in graph.initializers.items():
         types[name] = TensorType(value.dtype, value.shape)
-        if value.array.size <= _STRUCTURAL_SIZE:
+        if value.array.size <= STRUCTURAL_SIZE:
             constants[name] = value
     for name, kind in graph.types.items():
         types[name] = _sharper(kind, types.get(name))

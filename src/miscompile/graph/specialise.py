@@ -17,6 +17,7 @@ from miscompile.graph.emit import node_proto
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, ValueType
 from miscompile.graph.rename import redirect
+from miscompile.graph.structural import STRUCTURAL_SIZE
 
 InputShapes = Mapping[str, tuple[int, ...]]
 """Shapes by the names of inputs."""
@@ -27,7 +28,6 @@ _SHAPE_ARITHMETIC = frozenset({
 })  # fmt: skip
 """Operators that are evaluated when all that they are given is known and follows from shapes."""
 
-_STRUCTURAL_SIZE = 64
 _INTEGERS = frozenset({"int64", "int32", "bool"})
 
 
@@ -144,7 +144,7 @@ class _Folder:
         return replace(graph, nodes=tuple(nodes), initializers=constants)
 
     def _learn(self, name: str, value: Tensor) -> None:
-        if value.dtype in _INTEGERS and value.array.size <= _STRUCTURAL_SIZE:
+        if value.dtype in _INTEGERS and value.array.size <= STRUCTURAL_SIZE:
             self._known[name] = value
 
     def _values(self, node: Node) -> list[Tensor] | None:
@@ -166,7 +166,7 @@ class _Folder:
         except Exception:  # noqa: BLE001 - whatever the interpreter raises, the node stays as it is
             return None
         arrays = [np.asarray(result) for result in results]
-        if any(array.dtype.name not in _INTEGERS or array.size > _STRUCTURAL_SIZE for array in arrays):
+        if any(array.dtype.name not in _INTEGERS or array.size > STRUCTURAL_SIZE for array in arrays):
             return None
         return [Tensor(array.dtype.name, array) for array in arrays]
 

@@ -1,9 +1,5 @@
 """Shared parts of child processes that run test files: folder, environment, and end."""
 
-import contextlib
-import os
-import signal
-import subprocess
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,13 +34,6 @@ def home_of(path: Path) -> Path:
         if any((folder / mark).exists() for mark in _ROOT_MARKS):
             return folder
     return path.parent
-
-
-def kill_group(child: "subprocess.Popen[bytes]") -> None:
-    """Kill a child, the leader of its process group, and all processes of that group."""
-    with contextlib.suppress(ProcessLookupError):  # nothing is left of it
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def last_line(log: Path) -> str:

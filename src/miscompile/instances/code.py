@@ -19,7 +19,7 @@ from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
-from miscompile.instances.instance import FORMS, LIBRARIES, Instance
+from miscompile.instances.instance import CALL_STYLES, LIBRARIES, Instance
 from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, SliceValue, Slot, Value
 
 JsonValue = Any
@@ -78,8 +78,8 @@ def to_json(instance: Instance) -> dict[str, JsonValue]:
 
 
 def from_json(data: Mapping[str, JsonValue]) -> Instance:
-    """Return the instance of a JSON object. Raises the exceptions that `decoded` catches for any other object."""
-    if data["library"] not in LIBRARIES or data["form"] not in FORMS:
+    """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
+    if data["library"] not in LIBRARIES or data["form"] not in CALL_STYLES:
         raise ValueError(f"library {data['library']}, form {data['form']}")
     return Instance(
         data["library"],

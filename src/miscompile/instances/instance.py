@@ -22,8 +22,8 @@ from miscompile.instances.values import Drawn, Held, Value, leaves
 Library = Literal["onnx", "torch", "keras"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 
-Form = Literal["function", "method", "module", "node"]
-FORMS: tuple[Form, ...] = get_args(Form)
+CallStyle = Literal["function", "method", "module", "node"]
+CALL_STYLES: tuple[CallStyle, ...] = get_args(CallStyle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Instance:
 
     library: Library
     api: str
-    form: Form
+    form: CallStyle
     args: tuple[Value, ...] = ()
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     inputs: tuple[Value, ...] = ()

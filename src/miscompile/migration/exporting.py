@@ -15,6 +15,7 @@ from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.ranking.order import Facts, ranked
 from miscompile.migration.suite import Entry, SuiteReport, export_suite
 from miscompile.producers.instances.migrated import Migrated, migrate
+from miscompile.targets.registry import DEFAULT_TARGET
 
 _BATCH = 16
 """Tests that are looked at together."""
@@ -24,7 +25,7 @@ _BATCH = 16
 class Choice:
     """What is exported: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts."""
 
-    target: str = "onnxruntime"
+    target: str = DEFAULT_TARGET
     order: str = "opera"
     tests: int | None = None
     operators: tuple[str, ...] = ()

@@ -32,11 +32,11 @@ from miscompile.instances.instance import Instance
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.results import Appender, Row, appending, place_of, read_rows
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.library import LibraryOracle
-from miscompile.oracles.registry import OracleContext
 from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.about import About
-from miscompile.targets.front_ends import CONVERTERS, FrontEnd
+from miscompile.targets.front_ends import FrontEnd
 from miscompile.targets.registry import parse_target
 from miscompile.triage.attribution import to_stored
 from miscompile.triage.converters import converter_of
@@ -229,7 +229,7 @@ class _FrontEndTests:
         self._plan, self._pool, self._store = plan, pool, store
         self._about: About = parse_target(front.target).about
         spec = parse_target(front.target)
-        self._converters = spec.front.converters if spec.front is not None else CONVERTERS.get(self._about.name, "")
+        self._converters = spec.front.converters if spec.front is not None else self._about.converters
         self._versions = versions_of(front.target)
         self._context = OracleContext((front.target,), plan.compare)
         self._oracle = LibraryOracle(

@@ -12,6 +12,7 @@ from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.analysis_bodies import Operands, block
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
@@ -19,7 +20,6 @@ from miscompile.ops.spec import Call, Operand
 from miscompile.ops.wellformed.check import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
-_STRUCTURAL_SIZE = 64
 
 Visit = Callable[[Node, Operands, Operands], None]
 """Called for every node of a body on every iteration, with the operands in scope and the results of the node."""
@@ -149,7 +149,7 @@ def _results(node: Node, operands: Operands, opset: int) -> dict[str, Operand]:
     known = {
         name: Tensor(operand.dtype, operand.value)
         for name, operand in zip(filter(None, node.inputs), present, strict=True)
-        if operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE
+        if operand.value is not None and operand.value.size <= STRUCTURAL_SIZE
     }
     try:
         kinds = infer(node, types, opset, known)

@@ -163,6 +163,10 @@ ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
 """How the outputs' shapes follow: by onnx's inference; by broadcasting; as the first operand's; by a rule."""
 
 
+Fusion = Literal["elementwise", "broadcast", "injective", "reduction", "out-elementwise-fusable", "opaque"]
+"""How compilers fuse an operator with its neighbours (ORTHRUS, Table I), the easiest first."""
+
+
 def always(_: Call) -> bool:
     """Guard of an operator that is defined for all operands of the right types."""
     return True
@@ -172,14 +176,16 @@ def always(_: Call) -> bool:
 class OpSpec:
     """One operator.
 
-    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use forbids
-    are left out by the registry); `main` is the index of an input (or `~index` of an output, for generators such as
-    RandomUniform) that has this type. `bounds` must hold for every operand within the guard. `defined` is the guard
-    against undefined behaviour: True only if no element can cause it; samplers build calls that pass it. `since` is the
-    first opset whose form the sampler writes. Where `exact_when` is False a call rounds, whatever the exactness class
-    of the operator. `shapes` other than "inferred" promises that the outputs have that shape, and that their dtypes
-    follow from operator, opset, the attributes that name a type, and the operands' dtypes: inference then runs once,
-    and not for every call.
+    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use
+    forbids are left out by the registry); `main` is the index of an input (or `~index` of an output, for
+    generators such as RandomUniform) that has this type. `bounds` must hold for every operand within the guard.
+    `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
+    build calls that pass it. `since` is the first opset whose form the sampler writes. Where `exact_when` says no,
+    a call merely rounds, whatever the exactness class of the operator. `shapes` other than "inferred" promises that
+    the outputs have that shape, and that their dtypes follow from operator, opset, the attributes that name a type,
+    and the operands' dtypes: inference is then asked once, and not for every call. `approximated` marks a function that
+    libraries approximate to an absolute error: near zero its results have no correct digits. `fusion` is the category
+    in which barriers to optimisations see the operator, unless a file of their rules says another.
     """
 
     op: str
@@ -194,6 +200,8 @@ class OpSpec:
     domain: str = ""
     exact_when: Callable[[Call], bool] = always
     shapes: ShapeRule = "inferred"
+    approximated: bool = False
+    fusion: Fusion = "opaque"
 
     @property
     def elementwise(self) -> bool:

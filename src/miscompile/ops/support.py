@@ -58,8 +58,8 @@ _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode
 """Numbers among the attributes that decide on the types of outputs."""
 
 
-class SupportForm(NamedTuple):
-    """The answer for all calls of one operator, version, dtypes and attributes that select a kernel.
+class CallClass(NamedTuple):
+    """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
 
     `dtypes` are those of the outputs; `mixed`: the details of a call decide; calls with `barred` traits are refused.
     """
@@ -69,8 +69,8 @@ class SupportForm(NamedTuple):
     barred: frozenset[str]
 
 
-def form_key(call: Call, opset: int) -> Hashable:
-    """Return the key under which calls of one `SupportForm` are found."""
+def call_class_key(call: Call, opset: int) -> Hashable:
+    """Return what calls of one `CallClass` have in common."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     version = version_of(call.op, opset)
     if not call.attributes:
@@ -169,10 +169,10 @@ class Support:
     details: set[CallKey] = field(default_factory=set)
     barred: set[CallKey] = field(default_factory=set)
     open: bool = False
-    forms: dict[Hashable, SupportForm | None] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of forms by their keys, for callers that add calls; None is refused."""
+    classes: dict[Hashable, CallClass | None] = field(default_factory=dict, compare=False, repr=False)
+    """Classes of calls met so far by their keys, for those who add calls; None is refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
-    """Keys, in the callers' own format, of constructions that need a refused form, so that none is tried again."""
+    """Whatever else was found to need a call that is refused, under keys of its own, so that it is not tried again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
     """Cache of answers by the parts of a key, so that its text is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
@@ -184,14 +184,14 @@ class Support:
         """Tell whether the target is known to support calls like this one."""
         if self.open:
             return True
-        form = self.form_of(call, types, opset)
-        return form is not None and self.suits(form, call, types, opset)
+        known = self.call_class_of(call, types, opset)
+        return known is not None and self.suits(known, call, types, opset)
 
-    def form_of(self, call: Call, types: Sequence[TensorType], opset: int) -> SupportForm | None:
-        """Return the answer for all calls of this form, None when the target refuses them."""
+    def call_class_of(self, call: Call, types: Sequence[TensorType], opset: int) -> CallClass | None:
+        """Return what holds for all calls of this class, None when the target refuses them."""
         dtypes = tuple([kind.dtype for kind in types])
         if self.open:
-            return SupportForm(dtypes, mixed=False, barred=_NONE)
+            return CallClass(dtypes, mixed=False, barred=_NONE)
         asked = (*_asked(call, opset), dtypes)
         answer = self._answers.get(asked, _UNKNOWN)
         if answer is _UNKNOWN:
@@ -200,13 +200,13 @@ class Support:
         if answer is False:
             return None
         barred = self._barred_traits(call)
-        return SupportForm(dtypes, answer is None and not barred, barred)
+        return CallClass(dtypes, answer is None and not barred, barred)
 
-    def suits(self, form: SupportForm, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether the target supports a call of `form`."""
-        if form.mixed:
+    def suits(self, known: CallClass, call: Call, types: Sequence[TensorType], opset: int) -> bool:
+        """Tell whether a call of the class `known` is one that the target takes."""
+        if known.mixed:
             return detail_of(call, types, opset) in self.details
-        return not form.barred or form.barred.isdisjoint(traits_of(call))
+        return not known.barred or known.barred.isdisjoint(traits_of(call))
 
     def _barred_traits(self, call: Call) -> frozenset[str]:
         if self._bars is None:

@@ -21,10 +21,10 @@ from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdic
 from miscompile.oracles.compare import contradiction, finite, mismatches, within_ulps
 from miscompile.oracles.instrumentation import NOT_NARROWED, ULPS
 from miscompile.oracles.judge import SURELY, bad_build, is_noise, undeclared
+from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.majority import Ballot, MajorityVote, count_votes
 from miscompile.oracles.montecarlo import FLOOR, THRESHOLD, joined, noise_seed, noise_twins
 from miscompile.oracles.narrow import fit_of
-from miscompile.oracles.registry import NoOptions, OracleContext, OracleKind
 
 ABSTAINS = (Unsupported, Rejected, OutOfMemory)
 _LAWFUL = (Values, *ABSTAINS)

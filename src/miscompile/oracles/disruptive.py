@@ -22,8 +22,8 @@ from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, TimedOut, Val
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
 from miscompile.oracles.judge import bad_build
+from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.registry import NoOptions, OracleContext, OracleKind
 
 ORACLE = "disruptive"
 """What a recipe calls this oracle."""
@@ -108,4 +108,9 @@ def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts:
     return pair_of(evidence, context.rule, judged_by=Disruptive(evidence.faulty.target))
 
 
-KIND = OracleKind("disruptive", "invalid programs must be refused, not crash the compiler", _hold)
+def _make(options: NoOptions, context: OracleContext) -> Disruptive:
+    del options
+    return Disruptive(context.target, disabled=context.off(context.target))
+
+
+KIND = OracleKind("disruptive", "invalid programs must be refused, not crash the compiler", _hold, _make)

@@ -15,8 +15,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.transforms.catalogue import STATIC
 
 
@@ -72,4 +72,9 @@ def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts
     return pair_of(evidence, rule, narrowed, judged_by)
 
 
-KIND = OracleKind("dynamic", "one build with symbolic sizes against a build for every size", _hold, options=RuleOption)
+def _make(options: RuleOption, context: OracleContext) -> Dynamic:
+    target, rule = context.target, options.rule or context.rule
+    return Dynamic(target, rule=rule, disabled=context.off(target), narrowed=context.narrowed(target))
+
+
+KIND = OracleKind("dynamic", "one build with symbolic sizes against a build for every size", _hold, _make, RuleOption)

@@ -28,23 +28,15 @@ from miscompile.graph.edges import map_bodies
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import rename_nodes
+from miscompile.graph.structural import structural_operands
+from miscompile.ops.registry import written
 
 ULPS = 8
 
 NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
 
-_STRUCTURAL = {
-    ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("Dropout", 1), ("OneHot", 1), ("Range", 0), ("Range", 1),
-    ("Range", 2), ("Pow", 1),
-}  # fmt: skip
-"""Float operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
-
-
-_APPROXIMATED = frozenset({
-    "Sigmoid", "Tanh", "Erf", "Softmax", "Sin", "Cos", "Gelu", "Elu", "Selu", "Celu", "Softplus", "Mish", "Swish",
-    "HardSigmoid", "HardSwish", "LogSoftmax", "LSTM", "GRU", "RNN",
-})  # fmt: skip
-"""Functions that libraries approximate to an absolute error: near zero their results have no correct digits."""
+_QUIET = structural_operands("shape", "size", "control", "domain")
+"""Operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
 
 
 _LOOSE = {"DFT": 16, "STFT": 16}
@@ -143,7 +135,7 @@ class _Instrumenter:
         node = self._bodies(node)
         before: list[Node] = []
         inputs = [
-            name if (node.op, place) in _STRUCTURAL else self._use(name, before, self._looseness(node, name))
+            name if place in _QUIET.get(node.op, ()) else self._use(name, before, self._looseness(node, name))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
@@ -155,7 +147,8 @@ class _Instrumenter:
             before.append(Node(node.op, (inputs[0],), (f"{scale}_y", scale, f"{scale}_zero")))
             inputs[0] = self._jitter(inputs[0], node.inputs[0], scale, before)
         noised = replace(node, inputs=tuple(inputs))
-        if node.op not in _APPROXIMATED or node.domain:
+        spec = written().get(node.op)
+        if node.domain or spec is None or not spec.approximated:
             return [*before, noised]
         return [*before, *self._approximated(noised)]
 

@@ -18,9 +18,9 @@ from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case
 from miscompile.oracles.instrumentation import NOT_NARROWED
+from miscompile.oracles.kinds import OracleContext, OracleKind
 from miscompile.oracles.library_judge import Compare, Judgement, judge
 from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, with_outputs
-from miscompile.oracles.registry import OracleContext, OracleKind
 
 ORACLE = "library"
 """What a recipe calls this oracle."""

@@ -16,8 +16,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.registry import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.transforms.catalogue import SEEDLESS, alters
 
 LEVEL_SHARE = 0.3

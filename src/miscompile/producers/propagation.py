@@ -16,9 +16,9 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.spec import Call, Operand
 
-_MOST_ELEMENTS = 64
 _DTYPES = frozenset({"int64", "int32", "bool"})
 _OF_SIZES = frozenset({"Shape", "Size"})
 _OF_ELEMENTS = frozenset({
@@ -33,7 +33,7 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
 
     The call must be defined. Results of more than 64 elements are not computed, because they are no shapes.
     """
-    if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > _MOST_ELEMENTS:
+    if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > STRUCTURAL_SIZE:
         return None
     if call.domain or not (call.op in _OF_SIZES or (call.op in _OF_ELEMENTS and all(map(_is_known, call.inputs)))):
         return None
@@ -49,7 +49,7 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
 
 def _is_known(operand: Operand | None) -> bool:
     return operand is None or (
-        operand.dtype in _DTYPES and operand.value is not None and operand.value.size <= _MOST_ELEMENTS
+        operand.dtype in _DTYPES and operand.value is not None and operand.value.size <= STRUCTURAL_SIZE
     )
 
 

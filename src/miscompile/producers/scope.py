@@ -15,30 +15,28 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs, written
 from miscompile.ops.shapes import promised_shapes
 from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape, always
-from miscompile.ops.support import Support, SupportForm, form_key
+from miscompile.ops.support import CallClass, Support, call_class_key
 from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
-_STRUCTURAL_SIZE = 64
-"""Greatest number of known elements passed to inference; larger operands never determine a shape."""
-
 _MEASURED_SIZE = 16
 """Drawn constants up to this many elements are measured; larger ones nearly reach the ends of their range."""
 
-_MOST_FORMS = 1 << 16
-"""Greatest number of cached forms of a support table."""
+_MOST_CLASSES = 1 << 16
+"""Forms of calls that are remembered for a support table."""
 
 _UNBOUNDED = Facts(-math.inf, math.inf)
 
-_UNMET = SupportForm((), mixed=False, barred=frozenset())
+_UNMET = CallClass((), mixed=False, barred=frozenset())
 
 
-class FormRefused(RejectedDraft):
-    """The target supports no call of this operator with these dtypes and modes, for any shapes and elements."""
+class CallRefused(RejectedDraft):
+    """The target takes no call of this operator with these dtypes and modes, whatever shapes and elements."""
 
 
 class Mark(NamedTuple):
@@ -247,17 +245,17 @@ class Scope:
     def _types(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
         """Return the output types of a call that the target supports: by the spec's shape rule, else inferred.
 
-        The dtypes of a form and the target's answer to it are looked up once.
+        The dtypes of a class of calls, and what the target says to it, are asked for once.
         """
         if spec.shapes == "inferred" or call.domain:
             types = self._ask(call)
             return types if self.support.admits(call, types, self.opset) else _refuse(call)
-        key = form_key(call, self.opset)
-        form = self.support.forms.get(key, _UNMET)
-        if form is _UNMET:
+        key = call_class_key(call, self.opset)
+        known = self.support.classes.get(key, _UNMET)
+        if known is _UNMET:
             return self._meet(call, key)
-        if form is None:
-            raise FormRefused(f"{call.op} is not taken by the target")
+        if known is None:
+            raise CallRefused(f"{call.op} is not taken by the target")
         try:
             shapes = promised_shapes(spec, call)
         except ValueError as error:
@@ -265,23 +263,23 @@ class Scope:
         if shapes is None:
             types = self._ask(call)
         else:
-            types = tuple([tensor_type(dtype, shape) for dtype, shape in zip(form.dtypes, shapes, strict=True)])
-        if (form.mixed or form.barred) and not self.support.suits(form, call, types, self.opset):
+            types = tuple([tensor_type(dtype, shape) for dtype, shape in zip(known.dtypes, shapes, strict=True)])
+        if (known.mixed or known.barred) and not self.support.suits(known, call, types, self.opset):
             _refuse(call)
         return types
 
     def _meet(self, call: Call, key: Hashable) -> tuple[TensorType, ...]:
-        """Return the output types of a call whose form is new, and cache the form."""
+        """Return the output types of a call whose class is new, and remember it."""
         support = self.support
-        forms = support.forms if len(support.forms) < _MOST_FORMS else {}
+        classes = support.classes if len(support.classes) < _MOST_CLASSES else {}
         if not support.may_admit(call, self.opset):
-            forms[key] = None
-            raise FormRefused(f"{call.op} is not taken by the target")
+            classes[key] = None
+            raise CallRefused(f"{call.op} is not taken by the target")
         types = self._ask(call)
-        form = forms[key] = support.form_of(call, types, self.opset)
-        if form is None:
-            raise FormRefused(f"{call.op} is not taken by the target")
-        return types if support.suits(form, call, types, self.opset) else _refuse(call)
+        known = classes[key] = support.call_class_of(call, types, self.opset)
+        if known is None:
+            raise CallRefused(f"{call.op} is not taken by the target")
+        return types if support.suits(known, call, types, self.opset) else _refuse(call)
 
     def _ask(self, call: Call) -> tuple[TensorType, ...]:
         """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
@@ -294,7 +292,7 @@ class Scope:
         known: dict[int, Tensor] = {}
         for place, operand in enumerate(call.inputs):
             given.append(operand and tensor_type(operand.dtype, operand.shape))
-            if operand is not None and operand.value is not None and operand.value.size <= _STRUCTURAL_SIZE:
+            if operand is not None and operand.value is not None and operand.value.size <= STRUCTURAL_SIZE:
                 known[place] = Tensor(operand.dtype, operand.value)
         try:
             types = infer_call(call.op, self.opset, call.attributes, given, call.outputs, known, call.domain)
@@ -350,9 +348,9 @@ def tensor_type(dtype: str, shape: Shape) -> TensorType:
 
 @cache
 def _least(op: str, opset: int, domain: str) -> int | None:
-    """Return the least number of inputs, None without such an operator; cached because the schema is slow."""
-    form = schema(op, opset, domain)
-    return None if form is None else int(form.min_input)
+    """Return the least number of inputs, None when the opset has no such operator; the schema is slow to tell."""
+    found = schema(op, opset, domain)
+    return None if found is None else int(found.min_input)
 
 
 def as_array(operand: Operand) -> Array:

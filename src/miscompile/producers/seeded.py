@@ -22,6 +22,7 @@ from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.replay import AS_IT_IS, Changes, has_batch, replay
 from miscompile.producers.scope import Scope
@@ -172,3 +173,12 @@ def _draw_changes(rng: random.Random, seed: Seed) -> Changes:
 def _all_leaves(scope: Scope, outputs: Sequence[str]) -> list[str]:
     """Return `outputs`, or every leaf if the changes removed all of them."""
     return list(dict.fromkeys(outputs)) or leaves(scope)
+
+
+SEEDED = ProducerKind(
+    "seeded",
+    GeneratorOptions,
+    lambda options, context: Seeded(context.seeds, options, context.support),
+    needs_seeds=True,
+)
+"""The kind `seeded`."""

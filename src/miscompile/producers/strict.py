@@ -29,6 +29,7 @@ from miscompile.producers.control.forms import FEATURES, Blocks, blocks
 from miscompile.producers.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.producers.coverage import Coverage
 from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.motifs.containers import plant_container, taken_blocks
 from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
 from miscompile.producers.motifs.quantised.planting import NAME as QUANTISED
@@ -252,3 +253,7 @@ class Strict:
         chains = not options.ops and {*PLAIN} <= {*dtypes} and ops >= NEEDED
         containers = () if options.ops else taken_blocks(self.support, opset, dtypes)
         return _Menu(pairs, motifs, noops, dtypes, blocks(self.support, opset, dtypes), chains, containers)
+
+
+STRICT = ProducerKind("strict", GeneratorOptions, lambda options, context: Strict(options, context.support))
+"""The kind `strict`."""

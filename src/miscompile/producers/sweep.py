@@ -23,6 +23,7 @@ from miscompile.ops.spec import Call, Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite, insert
@@ -155,3 +156,7 @@ class Sweep:
                 if offers(op, dtype, version_of(op, opset), spec.main)
             }
             yield from ((op, dtype) for dtype in options.dtypes or PLAIN if dtype in dtypes)
+
+
+SWEEP = ProducerKind("sweep", GeneratorOptions, lambda options, context: Sweep(options, context.support))
+"""The kind `sweep`."""

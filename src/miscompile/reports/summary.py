@@ -12,6 +12,7 @@ from rich.text import Text
 
 from miscompile.findings.folder import Status, writing
 from miscompile.findings.store import Record, Store
+from miscompile.reports.registry import Report
 
 COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches_judged_benign")
 """Counters that every summary shows, zero when nothing was counted; all others follow under `counters`."""
@@ -80,6 +81,10 @@ def write_summary(out: Path, summary: Summary) -> Path:
         fresh.replace(path)
     return path
 
+
+SUMMARY = Report(
+    "summary", "counters and findings, as summary.json", lambda store, out: (write_summary(out, summarise(store)),)
+)
 
 _STYLES: dict[Status, str] = {"confirmed": "red", "pending": "yellow", "unconfirmed": "dim", "known": "dim"}
 

@@ -5,10 +5,12 @@ from pathlib import Path
 from miscompile.base.errors import MiscompileError
 from miscompile.core.case import Program
 from miscompile.core.events import Event, Found
-from miscompile.findings.folder import add_file, identifiers, load
+from miscompile.findings.folder import add_file, identifiers, load, place
+from miscompile.findings.store import Store
 from miscompile.graph.read import read
 from miscompile.graph.text.printer import print_model
 from miscompile.reports.issue import render_issue
+from miscompile.reports.registry import Report
 
 
 def model_text(program: Program) -> str:
@@ -45,6 +47,17 @@ def write_missing_issues(out: Path) -> list[str]:
         except MiscompileError as error:
             problems.append(str(error))
     return problems
+
+
+def _write_issues(_: Store, out: Path) -> list[Path]:
+    """Write the issue of every finding anew. Raises StoreError for a folder that is damaged or cannot be written."""
+    found = list(identifiers(out))
+    for identifier in found:
+        write_issue(out, identifier)
+    return [place(out, identifier) / "issue.md" for identifier in found]
+
+
+ISSUES = Report("issues", "the issue text of each finding, as issue.md in its folder", _write_issues)
 
 
 class IssueWriter:

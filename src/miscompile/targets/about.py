@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from miscompile.base.specs import Spec
 from miscompile.core.case import Feed, Program
@@ -142,6 +142,21 @@ class About:
     """Devices that the adapter can build for (`Build.device`); whether this machine has them is asked at run time."""
     fronts: Mapping[str, Front] = field(default_factory=dict)
     """Front ends for programs of DL libraries, by the name that a spec gives: `openvino{via=torch}`."""
+    role: Literal["compiler", "reference", "library", "example"] = "compiler"
+    """`reference` and `library` say what programs of their kind compute, and compilers are held against them; an
+    `example` has planted bugs. Programs are generated for all but a library; only a compiler has front ends."""
+    converters: str = ""
+    """For a compiler whose reader of ONNX is written in Python, a regular expression for the source files of its
+    conversion functions, as in `Front`."""
+    witness: int | None = None
+    """For a compiler that is asked whether it agrees with onnx's reference evaluator where another does not: its place
+    among those, the lowest first. None: it is not asked."""
+    other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For distributions that this target or its front ends need: those that put the same package in the same place, for
+    a device."""
+    package: str = ""
+    """The package that holds `about.py`, with `known.toml`, `README.md` and perhaps `environment.toml` beside it. The
+    registry fills it in."""
 
 
 class Session(Protocol):
@@ -164,10 +179,6 @@ class Adapter(Protocol):
 
     def build(self, program: Program, build: Build) -> Session:
         """Compile `program` as `build` says. Raises whatever the compiler raises."""
-        ...
-
-    def passes(self) -> tuple[str, ...]:
-        """Names of the passes that can be switched off."""
         ...
 
     def fired(self, log: str) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ first build for a device comes. Nothing here imports a compiler; what a compiler
 import contextlib
 import ctypes
 import os
-import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from miscompile.base.child import lift_memory_limit
 from miscompile.base.errors import UsageError
 
 Ask = Callable[[], Iterable[str]]
@@ -75,7 +75,7 @@ class Gate:
                 f"{self._name} cannot build for {device}: a driver was started before this worker was forked, and does "
                 "not work after that"
             )
-        lift_address_space()
+        lift_memory_limit()
         if device == "cuda":
             os.environ.update(PRECISE)
         lacking = [" ".join(line.split()) for line in self._asks[device]() if line]
@@ -95,12 +95,6 @@ def started(process: int, proc: Path = _PROC) -> bool:
             if os.readlink(link).startswith(_STARTED):
                 return True
     return False
-
-
-def lift_address_space() -> None:
-    """Raise the limit on this process's address space as far as it may."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def lacks_cuda(load: Load = ctypes.CDLL) -> str:

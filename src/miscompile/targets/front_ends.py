@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 from miscompile.base.errors import UsageError
 from miscompile.instances.instance import LIBRARIES
-from miscompile.targets.registry import TARGETS, parse_target, with_front_end
-
-CONVERTERS = {
-    "tvm": r"tvm/relax/frontend/onnx/",
-    "tinygrad": r"tinygrad/(nn|frontend|extra)/onnx",
-    "iree": r"iree/compiler/(tools|extras|dialects)/.*onnx",
-}
-"""For compilers whose reader of ONNX is written in Python, the files of its conversion functions."""
-
-_NO_COMPILER = ("reference", "toy")
-_REFERENCES = {"onnx": "reference"}
+from miscompile.targets.registry import faces, parse_target, target_names, with_front_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +33,12 @@ class FrontEnd:
 
 def reference_of(library: str) -> str:
     """Return the spec of the target that a library's programs are held against."""
-    return _REFERENCES.get(library, library)
+    return next(face.name for face in faces() if face.role in ("reference", "library") and library in face.kinds)
 
 
 def compilers() -> tuple[str, ...]:
     """Return the names of all compilers that have a front end."""
-    return tuple(name for name in TARGETS if name not in _NO_COMPILER and _of(name))
+    return tuple(name for name in target_names() if parse_target(name).about.role == "compiler" and _of(name))
 
 
 def all_front_ends() -> tuple[FrontEnd, ...]:

@@ -19,6 +19,7 @@ from importlib.resources import files
 from typing import Literal
 
 from miscompile.base.errors import SpecError
+from miscompile.targets.registry import about
 
 _VERSION = re.compile(r"==[^:{]*", re.ASCII)
 """The version in a signature of a release that was named: a bug is the same in all of them; settings stay."""
@@ -71,21 +72,33 @@ class Known:
         return next((entry for entry in self.bugs if entry.covers(plain)), None)
 
 
-@cache
 def known(target: str, via: str = "") -> Known:
-    """Read `known.toml` of the target called `target`, behind `known-<via>.toml` when a front end is named.
+    """Read what is expected of the target called `target`, as `known_in` its package.
 
-    Raises SpecError when an entry is malformed.
+    Raises SpecError for an unknown target as well.
     """
-    plain = _read(target, "known.toml")
+    return known_in(about(target).package, via)
+
+
+@cache
+def known_in(package: str, via: str = "") -> Known:
+    """Read `known.toml` in `package`, behind `known-<via>.toml` when a front end is named.
+
+    A worker calls this one: it may run where no package's entry points are to be seen. Raises SpecError when a file is
+    missing or an entry is malformed.
+    """
+    plain = _read(package, "known.toml")
     if not via:
         return plain
-    own = _read(target, f"known-{via}.toml")
+    own = _read(package, f"known-{via}.toml")
     return Known(own.rejections + plain.rejections, own.bugs + plain.bugs)
 
 
-def _read(target: str, name: str) -> Known:
-    data = tomllib.loads(files("miscompile.targets").joinpath(target, name).read_text("utf-8"))
+def _read(package: str, name: str) -> Known:
+    try:
+        data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"{name} of {package} cannot be read: {error}") from None
     try:
         rejections = tuple(
             Rejection(entry["status"], re.compile(entry["pattern"], re.DOTALL), entry["reason"])
@@ -93,5 +106,5 @@ def _read(target: str, name: str) -> Known:
         )
         bugs = tuple(KnownBug(entry["signature"], entry["link"], entry["note"]) for entry in data.get("bug", ()))
     except (KeyError, re.error) as error:
-        raise SpecError(f"{name} of target {target} is malformed: {error}") from None
+        raise SpecError(f"{name} of {package} is malformed: {error}") from None
     return Known(rejections, bugs)

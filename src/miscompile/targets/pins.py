@@ -46,9 +46,9 @@ class Entry:
     pins: Pins
 
 
-def pins(target: str, version: str) -> Pins:
-    """Return what release `version` of the target called `target` needs. Raises SpecError for a malformed file."""
-    found = [entry.pins for entry in _entries(target) if satisfies(version, entry.versions)]
+def pins(package: str, version: str) -> Pins:
+    """Return what release `version` of the target in `package` needs. Raises SpecError for a malformed file."""
+    found = [entry.pins for entry in _entries(package) if satisfies(version, entry.versions)]
     return Pins(
         tuple(text.replace("{version}", version) for one in found for text in one.requires),
         ",".join(one.python for one in found if one.python),
@@ -58,17 +58,17 @@ def pins(target: str, version: str) -> Pins:
 
 
 @cache
-def _entries(target: str) -> tuple[Entry, ...]:
-    place = files("miscompile.targets").joinpath(target, "environment.toml")
-    return parse_pins(place.read_text("utf-8"), target) if place.is_file() else ()
+def _entries(package: str) -> tuple[Entry, ...]:
+    place = files(package).joinpath("environment.toml")
+    return parse_pins(place.read_text("utf-8"), package) if place.is_file() else ()
 
 
-def parse_pins(text: str, target: str) -> tuple[Entry, ...]:
-    """Read the entries of an `environment.toml`. Raises SpecError that names what is wrong with one."""
+def parse_pins(text: str, package: str) -> tuple[Entry, ...]:
+    """Read the entries of the `environment.toml` in `package`. Raises SpecError that names what is wrong with one."""
     try:
         return tuple(_entry(row) for row in tomllib.loads(text).get("environment", ()))
     except (tomllib.TOMLDecodeError, KeyError, TypeError, SpecError) as error:
-        raise SpecError(f"environment.toml of target {target} is malformed: {error}") from None
+        raise SpecError(f"environment.toml of {package} is malformed: {error}") from None
 
 
 def _entry(row: dict[str, object]) -> Entry:

@@ -1,6 +1,7 @@
 """Targets by name. A target spec is `name`, `name==version`, `name{option=value}` or `name==version{option=value}`.
 
-The compiler itself is never imported here.
+A folder of this package with an `about.py` is a target; other packages add theirs with entry points in the group
+`miscompile.targets`, each `name = "package.about:ABOUT"`. The compiler itself is never imported here.
 """
 
 import re
@@ -8,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from importlib import import_module, metadata
+from importlib import metadata
+from importlib.resources import files
 from typing import Any
 
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.base.plugins import Catalogue, attribute
 from miscompile.base.specs import Spec, parse_spec
 from miscompile.base.versions import is_version
 from miscompile.targets.about import About, Front
@@ -19,11 +22,22 @@ from miscompile.targets.pins import ALWAYS, pins
 
 _TARGET = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*(?:==\s*([^\s{]*)\s*)?(\{.*)?", re.DOTALL)
 
-TARGETS = ("inductor", "iree", "onnxruntime", "openvino", "reference", "tinygrad", "toy", "tvm", "xla")
-"""Every target has a folder `miscompile/targets/<name>` with `about.py`, `adapter.py`, `known.toml`, `README.md`."""
+_PACKAGE = "miscompile.targets"
 
-LIBRARIES = ("keras", "torch")
-"""Targets that are no compilers but DL libraries, whose operators compilers are held against; folders as above."""
+CATALOGUE = Catalogue(
+    "target",
+    "miscompile.targets",
+    About,
+    {
+        folder.name: f"{_PACKAGE}.{folder.name}.about:ABOUT"
+        for folder in sorted(files(_PACKAGE).iterdir(), key=lambda one: one.name)
+        if folder.is_dir() and folder.joinpath("about.py").is_file()
+    },
+)
+"""Every target. Its package, which holds `about.py`, has `known.toml` and `README.md` as well."""
+
+DEFAULT_TARGET = "onnxruntime"
+"""The compiler that is installed with this package: it stands for commands that name none."""
 
 VIA = "via"
 """The option of a spec that names a front end."""
@@ -60,13 +74,44 @@ class TargetSpec:
         return about(self.about.name).fronts[self.via] if self.via else None
 
 
+@cache
 def about(name: str) -> About:
-    """Return the face of the target called `name`. Raises SpecError for an unknown name."""
-    if name not in TARGETS and name not in LIBRARIES:
-        raise SpecError(f"there is no target '{name}'; there are: {', '.join(TARGETS)}")
-    face = import_module(f"miscompile.targets.{name}.about").ABOUT
-    assert isinstance(face, About)
-    return face
+    """Return the face of the target called `name`, with the package that it stands in.
+
+    Raises SpecError for an unknown name, UsageError for a target of another package that cannot be used.
+    """
+    if name not in CATALOGUE.names:
+        raise SpecError(f"there is no target '{name}'; there are: {', '.join(target_names())}")
+    face, offer = CATALOGUE.get(name), CATALOGUE.offer(name)
+    if face.name != name:
+        raise UsageError(
+            f"the target '{name}' of the package {offer.package} is broken: its About is called '{face.name}'"
+        )
+    return replace(face, package=offer.module.rpartition(".")[0])
+
+
+@cache
+def target_names() -> tuple[str, ...]:
+    """Return the names of all targets that programs can be generated for; the DL libraries are left out."""
+    return tuple(sorted(face.name for face in faces() if face.role != "library"))
+
+
+@cache
+def faces() -> tuple[About, ...]:
+    """Return the face of every target that can be used, the DL libraries among them."""
+    broken = broken_targets()
+    return tuple(about(name) for name in CATALOGUE.names if name not in broken)
+
+
+def broken_targets() -> dict[str, str]:
+    """Return the targets of other packages that cannot be used, each with the reason."""
+    found: dict[str, str] = {}
+    for name in CATALOGUE.names:
+        try:
+            about(name)
+        except UsageError as error:
+            found[name] = str(error)
+    return found
 
 
 def parse_target(text: str) -> TargetSpec:
@@ -156,14 +201,16 @@ def with_front_end(text: str, via: str) -> str:
     return f"{named}{{{VIA}={via}{', ' + given if given else ''}}}"
 
 
-OTHER_BUILDS = {"onnxruntime": ("onnxruntime-gpu",), "tensorflow-cpu": ("tensorflow",)}
-"""Distributions that put the same package in the same place as another one, for a device."""
+@cache
+def other_builds() -> dict[str, tuple[str, ...]]:
+    """Return, for distributions of all targets, those that put the same package in the same place, for a device."""
+    return {name: others for face in faces() for name, others in face.other_builds.items()}
 
 
 @cache
 def installed(distribution: str) -> str | None:
     """Return the version of a distribution, or of another build of it, installed beside this tool; None without one."""
-    for name in (*OTHER_BUILDS.get(distribution, ()), distribution):
+    for name in (*other_builds().get(distribution, ()), distribution):
         with suppress(metadata.PackageNotFoundError):
             return metadata.version(name)
     return None
@@ -190,7 +237,7 @@ def _of_version(face: About, version: str | None) -> About:
         version = installed(compiler)
     if version is None or not is_version(version):  # what somebody built himself may be called anything
         return face
-    limits = pins(face.name, version)
+    limits = pins(face.package, version)
     return replace(
         face,
         max_opset=min(face.max_opset, limits.max_opset or face.max_opset),
@@ -200,8 +247,7 @@ def _of_version(face: About, version: str | None) -> About:
 
 def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the path
     """Import `module:name` and return the named object; in the worker this is where the compiler comes in."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    return attribute(path)
 
 
 def names_of(targets: Iterable[str]) -> dict[str, str]:

@@ -8,13 +8,12 @@ A transformed program gives what the case's own gives: outputs with the same nam
 further outputs after them, which nobody compares, and it may be fed more than the case's own.
 """
 
-import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from miscompile.base.errors import ModelError, RejectedDraft, SpecError
+from miscompile.base.plugins import Catalogue
 from miscompile.base.specs import Spec, parse_options
 from miscompile.core.case import Case, Feed, Program
 from miscompile.graph.emit import emit
@@ -27,27 +26,32 @@ from miscompile.transforms.kinds import Feeding, Fixing, Picking, Sited, Storing
 
 _EXACT = "miscompile.transforms.exact"
 
-TRANSFORMS: Mapping[str, str] = {
-    "functions": "miscompile.transforms.functions.transform:Functions",
-    "egraph": "miscompile.transforms.egraph.transform:Saturated",
-    "resist": "miscompile.transforms.resist.transform:Resistant",
-    "constness": f"{_EXACT}.constness:Constness",
-    "opened": f"{_EXACT}.feeding:Opened",
-    "closed": f"{_EXACT}.feeding:Closed",
-    "duplicate": f"{_EXACT}.duplicate:Duplicate",
-    "merge": f"{_EXACT}.merge:Merge",
-    "order": f"{_EXACT}.order:Order",
-    "rename": f"{_EXACT}.rename:Rename",
-    "inline": f"{_EXACT}.inline:Inline",
-    "expand": f"{_EXACT}.expand:Expand",
-    "wrap": f"{_EXACT}.wrap:Wrap",
-    "taps": f"{_EXACT}.taps:Taps",
-    "dead": f"{_EXACT}.dead:Dead",
-    "identity": f"{_EXACT}.identity:Identity",
-    "noidentity": f"{_EXACT}.identity:NoIdentity",
-    "stored": f"{_EXACT}.storage:Stored",
-}
-"""Transforms of ONNX models: name and class."""
+TRANSFORMS: Catalogue[type[Any]] = Catalogue(
+    "transform",
+    "miscompile.transforms",
+    type,
+    {
+        "functions": "miscompile.transforms.functions.transform:Functions",
+        "egraph": "miscompile.transforms.egraph.transform:Saturated",
+        "resist": "miscompile.transforms.resist.transform:Resistant",
+        "constness": f"{_EXACT}.constness:Constness",
+        "opened": f"{_EXACT}.feeding:Opened",
+        "closed": f"{_EXACT}.feeding:Closed",
+        "duplicate": f"{_EXACT}.duplicate:Duplicate",
+        "merge": f"{_EXACT}.merge:Merge",
+        "order": f"{_EXACT}.order:NodeOrder",
+        "rename": f"{_EXACT}.rename:Rename",
+        "inline": f"{_EXACT}.inline:Inline",
+        "expand": f"{_EXACT}.expand:Expand",
+        "wrap": f"{_EXACT}.wrap:Wrap",
+        "taps": f"{_EXACT}.taps:Taps",
+        "dead": f"{_EXACT}.dead:Dead",
+        "identity": f"{_EXACT}.identity:Identity",
+        "noidentity": f"{_EXACT}.identity:NoIdentity",
+        "stored": f"{_EXACT}.storage:Storage",
+    },
+)
+"""Transforms of ONNX models by name, each a class; other packages add theirs."""
 
 _UNSPEAKABLE = frozenset("+,{}=")
 """What a spec cannot say within an option; places with such names are always changed."""
@@ -82,13 +86,14 @@ class Share:
 
 @lru_cache(4096)
 def transform_of(spec: Spec) -> object:
-    """Return the transform that `spec` names: one of `kinds`. Raises SpecError for an unknown name or option."""
+    """Return the transform that `spec` names: one of `kinds`.
+
+    Raises SpecError for an unknown name or option, UsageError for another package's transform that is broken.
+    """
     if spec.name not in TRANSFORMS:
-        known = ", ".join(sorted([*TRANSFORMS, *(one.name for one in SEEDLESS)]))
+        known = ", ".join(sorted([*TRANSFORMS.usable(), *(one.name for one in SEEDLESS)]))
         raise SpecError(f"there is no transform '{spec.name}'; there are: {known}")
-    module, _, attribute = TRANSFORMS[spec.name].partition(":")
-    kind: type[Any] = getattr(importlib.import_module(module), attribute)
-    transform: object = parse_options(kind, dict(spec.options), str(spec))
+    transform: object = parse_options(TRANSFORMS.get(spec.name), dict(spec.options), str(spec))
     return transform
 
 

@@ -26,8 +26,9 @@ from miscompile.findings.folder import Stored, identify
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.oracles import library
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import THREADS
-from miscompile.oracles.registry import OracleContext, hold, property_spec
+from miscompile.oracles.registry import hold, property_spec
 from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
 from miscompile.triage.bisect import culprits, expand, shortest

@@ -1,15 +1,11 @@
 """Confirmation: does a standalone script show its bug in a fresh process, every time?"""
 
-import os
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from miscompile.base.parents import die_with_parent
+from miscompile.base.child import collect
 from miscompile.triage.script import DIES, SHOWS
 
 _TAIL = 4000
@@ -38,24 +34,9 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
     An exit status of 1 counts only after the script's own announcement, because an import error exits with 1 as
     well; a death counts only after the script said that the next step kills it.
     """
-    start = time.monotonic()
-    try:
-        done = subprocess.run(
-            [str(python or sys.executable), "-I", str(path)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        )
-    except subprocess.TimeoutExpired as stopped:
-        out, err = _text(stopped.stdout), _text(stopped.stderr)
-        return ScriptResult("broken", None, out, err, time.monotonic() - start)
-    status = _status(done.returncode, done.stdout)
-    return ScriptResult(status, done.returncode, done.stdout[-_TAIL:], done.stderr[-_TAIL:], time.monotonic() - start)
+    done = collect([str(python or sys.executable), "-I", str(path)], seconds=seconds)
+    status = "broken" if done.status is None else _status(done.status, done.output())
+    return ScriptResult(status, done.status, done.output(_TAIL), done.errors(_TAIL), done.seconds)
 
 
 def confirm(path: Path, python: str | Path | None = None, seconds: float = 60) -> tuple[ScriptResult, ...]:
@@ -78,8 +59,3 @@ def _status(code: int, stdout: str) -> Literal["shows", "absent", "broken"]:
     if any(line.startswith(SHOWS) for line in lines):
         return "shows" if code == 1 else "broken"
     return "shows" if any(line.startswith(DIES) for line in lines) and code != 1 else "broken"
-
-
-def _text(data: bytes | str | None) -> str:
-    """What a stopped process had written; subprocess gives bytes here even in text mode."""
-    return (data.decode(errors="replace") if isinstance(data, bytes) else data or "")[-_TAIL:]

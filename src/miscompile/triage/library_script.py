@@ -11,13 +11,13 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from miscompile.base.errors import UsageError
+from miscompile.codegen.layout import array, assign
+from miscompile.codegen.literals import array_code
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import FindingKind
 from miscompile.instances.instance import Instance
-from miscompile.instances.layout import array, assign
 from miscompile.targets.about import FrontLines
 from miscompile.targets.registry import load_attribute, parse_target
-from miscompile.triage.codegen import array_code
 from miscompile.triage.script import DIES, PATIENCE, SHOWS, one_line
 
 _CALLS = {

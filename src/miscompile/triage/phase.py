@@ -7,7 +7,6 @@ The tracer is a module of the target that runs as a child process (`About.trace`
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from miscompile.base.child import collect
 from miscompile.core.case import Case
 from miscompile.core.verdict import Evidence
 
@@ -39,17 +39,9 @@ def phase_of(module: str, case: Case, evidence: Evidence, seconds: float = SECON
             "outputs": len(case.program.outputs),
             "wrong": wrong,
         }
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", module],
-                input=json.dumps(order),
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-                start_new_session=True,
-            )
-            said: Mapping[str, Any] = json.loads(done.stdout)
-        except (subprocess.TimeoutExpired, ValueError):
-            return {}
+        done = collect([sys.executable, "-m", module], given=json.dumps(order).encode(), seconds=seconds)
+    try:
+        said: Mapping[str, Any] = json.loads(done.stdout) if done.status is not None else {}
+    except ValueError:
+        return {}
     return said

@@ -35,6 +35,9 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from miscompile.base.errors import ModelError, UsageError
+from miscompile.codegen.layout import array, assign, call
+from miscompile.codegen.literals import array_code, literal, native, quoted
+from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload_code
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
@@ -44,13 +47,11 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
-from miscompile.instances.layout import array, assign, call, quoted
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
-from miscompile.triage.codegen import array_code, feeds_code, model_code, native, onnx_name, payload_code
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
 
@@ -112,7 +113,7 @@ def write_script(
     environment = Environment(
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["literal"] = _literal
+    environment.filters["literal"] = lambda value: literal(value if isinstance(value, str) else list(value))
     environment.filters["through"] = _through
     for name in ("prelude", "run"):
         values[name] = environment.from_string(getattr(lines, name)).render(values).strip("\n")
@@ -232,7 +233,7 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
         "output": output,
         "declared": _declared(case.program.outputs[output]),
         "expected": "" if expected is None else assign("expected", array_code(_seen(expected))),
-        "tolerance": repr(float(f"{tolerance.value:.6g}")),
+        "tolerance": literal(float(f"{tolerance.value:.6g}")),
         "reason": tolerance.reason,
     }
 
@@ -358,7 +359,3 @@ def _off(names: Sequence[str]) -> str:
     wrapped = textwrap.wrap(" ".join(names), _TEXT_WIDTH - 4, break_long_words=False, break_on_hyphens=False)
     lines = textwrap.indent("\n".join(wrapped), "    ")
     return f'OFF = """\n{lines}\n""".split()'
-
-
-def _literal(value: str | Sequence[str]) -> str:
-    return quoted(value) if isinstance(value, str) else f"[{', '.join(map(quoted, value))}]"

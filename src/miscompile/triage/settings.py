@@ -10,7 +10,7 @@ from miscompile.execution.limits import Limits
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
 from miscompile.oracles.judge import Rule
-from miscompile.oracles.registry import OracleContext
+from miscompile.oracles.kinds import OracleContext
 from miscompile.transforms.runner import TransformingRunner
 
 

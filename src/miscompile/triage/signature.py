@@ -183,7 +183,7 @@ def same_bug(a: Signature, b: Signature) -> bool:
     return a.culprits == b.culprits and (bool(a.culprits) or a.text == b.text)
 
 
-def form_of(model: Model) -> str:
+def canonical_form(model: Model) -> str:
     """Return `Op>Op>Op:fingerprint`, the canonical form of a graph without values and sizes."""
     return f"{_chain(model)}:{fingerprint(model, values=False, shapes=False)}"
 
@@ -201,7 +201,7 @@ def _form(evidence: Evidence, model: Model) -> str:
         return _REDUCTION.sub("Reduce", makers[0])
     if evidence.rule == "invalid":
         return f"{_chain(model)} with broken {evidence.details.get('broken', 'constraint')}"
-    return form_of(model)
+    return canonical_form(model)
 
 
 def _death(signal: int, stderr: str) -> str:

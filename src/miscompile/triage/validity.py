@@ -6,7 +6,6 @@ its outputs must have the types that onnx infers.
 """
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from miscompile.base.child import collect
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
@@ -46,23 +46,13 @@ def accepts(case: Case, seconds: float = 30.0, memory: int = 2 << 30, child: str
     """
     with TemporaryDirectory(prefix="miscompile-") as place:
         _write(case, Path(place))
-        command = [sys.executable, "-m", child, place, str(memory)]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd=place,
-            )
-        except subprocess.TimeoutExpired:
-            return ValidityCheck("silent", f"onnx's reference evaluator takes more than {seconds:g} s")
+        done = collect([sys.executable, "-m", child, place, str(memory)], seconds=seconds, folder=Path(place))
+    if done.status is None:
+        return ValidityCheck("silent", f"onnx's reference evaluator takes more than {seconds:g} s")
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        return ValidityCheck("silent", f"onnx's reference evaluator ends with status {done.returncode}")
+        return ValidityCheck("silent", f"onnx's reference evaluator ends with status {done.status}")
     return _judge(answer, case.program.outputs)
 
 

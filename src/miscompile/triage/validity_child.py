@@ -6,7 +6,6 @@ object: `results` ([dtype, shape] for each output of each feed), `refused` or `s
 
 import json
 import os
-import resource
 import sys
 import warnings
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from miscompile.base.child import limit_memory
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, numpy_name
 from miscompile.findings.encode import tensor_from
@@ -68,9 +68,7 @@ def main() -> int:
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + memory, size + memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory(memory)
     warnings.simplefilter("ignore")
     out.write(json.dumps(run(folder)))
     out.flush()

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from miscompile.base.child import die_with_parent
 from miscompile.base.errors import MiscompileError
-from miscompile.base.parents import die_with_parent
 from miscompile.base.rng import stream
 from miscompile.core.pool import Pool
 from miscompile.findings import folder

@@ -90,7 +90,8 @@ def called(
     operator: Any, x: Any, rest: Sequence[Any], words: dict[str, Any] | None = None
 ) -> tuple[Any, Any, list[Any]]:
     """Return a graph of one call, the call, and what the graph is given."""
-    graph, given = torch.fx.Graph(), []
+    graph = torch.fx.Graph()
+    given: list[Any] = []
 
     def operand(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):

@@ -262,7 +262,7 @@ def test_a_lane_tests_it_without_a_failure_of_the_tool(tmp_path: Path) -> None:
     crew.start(Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=300, disabled={}))
     try:
         while crew.working:
-            for message in crew.hear(0.1):
+            for message in crew.messages(0.1):
                 assert not {"failure", "usage", "notice"} & set(message), (message, crew.log.read_text())
                 counted.update(message.get("counters", {}))
     finally:

@@ -8,7 +8,7 @@ from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_spec, spec_text, stored_spec
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.\-]*", fullmatch=True)
-VALUES = st.text(st.characters(blacklist_characters=",", blacklist_categories=("Cs",))).map(str.strip)
+VALUES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"])).map(str.strip)
 KEYS = st.from_regex(r"[a-z_]+", fullmatch=True)
 
 

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import ExecutionError
-from miscompile.cli import calls
 from miscompile.cli.main import program
 from miscompile.core.case import Case
 from miscompile.core.events import Found, Notice, Progress, Quarantined
@@ -19,6 +18,7 @@ from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.ports import Listener
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import FindingKind
+from miscompile.engine import coordinator, single
 from miscompile.engine.plan import Plan
 from miscompile.findings import folder
 from miscompile.findings.folder import Status, Stored
@@ -67,7 +67,7 @@ def fuzz(out: Path, *words: str) -> Result:
 
 
 def test_a_finding_is_exit_code_1_with_table_summary_and_issue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored()))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored()))
     result = fuzz(tmp_path)
     assert result.exit_code == 1
     assert "100 tests in 10 s (10/s), 95% taken" in result.stdout
@@ -94,7 +94,7 @@ def test_a_finding_is_exit_code_1_with_table_summary_and_issue(tmp_path: Path, m
 
 
 def test_json_is_the_summary_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored()))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored()))
     result = fuzz(tmp_path, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout) == json.loads((tmp_path / "summary.json").read_text())
@@ -103,7 +103,7 @@ def test_json_is_the_summary_and_nothing_else(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(("status", "code"), [("confirmed", 1), ("pending", 1), ("known", 0), ("unconfirmed", 0)])
 def test_only_new_findings_count(status: Status, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored(status)))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(status)))
     assert fuzz(tmp_path).exit_code == code
     assert call("findings", tmp_path).exit_code == code
 
@@ -112,7 +112,7 @@ def test_an_interrupt_keeps_what_was_found(tmp_path: Path, monkeypatch: pytest.M
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored(), then=interrupt))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=interrupt))
     result = fuzz(tmp_path)
     assert result.exit_code == 1
     assert "wrong-1" in result.stdout
@@ -124,7 +124,7 @@ def test_a_failure_of_the_tool_keeps_what_was_found(tmp_path: Path, monkeypatch:
     def fail() -> None:
         raise ExecutionError("no worker starts")
 
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored(), then=fail))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=fail))
     result = fuzz(tmp_path)
     assert result.exit_code == 3
     assert len(json.loads((tmp_path / "summary.json").read_text())["findings"]) == 1
@@ -135,7 +135,7 @@ def test_a_damaged_finding_is_a_warning_at_the_end(tmp_path: Path, monkeypatch: 
     def damage() -> None:
         (tmp_path / "findings" / "wrong-1" / "finding.json").write_text("{")
 
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored(), then=damage))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=damage))
     result = fuzz(tmp_path)
     assert result.exit_code == 1
     assert result.stderr.count("miscompile: warning: finding ") == 1
@@ -144,7 +144,7 @@ def test_a_damaged_finding_is_a_warning_at_the_end(tmp_path: Path, monkeypatch: 
 
 def test_sigterm_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored(), then=lambda: os.kill(os.getpid(), signal.SIGTERM)))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(), then=lambda: os.kill(os.getpid(), signal.SIGTERM)))
     result = fuzz(tmp_path)
     assert result.exit_code == 1
     assert "continue with --resume" in result.stderr
@@ -152,10 +152,10 @@ def test_sigterm_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_resume_takes_over_seed_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "fuzz", campaign(a_stored()))
+    monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored()))
     fuzz(tmp_path, "--ops", "Add", "--max-rank", "2", "--keep-passes", "--tests", "5")
     seen: list[Plan] = []
-    monkeypatch.setattr(calls, "fuzz", lambda options, _: seen.append(options))
+    monkeypatch.setattr(coordinator, "fuzz", lambda options, _: seen.append(options))
     result = call("fuzz", "onnxruntime", "--out", tmp_path, "--resume", "--max-rank", "3")
     assert result.exit_code == 1, result.output
     [options] = seen
@@ -222,7 +222,7 @@ def test_reduce_and_bisect_show_the_changed_finding(verb: str, tmp_path: Path, m
     def change(out: Path, identifier: str, *_: float) -> None:
         assert (out, identifier) == (tmp_path, "wrong-1")
 
-    monkeypatch.setattr(calls, verb, change)
+    monkeypatch.setattr(single, verb, change)
     with Store.open(tmp_path) as store:
         store.add_pending(a_stored())
     assert "FuseAdd" in call(verb, tmp_path, "wrong-1").stdout
@@ -232,7 +232,7 @@ def test_reduce_and_bisect_show_the_changed_finding(verb: str, tmp_path: Path, m
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_replay(shows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "replay", lambda *_: (shows, "y differs"))
+    monkeypatch.setattr(single, "replay", lambda *_: (shows, "y differs"))
     with Store.open(tmp_path) as store:
         store.add_pending(a_stored())
     result = call("replay", tmp_path, "wrong-1")
@@ -248,6 +248,8 @@ def test_targets_and_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["onnxruntime"]["passes"] > 50
     assert "off" in rows["onnxruntime"]["levels"]
     assert "onnxruntime" in call("targets").stdout
-    monkeypatch.setattr(calls, "matrix", lambda _: {"Add": {"float32": True, "bfloat16": False}, "Not": {"bool": True}})
+    monkeypatch.setattr(
+        single, "matrix", lambda _: {"Add": {"float32": True, "bfloat16": False}, "Not": {"bool": True}}
+    )
     assert json.loads(call("targets", "--matrix", "onnxruntime", "--json").stdout)["Add"]["bfloat16"] is False
     assert "Not" in call("targets", "--matrix", "onnxruntime").stdout

@@ -2,16 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.progress import ProgressListener
-from miscompile.cli import calls
 from miscompile.cli.main import program
 from miscompile.cli.verbs import bisect
 from miscompile.cli.verbs import targets as verb
+from miscompile.engine import single
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
 
@@ -97,7 +98,7 @@ FOUND: dict[str, Any] = {
 
 def test_bisection_of_releases_is_said_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bisect, "one_record", lambda *_: None)
-    monkeypatch.setattr(calls, "releases", lambda out, identifier, keep, say: FOUND)
+    monkeypatch.setattr(single, "releases", lambda *_: SimpleNamespace(as_json=lambda: FOUND))
     said = call("bisect", tmp_path, "wrong-1", "--releases")
     assert said.exit_code == 0
     assert said.stdout.splitlines() == [

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from miscompile import __version__
 from miscompile.base.errors import ExecutionError
-from miscompile.cli import calls
 from miscompile.cli.main import VERBS, program
+from miscompile.engine import coordinator, single
 from miscompile.engine.plan import Plan
 from miscompile.environments import resolve
 from miscompile.findings.store import Store
@@ -35,8 +35,9 @@ def no_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("wrong input must not reach the campaign")
 
-    for name in ("fuzz", "check", "reduce", "bisect", "replay", "matrix"):
-        monkeypatch.setattr(calls, name, refuse)
+    monkeypatch.setattr(coordinator, "fuzz", refuse)
+    for name in ("reduce", "bisect", "replay", "matrix"):
+        monkeypatch.setattr(single, name, refuse)
 
 
 WRONG = {
@@ -190,7 +191,7 @@ def failing(error: BaseException) -> Callable[..., None]:
 def test_a_failure_of_the_tool_is_exit_code_3(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "fuzz", failing(error))
+    monkeypatch.setattr(coordinator, "fuzz", failing(error))
     result = call("fuzz", "onnxruntime", "--json", "--out", tmp_path / "out")
     assert result.exit_code == 3
     assert result.stdout == ""
@@ -204,14 +205,14 @@ def test_a_failure_of_the_tool_is_exit_code_3(
 
 
 def test_an_interrupt_where_there_is_nothing_to_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "matrix", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(single, "matrix", failing(KeyboardInterrupt()))
     result = call("targets", "--matrix", "onnxruntime")
     assert result.exit_code == 130
     assert "miscompile: stopped" in result.stderr
 
 
 def test_an_interrupt_before_the_first_test_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "fuzz", failing(KeyboardInterrupt()))
+    monkeypatch.setattr(coordinator, "fuzz", failing(KeyboardInterrupt()))
     result = call("fuzz", "onnxruntime", "--out", tmp_path / "out")
     assert result.exit_code == 130
     assert not (tmp_path / "out").exists()
@@ -251,7 +252,7 @@ def options_of(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> Plan:
         seen.append(options)
         Store.open(options.out).close()
 
-    monkeypatch.setattr(calls, "fuzz", note)
+    monkeypatch.setattr(coordinator, "fuzz", note)
     result = call(*words)
     assert result.exit_code == 0, result.output
     return seen[0]
@@ -310,7 +311,7 @@ def test_a_new_seed_is_drawn_and_printed(tmp_path: Path, monkeypatch: pytest.Mon
     first = options_of(monkeypatch, "fuzz", "onnxruntime", "--out", tmp_path / "1")
     second = options_of(monkeypatch, "fuzz", "onnxruntime", "--out", tmp_path / "2")
     assert first.seed != second.seed
-    monkeypatch.setattr(calls, "fuzz", lambda options, _: Store.open(options.out).close())
+    monkeypatch.setattr(coordinator, "fuzz", lambda options, _: Store.open(options.out).close())
     result = call("fuzz", "onnxruntime", "--out", tmp_path / "3", "--seed", "12")
     assert "seed 12" in result.stderr
 

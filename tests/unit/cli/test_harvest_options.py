@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from miscompile.cli.main import program
-from miscompile.cli.verbs import harvest
+from miscompile.engine import coordinator
+from miscompile.harvest.patterns import programs
 
 
 @pytest.mark.parametrize(("words", "each"), [((), 3), (("--each", "2"), 2), (("--each", "7"), 7)])
@@ -28,12 +29,6 @@ def mined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(each)
         return []
 
-    load = harvest.load_attribute
-
-    def loaded(path: str) -> Any:
-        return (
-            nothing if path.endswith(":mined") else (lambda *_: None) if path.endswith(":probe_support") else load(path)
-        )
-
-    monkeypatch.setattr(harvest, "load_attribute", loaded)
+    monkeypatch.setattr(programs, "mined", nothing)
+    monkeypatch.setattr(coordinator, "probe_support", lambda *_: None)
     return seen

@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
+from miscompile.cli import values
 from miscompile.cli.main import program
 from miscompile.core.ports import Listener
+from miscompile.engine import coordinator
 from miscompile.engine.plan import Plan
 
 CONTEXT = click.Context(click.Command("test"))
@@ -33,8 +34,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> Plan:
         plans.append(plan)
         raise CaughtError("caught")
 
-    monkeypatch.setattr(calls, "fuzz", fuzz)
-    monkeypatch.setattr(calls, "check", lambda model, plan, listeners: fuzz(plan, listeners))
+    monkeypatch.setattr(coordinator, "fuzz", fuzz)
     result = call(*words)
     assert plans, result.output
     return plans[0]

@@ -121,6 +121,7 @@ def test_tables_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 cases differ" in shown
 
 
+@pytest.mark.slow  # builds every node case of onnx
 def test_onnx_has_cases_of_every_common_operator() -> None:
     cases = list(node_cases())
     assert len(cases) > 1000

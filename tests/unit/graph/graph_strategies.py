@@ -21,7 +21,7 @@ from miscompile.graph.model import (
     ValueInfo,
 )
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 names = st.one_of(st.sampled_from(["x", "y.1", "/a/b", "a b", 'q"', "inf", "_", "0", "é", "#"]), texts.filter(bool))
 dims = st.one_of(st.integers(-1, 9), st.none(), st.sampled_from(["N", "batch size", "inf", "x.y"]))
 tensor_types = st.builds(TensorType, st.sampled_from(sorted(DTYPES)), st.none() | st.lists(dims, max_size=3).map(tuple))
@@ -75,7 +75,7 @@ def attributes(draw: st.DrawFn, bodies: bool = True) -> Attribute:
     single = graphs(depth=1) if kind == "graph" else _SINGLES[kind]
     if draw(st.booleans()):
         return Attribute(f"{kind}s", tuple(draw(st.lists(single, max_size=3))))  # type: ignore[arg-type]
-    return Attribute(kind, draw(single))  # type: ignore[arg-type]
+    return Attribute(kind, draw(single))
 
 
 @st.composite

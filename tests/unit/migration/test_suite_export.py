@@ -75,6 +75,7 @@ def test_pytest_runs_it_and_sees_what_is_wrong(tmp_path: Path) -> None:
     assert "1 failed, 4 passed, 1 xfailed" in run(folder).stdout  # Relu passes although it is named there
 
 
+@pytest.mark.slow  # starts pytest, as the test above does
 @pytest.mark.process
 def test_another_backend_is_an_option(tmp_path: Path) -> None:
     folder = tmp_path / "suite"

@@ -45,7 +45,7 @@ def test_what_migrate_would_not_trust_is_not_exported(tmp_path: Path) -> None:
         node("Relu", X),
     )
     write_archive(Archive("onnx", instances, {}, {}), tmp_path / "mine.jsonl.gz")
-    report = export(Choice(instances=(tmp_path / "mine.jsonl.gz",), order="first-come"), tmp_path / "suite", print)
+    report = export(Choice(instances=(tmp_path / "mine.jsonl.gz",)), tmp_path / "suite", print)
     assert {name.rpartition("_")[2] for name in report.written} == {"Cast", "Relu"}
     assert len(report.written) == 2
     assert report.left_out["its results are left open"] == 4

@@ -8,12 +8,12 @@ from miscompile.ops.facts import Facts
 from miscompile.ops.spec import Call, Operand
 from miscompile.ops.support import (
     TABLES,
+    CallClass,
     Support,
     SupportAnswer,
-    SupportForm,
+    call_class_key,
     detail_of,
     family_of,
-    form_key,
     gather,
     key_of,
     support_from,
@@ -111,13 +111,15 @@ def test_an_operator_is_offered_in_the_dtype_of_the_operand_that_decides() -> No
 
 
 def test_calls_of_one_form_differ_in_shapes_and_in_numbers_that_name_no_type() -> None:
-    assert form_key(_call("Concat", "int8", "int8", axis=0), 18) == form_key(
+    assert call_class_key(_call("Concat", "int8", "int8", axis=0), 18) == call_class_key(
         _call("Concat", "int8", "int8", axis=1), 17
     )
-    assert form_key(_call("Cast", "int8", to=1), 18) != form_key(_call("Cast", "int8", to=7), 18)
-    assert form_key(_call("Gelu", "float32", approximate="tanh"), 20) != form_key(_call("Gelu", "float32"), 20)
-    assert form_key(_call("Transpose", "int8"), 18) != form_key(_call("Transpose", "int8"), 21)
-    assert form_key(_call("Add", "int8", "int8"), 18) != form_key(_call("Add", "int8"), 18)
+    assert call_class_key(_call("Cast", "int8", to=1), 18) != call_class_key(_call("Cast", "int8", to=7), 18)
+    assert call_class_key(_call("Gelu", "float32", approximate="tanh"), 20) != call_class_key(
+        _call("Gelu", "float32"), 20
+    )
+    assert call_class_key(_call("Transpose", "int8"), 18) != call_class_key(_call("Transpose", "int8"), 21)
+    assert call_class_key(_call("Add", "int8", "int8"), 18) != call_class_key(_call("Add", "int8"), 18)
 
 
 def test_a_form_says_whether_and_how_its_calls_are_taken() -> None:
@@ -125,10 +127,10 @@ def test_a_form_says_whether_and_how_its_calls_are_taken() -> None:
     taken, mixed = Support({key}, barred={"LRN|size=2"}), Support(mixed={key})
     call, other = _call("LRN", "float32", size=2), _call("LRN", "float32", size=3)
     types = (TensorType("float32", (2,)),)
-    form = taken.form_of(call, types, 18)
-    assert form == SupportForm(("float32",), mixed=False, barred=frozenset({"size=2"}))
-    assert not taken.suits(form, call, types, 18)
-    assert taken.suits(form, other, types, 18)
-    assert mixed.form_of(call, types, 18) == SupportForm(("float32",), mixed=True, barred=frozenset())
+    known = taken.call_class_of(call, types, 18)
+    assert known == CallClass(("float32",), mixed=False, barred=frozenset({"size=2"}))
+    assert not taken.suits(known, call, types, 18)
+    assert taken.suits(known, other, types, 18)
+    assert mixed.call_class_of(call, types, 18) == CallClass(("float32",), mixed=True, barred=frozenset())
     assert not mixed.admits(call, types, 18)
-    assert Support().form_of(call, types, 18) is None
+    assert Support().call_class_of(call, types, 18) is None

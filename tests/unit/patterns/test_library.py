@@ -21,7 +21,7 @@ from miscompile.patterns.library import print_pattern, read_library, write_libra
 from miscompile.patterns.pattern import Pattern, Trigger
 from miscompile.patterns.vetting import sound, vet_statement
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | words.map(str)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | words.map(str)
 ends = st.floats(allow_nan=False) | st.integers(-(2**60), 2**60)
 
 

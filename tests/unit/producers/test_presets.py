@@ -60,7 +60,7 @@ MEANING: dict[str, Callable[..., NDArray]] = {
 def single(name: str, dtype: str, number: int) -> Case:
     """Return a program of one of the 58 whose outputs are its operands and its result. Raises RejectedDraft."""
     operator = by_name()[name]
-    form = operator.form(dtype)
+    form = operator.decomposition(dtype)
     assert form is not None
     scope = Scope(
         stream(0, name, dtype, number), 22, OperatorLimits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
@@ -75,7 +75,7 @@ def single(name: str, dtype: str, number: int) -> Case:
 def test_a_form_means_what_the_operator_means(name: str) -> None:
     tried = 0
     for dtype in HIRFUZZ_DTYPES if name not in ("Erf",) else ("float32",):
-        for number in range(4 if by_name()[name].form(dtype) is not None else 0):
+        for number in range(4 if by_name()[name].decomposition(dtype) is not None else 0):
             try:
                 case = single(name, dtype, number)
             except RejectedDraft:
@@ -222,4 +222,4 @@ def test_the_page_tells_every_form() -> None:
     rows = {cells[1].strip(): cells[2] for line in page.splitlines() if len(cells := line.split("|")) == 5}
     for operator in HIRFUZZ_OPERATORS:
         told = [chain.partition(": ")[2].strip() for chain in rows[operator.name].split(";")]
-        assert told == [" > ".join(form.operators) for form in operator.forms], operator.name
+        assert told == [" > ".join(form.operators) for form in operator.decompositions], operator.name

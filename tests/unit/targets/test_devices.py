@@ -18,9 +18,9 @@ from miscompile.targets.devices import PRECISE, Gate, NoDeviceError, cuda_capabi
 from miscompile.targets.iree.flags import BASE, cuda_flags, flags
 from miscompile.targets.known import known
 from miscompile.targets.placement import PLACEMENT
-from miscompile.targets.registry import TARGETS, about
+from miscompile.targets.registry import about, target_names
 
-WITH_DEVICES = [name for name in TARGETS if about(name).devices != ("cpu",)]
+WITH_DEVICES = [name for name in target_names() if about(name).devices != ("cpu",)]
 
 
 class Driver:
@@ -54,12 +54,12 @@ class Driver:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, int]]]:
-    """Keep what `lift_address_space` would do to this process, and let the variables be as they were afterwards."""
+    """Keep what `lift_memory_limit` would do to this process, and let the variables be as they were afterwards."""
     for name, value in PRECISE.items():
         monkeypatch.setenv(name, f"not {value}")
     seen: list[tuple[int, tuple[int, int]]] = []
-    monkeypatch.setattr(devices.resource, "getrlimit", lambda what: (1000, 5000))
-    monkeypatch.setattr(devices.resource, "setrlimit", lambda what, pair: seen.append((what, pair)))
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (1000, 5000))
+    monkeypatch.setattr(resource, "setrlimit", lambda what, pair: seen.append((what, pair)))
     return seen
 
 

@@ -1,15 +1,16 @@
 """Presenting: what a pool is sent, and how its outcomes are put together."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import miscompile.transforms.runner as module
-from miscompile.base.specs import parse_spec
+from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Values
+from miscompile.core.pool import Pool
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.transforms.catalogue import Share
@@ -56,8 +57,8 @@ class Echo:
         return Values(tuple(run.case.feeds), Observations(1.0, 2.0, 3, (run.case.program.payload.decode(),)))
 
 
-def _by_size(case: Case, form: str) -> tuple[Share, ...]:
-    assert form == BY_SIZE
+def _by_size(case: Case, transform: Spec) -> tuple[Share, ...]:
+    assert transform == BY_SIZE
     groups = ((0, 2), (1,))
     return tuple(
         Share(
@@ -75,13 +76,13 @@ def _forms(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_without_a_transform_pass_through_untouched() -> None:
     pool = Echo()
     runs = [Run(CASE, "toy", Build("off")), Run(CASE, "toy", Build("full"))]
-    assert len(TransformingRunner(pool).run(runs)) == 2
+    assert len(TransformingRunner(cast(Pool, pool)).run(runs)) == 2
     assert all(sent is run for sent, run in zip(pool.sent, runs, strict=True))
 
 
 def test_several_programs_make_one_outcome_in_the_order_of_the_feeds() -> None:
     pool = Echo()
-    presenting = TransformingRunner(pool)
+    presenting = TransformingRunner(cast(Pool, pool))
     runs = [Run(CASE, "toy", Build("off", transform=BY_SIZE)), Run(CASE, "toy", Build("full"))]
     static, plain = presenting.run(runs)
     assert isinstance(static, Values)
@@ -93,7 +94,7 @@ def test_several_programs_make_one_outcome_in_the_order_of_the_feeds() -> None:
 
 
 def test_submitted_batches_come_back_under_their_ticket() -> None:
-    presenting = TransformingRunner(Echo())
+    presenting = TransformingRunner(cast(Pool, Echo()))
     first = presenting.submit([Run(CASE, "toy", Build("off"))])
     second = presenting.submit([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
     done = dict(presenting.poll(0.0))
@@ -102,7 +103,7 @@ def test_submitted_batches_come_back_under_their_ticket() -> None:
 
 
 def test_the_first_failure_stands_for_the_whole_transform() -> None:
-    presenting = TransformingRunner(Echo(dies=b"of 1"))
+    presenting = TransformingRunner(cast(Pool, Echo(dies=b"of 1")))
     (outcome,) = presenting.run([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
     assert outcome == Crashed("run", 11)
     assert presenting.confirm(Run(CASE, "toy", Build("off", transform=BY_SIZE)), 2) == [Crashed("run", 11)] * 2
@@ -116,5 +117,5 @@ def test_a_transform_of_the_adapter_travels_as_it_is(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "parse_target", lambda text: Target)
     pool = Echo()
     run = Run(CASE, "toy", Build("off", transform=parse_spec("own{seed=3}")))
-    TransformingRunner(pool).run([run])
+    TransformingRunner(cast(Pool, pool)).run([run])
     assert pool.sent == [run]

@@ -19,8 +19,8 @@ from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.findings import folder
+from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.oracles.registry import OracleContext
 from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.attribution import (
     MOST_UNATTRIBUTED,

@@ -61,7 +61,7 @@ def draft_of(
     return draft
 
 
-def smaller(draft: Draft, *reductions: Reduction) -> list[Draft]:
+def smaller(draft: Draft, *reductions: Reduction[Draft]) -> list[Draft]:
     """Return what the engine would run: the valid candidates that are smaller, tidied."""
     found = []
     for reduction in reductions:

@@ -40,7 +40,7 @@ class Others:
 def test_one_that_cannot_be_loaded_is_passed_over(
     named: tuple[str, ...], agreeing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    test = migrate(Instance("onnx", "Relu", "node", inputs=(Held(tensor(np.float32([-1, 0]))),), version=14))
+    test = migrate(Instance("onnx", "Relu", "node", inputs=(Held(tensor(np.array([-1, 0], np.float32))),), version=14))
     assert test is not None
     held, runner = LibraryOracle("reference", "toy"), Others()
     seen = examine(test.case, held, runner, random.Random(0))

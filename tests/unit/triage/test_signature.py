@@ -14,7 +14,7 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.triage.signature import (
     HEAP,
     Symptom,
-    form_of,
+    canonical_form,
     frames_of,
     normalise,
     same_bug,
@@ -131,7 +131,7 @@ def model(names: str, size: int, op: str = "Add", axis: int = 0) -> Model:
     return Model(Graph("g", (ValueInfo(names[0], kind),), (ValueInfo(names[2], kind),), nodes), {"": 18})
 
 
-def test_signatures_prefer_culprits_then_messages_then_the_form_of_the_graph() -> None:
+def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_the_graph() -> None:
     guilty = signature_of(WRONG, Values(()), ("B", "A"), model("xyz", 2))
     assert guilty == Signature("onnxruntime", "wrong", "", ("A", "B"), "")
     assert str(guilty) == "onnxruntime:wrong:A+B"
@@ -143,8 +143,8 @@ def test_signatures_prefer_culprits_then_messages_then_the_form_of_the_graph() -
 
 
 def test_the_form_forgets_names_and_sizes_but_not_structure() -> None:
-    assert form_of(model("xyz", 2)) == form_of(model("abc", 5))
-    assert form_of(model("xyz", 2)) != form_of(model("xyz", 2, "Mul"))
+    assert canonical_form(model("xyz", 2)) == canonical_form(model("abc", 5))
+    assert canonical_form(model("xyz", 2)) != canonical_form(model("xyz", 2, "Mul"))
 
 
 def test_same_bug() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls
 from miscompile.cli.environments import tell
 from miscompile.cli.single import id_argument, json_option, one_record, out_argument, show_record
 
@@ -35,11 +34,13 @@ def command(out: Path, identifier: str, releases: bool, keep: bool, as_json: boo
     if keep and not releases:
         raise UsageError("--keep goes with --releases")
     one_record(out, identifier)
+    from miscompile.engine import single
+
     if not releases:
-        calls.bisect(out, identifier)
+        single.bisect(out, identifier)
         show_record(out, identifier, as_json=as_json)
         return 0
-    found = calls.releases(out, identifier, keep=keep, say=tell)
+    found = single.releases(out, identifier, keep, tell).as_json()
     click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
     return 0
 

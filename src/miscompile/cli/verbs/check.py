@@ -7,13 +7,13 @@ from typing import Any, Literal
 import click
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli import values
+from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
 from miscompile.cli.environments import ready
 from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
 from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
 from miscompile.engine.plan import Plan
-from miscompile.targets.registry import parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 
 @click.command("check", short_help="A campaign around your own model.")
@@ -22,7 +22,7 @@ from miscompile.targets.registry import parse_target
     "--target",
     "targets",
     multiple=True,
-    default=["onnxruntime"],
+    default=[DEFAULT_TARGET],
     show_default=True,
     help="The compiler to hold it against; several, if repeated, are held against each other.",
 )
@@ -61,13 +61,16 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
     """
     as_json = bool(given.pop("as_json"))
     options = _options(targets, given)
-    calls.validate(options)
+    validate(options)
     check_out(options.out, resume=False)
     first, *others = (ready(target, install=given["install"]) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if not as_json:
         click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
-    return conduct(options, lambda listeners: calls.check(model, options, listeners), as_json=as_json)
+    from miscompile.engine.coordinator import fuzz
+
+    around = replace(options, model=str(model))
+    return conduct(options, lambda listeners: fuzz(around, listeners), as_json=as_json)
 
 
 def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:

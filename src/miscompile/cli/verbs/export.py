@@ -9,7 +9,7 @@ import click
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
-from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 _SHOWN = 8
 
@@ -26,7 +26,7 @@ _SHOWN = 8
 @click.option(
     "--for",
     "target",
-    default="onnxruntime",
+    default=DEFAULT_TARGET,
     show_default=True,
     metavar="TARGET",
     help="Rank for this compiler: what its own tests know goes last.",
@@ -63,8 +63,9 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     if "onnx" not in parse_target(target).about.kinds:
         raise UsageError(f"{target} takes no ONNX models; name another target with --for")
     say = _say_nothing if as_json else _say
-    choice = load_attribute("miscompile.migration.exporting:Choice")(target=target, **given)
-    report = load_attribute("miscompile.migration.exporting:export")(choice, folder, say)
+    from miscompile.migration.exporting import Choice, export
+
+    report = export(Choice(target=target, **given), folder, say)
     if as_json:
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))

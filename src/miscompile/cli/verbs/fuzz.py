@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus
+from miscompile.cli import values
+from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
 from miscompile.cli.environments import ready
 from miscompile.cli.options import (
     check_generation,
@@ -23,6 +23,7 @@ from miscompile.engine.checks import CHECKS, DEFAULT
 from miscompile.engine.plan import Plan
 from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
+from miscompile.producers.registry import PRODUCERS
 from miscompile.targets.registry import parse_target
 
 
@@ -78,7 +79,13 @@ from miscompile.targets.registry import parse_target
     type=click.Choice(sorted(PRESETS)),
     help="Generate and check as that published system does. OPERA's is `miscompile migrate --preset opera`.",
 )
-@click.option("--producer", "producers", multiple=True, metavar="SPEC", help="A producer of cases; can be repeated.")
+@click.option(
+    "--producer",
+    "producers",
+    multiple=True,
+    metavar="SPEC",
+    help=f"A producer of cases; can be repeated. There are: {', '.join(PRODUCERS.names)}.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
     """Generate valid models, run them on TARGET with and without optimisation, and keep what disagrees.
@@ -124,13 +131,15 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
         _check(options)
     if not as_json:
         click.echo(f"fuzzing {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
-    return conduct(options, lambda listeners: calls.fuzz(options, listeners), as_json=as_json)
+    from miscompile.engine.coordinator import fuzz
+
+    return conduct(options, lambda listeners: fuzz(options, listeners), as_json=as_json)
 
 
 def _check(options: Plan) -> None:
     """Raise UsageError when the options cannot be meant; said before anything is installed."""
     check_generation(options)
-    calls.validate(options)
+    validate(options)
 
 
 def _was_given(ctx: click.Context, name: str) -> bool:

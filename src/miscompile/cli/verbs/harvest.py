@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -14,10 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
+from miscompile.cli import values
 from miscompile.cli.environments import ready
 from miscompile.cli.harvesting import KINDS, LIBRARIES, harvest_library
-from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.registry import DEFAULT_TARGET, parse_target
+
+if TYPE_CHECKING:
+    from miscompile.core.case import Case
+    from miscompile.instances.instance import Library
+    from miscompile.patterns.pattern import Pattern
 
 _TVM, _PROGRAMS = "tvm", "programs"
 _SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS, *LIBRARIES)
@@ -111,7 +116,9 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
-        return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
+        return harvest_library(
+            cast("Library", source), given["kind"], path, out, given["seconds"], say, as_json=as_json
+        )
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:
@@ -121,7 +128,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
         return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
     _check_out(out)
     _check_keep(given["keep"])
-    targets = tuple(dict.fromkeys(given["targets"])) or ("onnxruntime",)
+    targets = tuple(dict.fromkeys(given["targets"])) or (DEFAULT_TARGET,)
     _check_passes(targets, given["passes"])
     for target in targets:
         if "onnx" not in parse_target(target).about.kinds:
@@ -143,21 +150,19 @@ def _harvest(
     source: str, path: Path, out: Path, targets: list[str], say: Callable[[str], None], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Gather, extract and write; return all figures as JSON values."""
+    from miscompile.harvest.patterns.gather import gather
+    from miscompile.harvest.patterns.harvest import Extraction, extract
+    from miscompile.patterns.library import write_library
+
     with ExitStack() as stack:
         keep = given["keep"]
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="miscompile-")) if keep is None else keep)
-        gathered = load_attribute("miscompile.harvest.patterns.gather:gather")(
-            source, path, folder, given["seconds"], say
-        )
+        gathered = gather(source, path, folder, given["seconds"], say)
         if gathered.stopped:
             say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
-        extraction = load_attribute("miscompile.harvest.patterns.harvest:Extraction")(
-            each=given["each"], seed=given["seed"]
-        )
-        found = load_attribute("miscompile.harvest.patterns.harvest:extract")(
-            gathered.pairs, targets, source, extraction, say
-        )
-    load_attribute("miscompile.patterns.library:write_library")(found.patterns, out)
+        extraction = Extraction(each=given["each"], seed=given["seed"])
+        found = extract(gathered.pairs, targets, source, extraction, say)
+    write_library(found.patterns, out)
     return {
         "source": source,
         "path": str(path),
@@ -186,21 +191,23 @@ def _mine(
     targets: list[str], path: Path | None, out: Path, say: Callable[[str], None], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Mine programs for passes and write what comes of it; Ctrl-C keeps what was found."""
-    found: list[Any] = []
+    from miscompile.engine.coordinator import probe_support
+    from miscompile.engine.plan import Plan
+    from miscompile.harvest.patterns.programs import mined, of_models
+    from miscompile.patterns.library import write_library
+
+    found: list[Pattern] = []
     stopped = False
     try:
         for target in targets:
-            support = load_attribute("miscompile.engine.coordinator:probe_support")(calls.plain_plan(target), target)
+            support = probe_support(Plan(target), target)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
-            models = None
-            if path is not None:
-                models = load_attribute("miscompile.harvest.patterns.programs:of_models")(path, seed, say)
-            found += load_attribute("miscompile.harvest.patterns.programs:mined")(
-                target, support, limit, given["passes"], each, seed, say, _cases(given["instances"]), models
-            )
+            models = None if path is None else of_models(path, seed, say)
+            cases = _cases(given["instances"])
+            found += mined(target, support, limit, given["passes"], each, seed, say, cases, models)
     except KeyboardInterrupt:
         stopped = True
-    load_attribute("miscompile.patterns.library:write_library")(found, out)
+    write_library(found, out)
     counts = Counter((wake.target, wake.name, one.granularity) for one in found for wake in one.triggers)
     return {
         "source": _PROGRAMS,
@@ -217,9 +224,11 @@ def _mine(
     }  # fmt: skip
 
 
-def _cases(archives: tuple[Path, ...]) -> list[Any]:
+def _cases(archives: tuple[Path, ...]) -> "list[Case]":
     """Return the programs of the ONNX instances in archives."""
-    return list(load_attribute("miscompile.producers.instances.migrated:cases_of")(archives)) if archives else []
+    from miscompile.producers.instances.migrated import cases_of
+
+    return list(cases_of(archives)) if archives else []
 
 
 def _check_options(source: str) -> None:
@@ -267,15 +276,17 @@ def _check_keep(folder: Path | None) -> None:
 
 def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: float, *, as_json: bool) -> int:
     """Harvest pairs of passes and Relax modules from a checkout of TVM."""
+    from miscompile.harvest.patterns.tvm_tests import extract_tvm, harvest_tvm
+
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; harvest tvm writes a folder")
-    found = load_attribute("miscompile.harvest.patterns.tvm_tests:harvest_tvm")(path, out, say, seconds)
+    found = harvest_tvm(path, out, say, seconds)
     if found.stopped:
         say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
     if found.stopped and not found.pairs:
         raise KeyboardInterrupt  # there is nothing to go on with
-    taken = load_attribute("miscompile.harvest.patterns.tvm_tests:extract_tvm")(out, out / "library", say)
-    report = {
+    taken = extract_tvm(out, out / "library", say)
+    report: dict[str, Any] = {
         "source": _TVM, "path": str(path), "out": str(out), "stopped": found.stopped or taken.stopped,
         "files": dict(found.files), "modules": found.modules,
         "pairs": found.pairs, "changed": found.changed, "left": dict(found.left),

@@ -21,7 +21,7 @@ from miscompile.instances.archive import library_in
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
 from miscompile.targets.front_ends import FrontEnd, chosen
-from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.targets.registry import parse_target
 
 _LIBRARIES = ("onnx", "torch", "keras")
 _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
@@ -146,7 +146,9 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa:
 
 
 def _run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
-    load_attribute("miscompile.migration.run:run")(plan, listeners)
+    from miscompile.migration.run import run
+
+    run(plan, listeners)
 
 
 def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:

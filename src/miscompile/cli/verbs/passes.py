@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
+from miscompile.cli import values
 from miscompile.cli.environments import ready
+
+if TYPE_CHECKING:
+    from miscompile.engine.passes import PassTable
 
 _SHOWN = 3
 """Other passes that a row names."""
@@ -49,13 +52,17 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     out: Path | None = given.pop("out")
     if (target is None) == (out is None):
         raise UsageError("name a TARGET to measure, or give --out DIR to see what a campaign has counted")
+    from miscompile.engine.passes import counted, measured, table_of
+
     if out is not None:
-        tables = calls.counted_passes(out)
+        targets, counts = counted(out)
+        tables = [table_of(one, counts) for one in targets]
     else:
         assert target is not None
         if not given["seconds"]:
             raise UsageError("nothing can be measured in no time; give --time more than 0")
-        tables = [calls.measured_passes(ready(target), say=_say_nothing if as_json else _say, **given)]
+        target = ready(target)
+        tables = [table_of(target, measured(target, say=_say_nothing if as_json else _say, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -72,7 +79,7 @@ def _say_nothing(done: int) -> None:
     """Keep quiet: what is printed is for a program to read."""
 
 
-def _table(found: Any) -> Table:  # noqa: ANN401 - a PassTable, whose module is loaded late
+def _table(found: "PassTable") -> Table:
     title = f"{found.target}: {found.programs:,} programs watched"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("pass", overflow="fold")

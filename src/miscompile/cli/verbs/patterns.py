@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.targets.registry import TARGETS, load_attribute, parse_target
+from miscompile.targets.registry import parse_target, target_names
 
 if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
@@ -64,18 +64,21 @@ def command(
 
 def _all(libraries: Sequence[Path]) -> list["Pattern"]:
     """Return the catalogue, no-ops included, what was mined and ships, and the libraries, in this order."""
-    catalogue: Sequence[Pattern] = load_attribute("miscompile.patterns.triggers:patterns_of")()
+    from miscompile.patterns.library import read_library
+    from miscompile.patterns.shipped import shipped_patterns
+    from miscompile.patterns.triggers import patterns_of
+
+    catalogue = patterns_of()
     known = {one.name for one in catalogue}
-    shipped: Sequence[Pattern] = load_attribute("miscompile.patterns.shipped:shipped_patterns")()
-    found = [*catalogue, *(one for one in shipped if one.name not in known)]
+    found = [*catalogue, *(one for one in shipped_patterns() if one.name not in known)]
     for path in libraries:
-        found += load_attribute("miscompile.patterns.library:read_library")(path)
+        found += read_library(path)
     return found
 
 
 def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> None:
     """Raise UsageError for a pass that the target, or any, has not, and that no pattern was ever seen to wake there."""
-    faces = [parse_target(name).about for name in ([target] if target else TARGETS)]
+    faces = [parse_target(name).about for name in ([target] if target else target_names())]
     names = {name for face in faces for name in (*face.passes, *face.rules)}
     names |= {wake.name for one in known for wake in one.triggers if target is None or wake.target == faces[0].name}
     if called not in names:
@@ -117,12 +120,15 @@ def _row(one: "Pattern") -> dict[str, Any]:
 
 def _show(one: "Pattern", *, as_json: bool) -> None:
     """Print a pattern with its forms."""
+    from miscompile.graph.model import Model
+    from miscompile.graph.text.printer import print_model
+    from miscompile.patterns.print import print_motif
+
     graph = motif = None
     if one.seed is not None:
-        model = load_attribute("miscompile.graph.model:Model")(one.seed.graph, {"": one.seed.opset})
-        graph = load_attribute("miscompile.graph.text.printer:print_model")(model)
+        graph = print_model(Model(one.seed.graph, {"": one.seed.opset}))
     if one.motif is not None:
-        motif = load_attribute("miscompile.patterns.print:print_motif")(one.motif)
+        motif = print_motif(one.motif)
     if as_json:
         click.echo(json.dumps({**_row(one), "graph": graph, "motif": motif}, indent=2))
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from miscompile.cli import calls, values
+from miscompile.cli import values
 from miscompile.cli.single import id_argument, json_option, one_record, out_argument, show_record
 
 
@@ -24,6 +24,8 @@ def command(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
     The finding's folder then holds the smaller model; the first one stays as original.onnx.
     """
     one_record(out, identifier)
-    calls.reduce(out, identifier, seconds)
+    from miscompile.engine.single import reduce
+
+    reduce(out, identifier, seconds)
     show_record(out, identifier, as_json=as_json)
     return 0

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from miscompile.cli import calls
 from miscompile.cli.single import id_argument, json_option, one_record, out_argument
 
 
@@ -23,7 +22,9 @@ def command(out: Path, identifier: str, as_json: bool) -> int:
     Exit code 1 when it shows, 0 when it does not.
     """
     one_record(out, identifier)
-    shows, message = calls.replay(out, identifier)
+    from miscompile.engine.single import replay
+
+    shows, message = replay(out, identifier)
     if as_json:
         click.echo(json.dumps({"id": identifier, "shows": shows, "message": message}))
     else:

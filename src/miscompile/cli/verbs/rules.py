@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.cli import calls
 
 
 @click.command("rules", short_help="The rewrite rules of equivalent programs.")
@@ -44,15 +43,18 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
     """
     if names and given["file"] is not None:
         raise UsageError("--file lists the rules of that file; leave the names out")
+    from miscompile.engine.rulebook import rulebook, totals
+
     try:
-        rows, totals = calls.rules("+".join(names), given["file"], given["trials"], given["graphs"], given["seed"])
+        entries = rulebook("+".join(names), given["file"], given["trials"], given["graphs"], given["seed"])
     except SpecError as error:
         raise UsageError(str(error)) from None
+    rows, counts = [entry.as_json() for entry in entries], totals(entries)
     if as_json:
-        click.echo(json.dumps({"totals": totals, "rules": rows}, indent=2))
+        click.echo(json.dumps({"totals": counts, "rules": rows}, indent=2))
     else:
         Console().print(_table(rows))
-        click.echo(", ".join(f"{count} {what}" for what, count in totals.items()))
+        click.echo(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
 
 

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls, values
+from miscompile.cli import values
 from miscompile.cli.campaigns import cpus
 from miscompile.cli.environments import ready
 from miscompile.producers.slices.table import SupportTable, difference, load_table
@@ -76,12 +76,14 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
 
 
 def _survey(target: str, given: dict[str, Any], *, quiet: bool) -> SupportTable:
+    from miscompile.engine.survey import table_of
+
     def say(done: int, total: int) -> None:
         if not quiet:
             click.echo(f"{target}: {done} of {total} cases", err=True)
 
     workers = given["workers"] or cpus()
-    return calls.survey(target, given["level"], given["ops"], workers, given["limit_seconds"], say)
+    return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], say)
 
 
 def _writable(out: Path) -> None:

@@ -10,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli import calls
 from miscompile.cli.environments import ready, tell
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
 from miscompile.environments.resolve import make_newest, make_version
-from miscompile.targets.registry import TARGETS, about, installed, parse_target
+from miscompile.targets.registry import about, broken_targets, installed, parse_target, target_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -44,9 +43,11 @@ def command(ctx: click.Context, wanted: str | None, ask: bool, as_json: bool) ->
     if ctx.invoked_subcommand is not None:
         return 0
     if wanted is not None:
-        _matrix(calls.matrix(ready(wanted)), as_json=as_json)
+        from miscompile.engine.single import matrix
+
+        _matrix(matrix(ready(wanted)), as_json=as_json)
         return 0
-    rows = [_row(name, ask=ask) for name in TARGETS]
+    rows = [*(_row(name, ask=ask) for name in target_names()), *_broken_rows()]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
@@ -132,10 +133,12 @@ def _names(text: str) -> list[str]:
 
 
 def _row(name: str, *, ask: bool) -> dict[str, Any]:
+    from miscompile.engine.devices import present
+
     face = about(name)
     found = {distribution: installed(distribution) for distribution in face.distributions}
     missing = [distribution for distribution, version in found.items() if version is None]
-    asked = calls.devices(name) if ask and not missing else {}
+    asked = present(name) if ask and not missing else {}
     return {
         "name": name,
         "title": face.title,
@@ -153,12 +156,22 @@ def _row(name: str, *, ask: bool) -> dict[str, Any]:
     }
 
 
+def _broken_rows() -> list[dict[str, Any]]:
+    """Return a row, with the reason, for each target of another package that cannot be used."""
+    empty: dict[str, Any] = {"title": "", "versions": {}, "kinds": [], "levels": [], "passes": 0, "switches": ""}
+    empty |= {"max_opset": 0, "options": {}, "devices": [], "absent": {}, "environments": []}
+    return [{"name": name, **empty, "problem": f"broken: {why}"} for name, why in broken_targets().items()]
+
+
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     table = _plain_table("target", "version", "kinds", "levels", "devices", "environments")
     table.add_column("passes to switch", justify="right")
     for row in rows:
         version = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
-        shown = Text("not installed", style="yellow") if row["problem"] else Text(version or "built in")
+        shown = Text(version or "built in")
+        if row["problem"]:
+            broken = row["problem"].startswith("broken")
+            shown = Text("broken", style="red") if broken else Text("not installed", style="yellow")
         made = ", ".join(row["environments"])
         lists = (", ".join(row[key]) for key in ("kinds", "levels", "devices"))
         table.add_row(row["name"], shown, *lists, made or "-", str(row["passes"]))
@@ -166,8 +179,9 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _missing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each device that a compiler has builds for but that is not here."""
-    return [why for row in rows for why in row["absent"].values()]
+    """Return a line for each broken target, and for each device that a compiler has builds for but that is not here."""
+    broken = [row["problem"] for row in rows if row["problem"].startswith("broken")]
+    return [*broken, *(why for row in rows for why in row["absent"].values())]
 
 
 def _environments_table(found: Sequence[Environment]) -> Table:

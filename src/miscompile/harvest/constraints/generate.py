@@ -14,7 +14,7 @@ from typing import Literal
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import stream
 from miscompile.instances.archive import distinct
-from miscompile.instances.instance import Form, Instance, Library
+from miscompile.instances.instance import CallStyle, Instance, Library
 from miscompile.instances.values import Drawn, Held, Name, Value
 
 ParameterKind = Literal["tensor", "tensors", "int", "ints", "float", "floats", "bool", "text", "dtype"]
@@ -63,7 +63,7 @@ class Operation:
 
     library: Library
     api: str
-    form: Form
+    form: CallStyle
     parameters: tuple[Constraint, ...]
     version: int = 0
 

@@ -5,7 +5,6 @@ crash, another child continues with the next operator.
 """
 
 import json
-import resource
 import signal
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from types import FrameType
 
 import numpy as np
 
+from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
 from miscompile.harvest.constraints.generate import InstanceCheck, Operation, generate
 from miscompile.harvest.libraries.children import Child, Harvested, run_child
@@ -91,9 +91,7 @@ def write(words: Sequence[str], operations: Sequence[Operation], runs: InstanceC
     """Run as the child with OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
     known = _known(words[4]) if len(words) > 4 and words[4] else {}
-    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory(_MEMORY)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     lines = Lines(out)

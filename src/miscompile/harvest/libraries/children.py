@@ -7,20 +7,19 @@ Tests of a library crash, hang and change their process, so each file runs in it
 import contextlib
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
+from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
 from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.hooks.recording import LIMIT, LINES
-from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line
+from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.code import from_json
 from miscompile.instances.instance import Instance, Library
@@ -141,28 +140,19 @@ def _run(child: Child, on_line: Callable[[str], None]) -> str:
     environment = {**os.environ, **_ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
     log = child.out / LOG
     with log.open("wb") as output, log.open("rb") as heard:
-        process = subprocess.Popen(
-            [sys.executable, "-m", child.module, *child.words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=child.home,
-            env=environment,
-            start_new_session=True,
-        )
-        end, lines = monotonic() + child.seconds, _LineReader(heard)
-        try:
-            while (left := end - monotonic()) > 0:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(min(_POLL, left))
-                    return "ended"
-                for line in lines.fresh():
-                    on_line(line)
-            return "time"
-        finally:
-            kill_group(process)
+        words = [sys.executable, "-m", child.module, *child.words]
+        process = start(words, stdout=output, stderr=output, folder=child.home, environment=environment)
+        lines = _LineReader(heard)
+
+        def listen() -> None:
             for line in lines.fresh():
                 on_line(line)
+
+        try:
+            status = attend(process, child.seconds, _POLL, listen)
+        finally:
+            listen()
+    return "time" if status is None else "ended"
 
 
 class _LineReader:

@@ -11,35 +11,33 @@ from platformdirs import user_cache_path
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import UsageError
 from miscompile.base.progress import ProgressListener
+from miscompile.harvest.libraries.keras import harvest_first, harvest_keras, harvest_keras_tests
+from miscompile.harvest.libraries.onnx import harvest_onnx
+from miscompile.harvest.libraries.torch import harvest_database, harvest_tests
 from miscompile.instances.archive import Archive, read_archive, write_archive
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import layer_of
 from miscompile.targets.front_ends import reference_of
-from miscompile.targets.registry import load_attribute, parse_target, versions
+from miscompile.targets.registry import parse_target, versions
 
 FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
 """Of each library; grows when its harvest takes other instances than before, so that older archives are not used any
 longer."""
 
-HARVESTS: Mapping[str, str] = {
-    "onnx": "miscompile.harvest.libraries.onnx:harvest_onnx",
-    "torch": "miscompile.harvest.libraries.torch:harvest_database",
-    "keras": "miscompile.harvest.libraries.keras:harvest_keras",
-}
-"""For each library the function that harvests its own tests: from a function that hears of progress to an archive."""
+_FILED = frozenset({"keras"})
+"""Libraries whose own tests are files."""
 
-FILED = frozenset({"keras"})
-"""Libraries whose own tests are files; their harvest takes the `seconds` that a file may take."""
 
-QUICK: Mapping[str, str] = {"keras": "miscompile.harvest.libraries.keras:harvest_first"}
-"""In place of those, what is done on first use where all tests would take too long."""
+def harvest_own(library: str, say: ProgressListener, seconds: float = 600.0) -> Archive:
+    """Harvest a library's own tests; where they are files, each may take `seconds`. May be cut short: see `stopped`."""
+    if library == "onnx":
+        return harvest_onnx(say)
+    return harvest_database(say) if library == "torch" else harvest_keras(say, seconds=seconds)
 
-TESTS: Mapping[str, str] = {
-    "torch": "miscompile.harvest.libraries.torch:harvest_tests",
-    "keras": "miscompile.harvest.libraries.keras:harvest_keras_tests",
-}
-"""For each library the function that harvests any tests: from a path, a function that hears of progress, and the
-seconds that a file may take, to an archive."""
+
+def harvest_at(library: str, path: Path, say: ProgressListener, seconds: float) -> Archive:
+    """Harvest the tests at `path` that use torch or Keras, of which each file may take `seconds`. Raises UsageError."""
+    return (harvest_tests if library == "torch" else harvest_keras_tests)(path, say, seconds)
 
 
 def place_of(library: str) -> Path:
@@ -71,11 +69,10 @@ def own_instances(library: str, say: ProgressListener) -> Archive:
     if place.exists():
         return read_archive(place)
     say(f"harvesting operator instances from the tests of {library} (once per version)")
-    archive = load_attribute(QUICK.get(library, HARVESTS[library]))(say)
-    assert isinstance(archive, Archive)
+    archive = harvest_first(say) if library == "keras" else harvest_own(library, say)  # all of Keras takes an hour
     if archive.stopped:
         raise KeyboardInterrupt
-    if library not in FILED and _cut_short(archive):
+    if library not in _FILED and _cut_short(archive):
         for note in archive.figures.get("notes", ()):
             say(str(note))
         say(f"what there is of {library} is used, and not kept; `miscompile harvest {library}` tries again")

@@ -7,7 +7,7 @@ from miscompile.base.progress import ProgressListener
 from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pairs import Gathered
 from miscompile.harvest.patterns.suites import SUITES, check_packages, files_of, run_suite
-from miscompile.targets.registry import TARGETS, parse_target
+from miscompile.targets.registry import parse_target, target_names
 
 MODELS = "models"
 """The source that is a folder of models."""
@@ -23,7 +23,7 @@ def gather(source: str, path: Path, folder: Path, seconds: float, say: ProgressL
     is missing that the tests need.
     """
     if source == MODELS:
-        passes = {name for target in TARGETS for name in parse_target(target).about.passes}
+        passes = {name for target in target_names() for name in parse_target(target).about.passes}
         return gather_models(path, passes)
     if source not in SUITES:
         raise UsageError(f"there is no source {source}; there are: {', '.join(SOURCES)}")

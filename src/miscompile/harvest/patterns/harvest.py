@@ -193,15 +193,15 @@ class _Search:
         """Yield the distinct patterns of a pass; small pieces are tried first."""
         looked, forms = set[str](), set[str]()
         for number in numbers:
-            form = form_of(self.fragment_store.seeds[number])
+            form = pattern_form_of(self.fragment_store.seeds[number])
             if form in looked:
                 continue
             looked.add(form)
             if len(forms) >= self.each or len(looked) > self.each * _PATIENCE:
                 return
             one = self._chosen(called, number)
-            if form_of(one.seed) not in forms:
-                forms.add(form_of(one.seed))
+            if pattern_form_of(one.seed) not in forms:
+                forms.add(pattern_form_of(one.seed))
                 yield one
 
     def _chosen(self, called: str, number: int) -> TriggeringPiece:
@@ -252,6 +252,6 @@ def _patterns(
         )
 
 
-def form_of(seed: Seed) -> str:
+def pattern_form_of(seed: Seed) -> str:
     """Return a digest that pieces share which have the same operators, edges and attributes, whatever their sizes."""
     return fingerprint(Model(replace(seed.graph, name=""), {"": seed.opset}), values=False, shapes=False)

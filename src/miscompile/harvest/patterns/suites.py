@@ -5,17 +5,17 @@ process, each file runs in a process of its own, and what a hook saw before such
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import UsageError
 from miscompile.base.progress import ProgressListener
 from miscompile.harvest.patterns.pairs import Gathered, read_record
-from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, kill_group, last_line, need
+from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line, need
 
 _WHY = {"died": "died", "empty": "ran no test"}
 
@@ -109,19 +109,5 @@ def _run(suite: SuiteKind, path: Path, out: Path, seconds: float) -> str:
     """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
     command = [sys.executable, "-m", suite.hook, str(path), str(out)]
     with (out / LOG).open("wb") as log:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=home_of(path),
-            env={**os.environ, **_ENVIRONMENT},
-            start_new_session=True,
-        )
-        try:
-            child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return "time"
-        finally:
-            kill_group(child)
-    return "ended"
+        child = start(command, stdout=log, stderr=log, folder=home_of(path), environment={**os.environ, **_ENVIRONMENT})
+    return "time" if attend(child, seconds) is None else "ended"

@@ -5,10 +5,8 @@ OATest takes its patterns from documented tests by running them under a hook (se
 until then.
 """
 
-import contextlib
 import json
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from miscompile.base.child import attend, start
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.harvest.processes import need
 from miscompile.targets.tvm.splice_transform import ENDING, read_entry
@@ -226,16 +225,8 @@ def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable
 def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended", "crashed", "timed out"]:
     """Run a child in `folder`, at most `seconds`; kill all that it has started."""
     environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    quiet = subprocess.DEVNULL
-    child = subprocess.Popen(
-        command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment, cwd=folder, start_new_session=True
-    )
-    try:
-        return "crashed" if child.wait(max(seconds, 1.0)) else "ended"
-    except subprocess.TimeoutExpired:
-        return "timed out"
-    finally:
-        _end(child)
+    status = attend(start(command, folder=folder, environment=environment), max(seconds, 1.0))
+    return "timed out" if status is None else "crashed" if status else "ended"
 
 
 def gathered(out: Path) -> TvmTestHarvest:
@@ -268,13 +259,6 @@ def harvested(out: Path) -> Iterator[dict[str, Any]]:
     for file in sorted((out / "pairs").glob("*.jsonl")):
         for line in _lines(file):
             yield {**line, "file": f"{file.stem}.py"}
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of the child's session; nothing may be left of it."""
-    with contextlib.suppress(ProcessLookupError):  # all of it may have ended
-        os.killpg(child.pid, 9)
-    child.wait()
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:

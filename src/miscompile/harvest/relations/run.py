@@ -5,7 +5,6 @@ child continues with the next class.
 """
 
 import json
-import resource
 import sys
 import tempfile
 import warnings
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
 from miscompile.harvest.constraints.generate import Operation
 from miscompile.harvest.libraries.children import Child, Harvested, run_child
@@ -94,9 +94,7 @@ def _relations(path: Path) -> list[Relation]:
 def write(words: Sequence[str], operations: Sequence[Operation], run: InstanceRunner) -> None:
     """Be the child: OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
     out, known, first = Path(words[0]), _known(words[1]), int(words[2])
-    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + _MEMORY, size + _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory(_MEMORY)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     lines = Lines(out)

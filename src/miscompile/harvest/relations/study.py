@@ -20,7 +20,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.constraints.generate import Operation, assembled, values_of
-from miscompile.instances.instance import Form, Instance
+from miscompile.instances.instance import CallStyle, Instance
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
 
 InstanceResults = tuple[Tensor | None, ...]
@@ -54,7 +54,7 @@ class Relation:
     verdict: RelationStrength
     ran: int
     tried: int
-    forms: tuple[Form, Form] = ("function", "function")
+    forms: tuple[CallStyle, CallStyle] = ("function", "function")
     then: str = ""
 
 

@@ -1,6 +1,6 @@
 """How often a compiler's own tests use each operator (Num_DLC in OPERA), as data with provenance.
 
-The data is in `migration/data/counts-<compiler>-<library>.json`. A checkout of a repository is counted anew with
+The data is in `counts-<library>.json` in the compiler's folder. A checkout of a repository is counted anew with
 
     python -m miscompile.migration.ranking.counts CHECKOUT COMPILER LIBRARY [--repository R] [--add] --out FILE
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from miscompile.base.errors import UsageError
 from miscompile.migration.ranking.checkout import checkout
-from miscompile.migration.ranking.recipes import RECIPES, Recipe, apply
+from miscompile.migration.ranking.recipes import Recipe, apply, recipes
 from miscompile.targets.registry import parse_target
 
 SCHEMA = 1
@@ -84,11 +84,11 @@ def count(path: Path, compiler: str, library: str, repository: str = "") -> Coun
 
 
 def _recipe(compiler: str, library: str, repository: str) -> Recipe:
-    recipes = RECIPES.get((compiler, library), ())
-    kept = [recipe for recipe in recipes if repository in ("", recipe.repository)]
+    known = recipes()
+    kept = [recipe for recipe in known.get((compiler, library), ()) if repository in ("", recipe.repository)]
     if not kept:
-        known = ", ".join(f"{one} {other}" for one, other in RECIPES)
-        raise UsageError(f"nobody has said where the tests of {compiler} for {library} are; known are: {known}")
+        named = ", ".join(f"{one} {other}" for one, other in known)
+        raise UsageError(f"nobody has said where the tests of {compiler} for {library} are; known are: {named}")
     return kept[0]
 
 
@@ -98,8 +98,8 @@ def counts_of(target: str, library: str) -> Mapping[str, int]:
     Empty when they have not been counted: then every operator counts as tested once. Data of one version of a compiler
     serves for all.
     """
-    name = parse_target(target).about.name
-    file = resources.files("miscompile.migration") / "data" / f"counts-{name}-{library}.json"
+    package = parse_target(target).about.package
+    file = resources.files(package).joinpath(f"counts-{library}.json")
     return from_json(json.loads(file.read_text("utf-8"))).total() if file.is_file() else {}
 
 

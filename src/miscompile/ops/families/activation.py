@@ -30,6 +30,7 @@ def _function(
     options: Mapping[str, Sequence[float]] | None = None,
     domain: Span | None = None,
     since: int = 13,
+    approximated: bool = False,
 ) -> OpSpec:
     """Spec of a float function of one operand whose float attributes take one of `options`, or their default."""
 
@@ -46,7 +47,19 @@ def _function(
     def defined(call: Call) -> bool:
         return domain is None or call.facts().inside(*domain)
 
-    return OpSpec(op, FLOATS, sample, whole, exactness, _FAMILY, defined, since, shapes="broadcast")
+    return OpSpec(
+        op,
+        FLOATS,
+        sample,
+        whole,
+        exactness,
+        _FAMILY,
+        defined,
+        since,
+        shapes="broadcast",
+        approximated=approximated,
+        fusion="elementwise",
+    )
 
 
 def _dips(least: float) -> Callable[[Call, Facts], Bounds]:
@@ -181,29 +194,30 @@ def _clip_defined(call: Call) -> bool:
 SPECS = (
     OpSpec("Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast"),
     _function("LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}),
-    _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}),
-    _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}),
-    _function("Celu", _elu, options={"alpha": (0.25, 0.7, 2.0)}),
+    _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
+    _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}, approximated=True),
+    _function("Celu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
     _function("ThresholdedRelu", _thresholded, exactness=Exactness.INDEX, options={"alpha": (0.0, 0.5, 2.0, -1.5)}),
     _function(
         "HardSigmoid",
         _between(0, 1),
         exactness=Exactness.ROUNDS,
         options={"alpha": (0.1, 0.5, 1.0), "beta": (0.0, 0.3, 1.0)},
+        approximated=True,
     ),
-    _function("HardSwish", _dips(-0.375), exactness=Exactness.ROUNDS, since=14),
-    _function("Sigmoid", _between(0, 1)),
-    _function("Softplus", _softplus, domain=(-16, 10)),
+    _function("HardSwish", _dips(-0.375), exactness=Exactness.ROUNDS, since=14, approximated=True),
+    _function("Sigmoid", _between(0, 1), approximated=True),
+    _function("Softplus", _softplus, domain=(-16, 10), approximated=True),
     _function("Softsign", _between(-1, 1), exactness=Exactness.ROUNDS),
     OpSpec(
         "Gelu", FLOATS, _sample_gelu, _gelu_bounds, Exactness.TRANSCENDENTAL, _FAMILY, _gelu_defined, since=20,
-        shapes="broadcast",
+        shapes="broadcast", approximated=True,
     ),
-    _function("Mish", _dips(-0.30885), domain=(-16, 10), since=18),
+    _function("Mish", _dips(-0.30885), domain=(-16, 10), since=18, approximated=True),
     OpSpec(
         "Shrink", NUMBERS, _sample_shrink, _shrink_bounds, Exactness.INTEGER, _FAMILY, _shrink_defined,
         shapes="broadcast",
     ),
-    _function("Swish", _swish, options={"alpha": (0.5, 1.7, 2.0)}, since=24),
+    _function("Swish", _swish, options={"alpha": (0.5, 1.7, 2.0)}, since=24, approximated=True),
     OpSpec("Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined, shapes="first"),
 )  # fmt: skip

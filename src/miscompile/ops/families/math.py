@@ -34,6 +34,7 @@ def unary(
     domain: tuple[float, float] | None = None,
     exactness: Exactness = Exactness.TRANSCENDENTAL,
     since: int = 13,
+    approximated: bool = False,
 ) -> OpSpec:
     """Spec of an elementwise function of one operand without attributes, defined on `domain` (None: everywhere)."""
 
@@ -46,7 +47,19 @@ def unary(
     def defined(call: Call) -> bool:
         return domain is None or call.facts().inside(*domain)
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, "math", defined, since, shapes="broadcast")
+    return OpSpec(
+        op,
+        dtypes,
+        sample,
+        bounds,
+        exactness,
+        "math",
+        defined,
+        since,
+        shapes="broadcast",
+        approximated=approximated,
+        fusion="elementwise",
+    )
 
 
 def _absolute(x: Facts) -> Bounds:
@@ -66,8 +79,8 @@ SPECS = (
     unary("Log", monotone(math.log), domain=(1e-3, math.inf)),
     unary("Sqrt", monotone(math.sqrt), domain=(0, math.inf), exactness=Exactness.ROUNDS),
     unary("Reciprocal", lambda x: Bounds(1 / x.hi, 1 / x.lo), domain=(1e-2, math.inf), exactness=Exactness.ROUNDS),
-    unary("Sin", within(-1, 1), domain=(-1e3, 1e3), since=7),
-    unary("Cos", within(-1, 1), domain=(-1e3, 1e3), since=7),
+    unary("Sin", within(-1, 1), domain=(-1e3, 1e3), since=7, approximated=True),
+    unary("Cos", within(-1, 1), domain=(-1e3, 1e3), since=7, approximated=True),
     unary("Tan", monotone(math.tan), domain=(-1.2, 1.2), since=7),
     unary("Asin", monotone(math.asin), domain=(-0.99, 0.99), since=7),
     unary("Acos", lambda x: Bounds(math.acos(x.hi), math.acos(x.lo)), domain=(-0.99, 0.99), since=7),
@@ -77,8 +90,8 @@ SPECS = (
     unary("Asinh", monotone(math.asinh), since=9),
     unary("Acosh", monotone(math.acosh), domain=(1.01, math.inf), since=9),
     unary("Atanh", monotone(math.atanh), domain=(-0.98, 0.98), since=9),
-    unary("Tanh", monotone(math.tanh)),
-    unary("Erf", monotone(math.erf)),
+    unary("Tanh", monotone(math.tanh), approximated=True),
+    unary("Erf", monotone(math.erf), approximated=True),
     unary("Floor", monotone(math.floor, integral=True), exactness=_INDEX),
     unary("Ceil", monotone(math.ceil, integral=True), exactness=_INDEX),
     unary("Round", monotone(round, integral=True), exactness=_INDEX, since=11),

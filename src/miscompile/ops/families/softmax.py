@@ -36,7 +36,9 @@ def _along_axis(op: str, bounds: BoundsOf, exactness: Exactness, *, near: bool =
         x = call.operand(0)
         return x.shape[call.integer("axis", -1)] > 0 and (not near or x.facts.inside(*_near(x.dtype)))
 
-    return OpSpec(op, FLOATS, sample, bounds, exactness, _FAMILY, defined, shapes="first")
+    return OpSpec(
+        op, FLOATS, sample, bounds, exactness, _FAMILY, defined, shapes="first", approximated=exactness is _ROUGH
+    )
 
 
 def _bounds_softmax(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:

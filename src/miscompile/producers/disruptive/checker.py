@@ -5,15 +5,13 @@ answers each with one line of JSON: the error message.
 """
 
 import json
-import select
 import struct
-import subprocess
 import sys
-from contextlib import suppress
 from typing import BinaryIO
 
 import onnx
 
+from miscompile.base.child import Conversation
 from miscompile.graph.typing import brief
 
 PATIENCE = 10.0
@@ -35,20 +33,14 @@ class ChildChecker:
     """The child process, started on first use and restarted after a crash; it ends with this process."""
 
     def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Conversation | None = None
 
     def __call__(self, payload: bytes) -> str | None:
-        """Return the result of `refusal_of`; None when the check crashes on the model or exceeds `PATIENCE`."""
-        child = self._child or self._start()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        line = b""
-        with suppress(BrokenPipeError):
-            child.stdin.write(_LENGTH.pack(len(payload)) + payload)
-            child.stdin.flush()
-            if select.select([child.stdout], [], [], PATIENCE)[0]:
-                line = child.stdout.readline()
-        if not line.endswith(b"\n"):
+        """Return what `refusal_of` does; None when the check dies of the model, or does not end."""
+        self._child = child = self._child or Conversation([sys.executable, "-m", __name__])
+        child.say(_LENGTH.pack(len(payload)) + payload)
+        line = child.hear(PATIENCE)
+        if line is None:
             self.close()
             return None
         return str(json.loads(line))
@@ -56,20 +48,8 @@ class ChildChecker:
     def close(self) -> None:
         """End the process; the next check starts a new one."""
         child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        for pipe in (child.stdin, child.stdout):
-            with suppress(BrokenPipeError):
-                if pipe is not None:
-                    pipe.close()
-        child.wait()
-
-    def _start(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", __name__]
-        pipe = subprocess.PIPE
-        self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-        return self._child
+        if child is not None:
+            child.end(patience=0.0)
 
 
 def serve(models: BinaryIO, answers: BinaryIO) -> None:

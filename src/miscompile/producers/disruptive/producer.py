@@ -34,6 +34,7 @@ from miscompile.producers.disruptive.operands import (
     break_shape,
 )
 from miscompile.producers.disruptive.proof import Check, Proof, Prover, keeps_page
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.sweep import draft_single
 
 ORACLE = "disruptive"
@@ -270,3 +271,11 @@ def _program(model: Model) -> Program:
 def _port(info: ValueInfo) -> Port:
     assert isinstance(info.type, TensorType)
     return Port(info.name, info.type.dtype, info.type.shape)
+
+
+DISRUPTIVE = ProducerKind(
+    "disruptive",
+    DisruptiveOptions,
+    lambda options, context: DisruptiveProducer(options, context.support, lowered=context.lowered),
+)
+"""The kind `disruptive`."""

@@ -28,6 +28,7 @@ from miscompile.producers.dynamic.plan import Base, ReplayError, SizePlan, Sizes
 from miscompile.producers.dynamic.planting import plant_sizes
 from miscompile.producers.dynamic.search import GENERIC, FoundSymbols, search
 from miscompile.producers.dynamic.symbolic import Symbolic, candidates, contradicts, fed, loosened, symbolic
+from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 
@@ -154,3 +155,7 @@ def _feed(base: Base, plan: SizePlan, names: Sequence[str], sized: _Sized, rng: 
             value = Tensor(operand.dtype, draw(rng, operand.dtype, operand.shape, base.span(name)))
         feed.append(value)
     return tuple(feed)
+
+
+DYNAMIC = ProducerKind("dynamic", GeneratorOptions, lambda options, context: DynamicProducer(options, context.support))
+"""The kind `dynamic`."""

@@ -10,7 +10,7 @@ from functools import cache
 from miscompile.base.dtypes import DTYPES, INTEGERS, SIGNED, UNSIGNED, is_float
 from miscompile.ops.elementwise import reach
 from miscompile.ops.spec import Site
-from miscompile.producers.hirfuzz.paper_operator import PaperOperator, Spans, form_of
+from miscompile.producers.hirfuzz.paper_operator import PaperOperator, Spans, as_onnx
 
 _FLOATS = ("float64", "float32")
 _NUMBERS = (*INTEGERS, *_FLOATS)
@@ -25,12 +25,12 @@ _WIDEST_SHIFT = 3
 
 def _one(name: str, op: str, dtypes: tuple[str, ...], note: str = "") -> PaperOperator:
     """An operator of one operand that ONNX has, perhaps by another name."""
-    return PaperOperator(name, 1, (form_of(dtypes, f"y = {op}(a)", op),), note)
+    return PaperOperator(name, 1, (as_onnx(dtypes, f"y = {op}(a)", op),), note)
 
 
 def _two(name: str, op: str, dtypes: tuple[str, ...], like: str = "", note: str = "") -> PaperOperator:
     """An operator of two operands that ONNX has, perhaps by another name."""
-    return PaperOperator(name, 2, (form_of(dtypes, f"y = {op}(a, b)", like or op),), note)
+    return PaperOperator(name, 2, (as_onnx(dtypes, f"y = {op}(a, b)", like or op),), note)
 
 
 def _halves(site: Site) -> Spans:
@@ -73,18 +73,18 @@ _BINARY = (
     PaperOperator(
         "Power",
         2,
-        (form_of((*_FLOATS, "int64", "int32"), "y = Pow(a, b)", spans=_powers),),
+        (as_onnx((*_FLOATS, "int64", "int32"), "y = Pow(a, b)", spans=_powers),),
         "Pow takes no narrow or unsigned base",
     ),
     PaperOperator(
-        "Mod", 2, (form_of(_NUMBERS, "y = Mod(a, b, fmod=1)", "Mod"),), "truncated, the sign is the numerator's"
+        "Mod", 2, (as_onnx(_NUMBERS, "y = Mod(a, b, fmod=1)", "Mod"),), "truncated, the sign is the numerator's"
     ),
     PaperOperator(
         "Floor Mod",
         2,
         (
-            form_of(INTEGERS, "y = Mod(a, b, fmod=0)", "Mod"),
-            form_of(_FLOATS, "q = Div(a, b)\nf = Floor(q)\nm = Mul(b, f)\ny = Sub(a, m)", "Div"),
+            as_onnx(INTEGERS, "y = Mod(a, b, fmod=0)", "Mod"),
+            as_onnx(_FLOATS, "q = Div(a, b)\nf = Floor(q)\nm = Mul(b, f)\ny = Sub(a, m)", "Div"),
         ),
         "Mod without fmod takes no floats",
     ),
@@ -92,9 +92,9 @@ _BINARY = (
         "Floor Divide",
         2,
         (
-            form_of(_FLOATS, "q = Div(a, b)\ny = Floor(q)", "Div"),
-            form_of(UNSIGNED, "y = Div(a, b)", "Div"),
-            form_of(SIGNED, _ROUNDED_DOWN.format("b"), spans=_halves),
+            as_onnx(_FLOATS, "q = Div(a, b)\ny = Floor(q)", "Div"),
+            as_onnx(UNSIGNED, "y = Div(a, b)", "Div"),
+            as_onnx(SIGNED, _ROUNDED_DOWN.format("b"), spans=_halves),
         ),
         "Div cuts integers off toward zero",
     ),
@@ -104,17 +104,17 @@ _BINARY = (
     PaperOperator(
         "Bitwise And",
         2,
-        (form_of(INTEGERS, "y = BitwiseAnd(a, b)", "BitwiseAnd"), form_of(_BOOL, "y = And(a, b)", "And")),
+        (as_onnx(INTEGERS, "y = BitwiseAnd(a, b)", "BitwiseAnd"), as_onnx(_BOOL, "y = And(a, b)", "And")),
         "BitwiseAnd takes no bool",
     ),
     PaperOperator(
         "Bitwise Or",
         2,
-        (form_of(INTEGERS, "y = BitwiseOr(a, b)", "BitwiseOr"), form_of(_BOOL, "y = Or(a, b)", "Or")),
+        (as_onnx(INTEGERS, "y = BitwiseOr(a, b)", "BitwiseOr"), as_onnx(_BOOL, "y = Or(a, b)", "Or")),
         "BitwiseOr takes no bool",
     ),
     _two("Equal", "Equal", HIRFUZZ_DTYPES),
-    PaperOperator("Not Equal", 2, (form_of(HIRFUZZ_DTYPES, "e = Equal(a, b)\ny = Not(e)", "Equal"),)),
+    PaperOperator("Not Equal", 2, (as_onnx(HIRFUZZ_DTYPES, "e = Equal(a, b)\ny = Not(e)", "Equal"),)),
     _two("Less", "Less", _NUMBERS),
     _two("LessEqual", "LessOrEqual", _NUMBERS),
     _two("Greater", "Greater", _NUMBERS),
@@ -125,8 +125,8 @@ _BINARY = (
         "Right Shift",
         2,
         (
-            form_of(UNSIGNED, 'y = BitShift(a, b, direction="RIGHT")', spans=_shifted),
-            form_of(SIGNED, _SIGNED_SHIFT + _ROUNDED_DOWN.format("p"), spans=_shifted),
+            as_onnx(UNSIGNED, 'y = BitShift(a, b, direction="RIGHT")', spans=_shifted),
+            as_onnx(SIGNED, _SIGNED_SHIFT + _ROUNDED_DOWN.format("p"), spans=_shifted),
         ),
         "signed: over a power of two, rounded down, which is what an arithmetic shift does",
     ),
@@ -134,8 +134,8 @@ _BINARY = (
         "Left Shift",
         2,
         (
-            form_of(UNSIGNED, 'y = BitShift(a, b, direction="LEFT")', spans=_shifted),
-            form_of(SIGNED, _SIGNED_SHIFT + "y = Mul(a, p)", spans=_shifted),
+            as_onnx(UNSIGNED, 'y = BitShift(a, b, direction="LEFT")', spans=_shifted),
+            as_onnx(SIGNED, _SIGNED_SHIFT + "y = Mul(a, p)", spans=_shifted),
         ),
         "signed: times a power of two",
     ),
@@ -143,8 +143,8 @@ _BINARY = (
 
 _UNARY = (
     _one("Log", "Log", _FLOATS),
-    PaperOperator("Log2", 1, (form_of(_FLOATS, "l = Log(a)\ny = Mul(l, 1.4426950408889634)", "Log"),)),
-    PaperOperator("Log10", 1, (form_of(_FLOATS, "l = Log(a)\ny = Mul(l, 0.4342944819032518)", "Log"),)),
+    PaperOperator("Log2", 1, (as_onnx(_FLOATS, "l = Log(a)\ny = Mul(l, 1.4426950408889634)", "Log"),)),
+    PaperOperator("Log10", 1, (as_onnx(_FLOATS, "l = Log(a)\ny = Mul(l, 0.4342944819032518)", "Log"),)),
     *(
         _one(op, op, _FLOATS)
         for op in ("Tan", "Tanh", "Cos", "Cosh", "Sin", "Sinh", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh")
@@ -153,12 +153,12 @@ _UNARY = (
     _one("Erf", "Erf", _FLOATS),
     _one("Sqrt", "Sqrt", _FLOATS),
     PaperOperator(
-        "Rsqrt", 1, (form_of(_FLOATS, "s = Sqrt(a)\ny = Reciprocal(s)", spans=lambda _: ((1e-3, float("inf")),)),)
+        "Rsqrt", 1, (as_onnx(_FLOATS, "s = Sqrt(a)\ny = Reciprocal(s)", spans=lambda _: ((1e-3, float("inf")),)),)
     ),
     _one("Sigmoid", "Sigmoid", _FLOATS),
     _one("Floor", "Floor", _FLOATS),
     _one("Ceil", "Ceil", _FLOATS),
-    PaperOperator("Trunc", 1, (form_of(_FLOATS, "s = Sign(a)\nm = Abs(a)\nf = Floor(m)\ny = Mul(s, f)", "Floor"),)),
+    PaperOperator("Trunc", 1, (as_onnx(_FLOATS, "s = Sign(a)\nm = Abs(a)\nf = Floor(m)\ny = Mul(s, f)", "Floor"),)),
     _one("Round", "Round", _FLOATS, "halves go to the even neighbour"),
     _one("Abs", "Abs", _NUMBERS),
     _one("Sign", "Sign", _NUMBERS),
@@ -167,25 +167,25 @@ _UNARY = (
     PaperOperator(
         "Bitwise not",
         1,
-        (form_of(INTEGERS, "y = BitwiseNot(a)", "BitwiseNot"), form_of(_BOOL, "y = Not(a)", "Not")),
+        (as_onnx(INTEGERS, "y = BitwiseNot(a)", "BitwiseNot"), as_onnx(_BOOL, "y = Not(a)", "Not")),
         "BitwiseNot takes no bool",
     ),
     PaperOperator(
         "Zeros Like",
         1,
-        (form_of(_NUMBERS, "y = Mul(a, 0)", "Abs"), form_of(_BOOL, "y = And(a, 0)", "Not")),
+        (as_onnx(_NUMBERS, "y = Mul(a, 0)", "Abs"), as_onnx(_BOOL, "y = And(a, 0)", "Not")),
         "times zero, so that the result depends on the operand; below zero this gives -0.0",
     ),
     PaperOperator(
         "Ones Like",
         1,
-        (form_of(_NUMBERS, "z = Mul(a, 0)\ny = Add(z, 1)", "Abs"), form_of(_BOOL, "y = Or(a, 1)", "Not")),
+        (as_onnx(_NUMBERS, "z = Mul(a, 0)\ny = Add(z, 1)", "Abs"), as_onnx(_BOOL, "y = Or(a, 1)", "Not")),
         "times zero plus one, so that the result depends on the operand",
     ),
     _one("Copy", "Identity", HIRFUZZ_DTYPES),
     _one("isNan", "IsNaN", _FLOATS, "never true here: no element is NaN"),
-    PaperOperator("isFinite", 1, (form_of(_FLOATS, "n = IsNaN(a)\ni = IsInf(a)\no = Or(n, i)\ny = Not(o)", "IsNaN"),)),
-    PaperOperator("isInf", 1, (form_of(_FLOATS, "y = IsInf(a)", "IsNaN"),), "never true here: no element is infinite"),
+    PaperOperator("isFinite", 1, (as_onnx(_FLOATS, "n = IsNaN(a)\ni = IsInf(a)\no = Or(n, i)\ny = Not(o)", "IsNaN"),)),
+    PaperOperator("isInf", 1, (as_onnx(_FLOATS, "y = IsInf(a)", "IsNaN"),), "never true here: no element is infinite"),
 )
 
 HIRFUZZ_OPERATORS = (*_BINARY, *_UNARY)
@@ -202,11 +202,13 @@ def plain_names() -> Mapping[str, str]:
     """Return the paper's name of each ONNX operator that encodes one of the 58 alone, for any dtype."""
     found: dict[str, str] = {}
     for operator in HIRFUZZ_OPERATORS:
-        if len(operator.forms) == 1 and len(operator.forms[0].steps) == 1:
-            found.setdefault(operator.forms[0].steps[0].op, operator.name)
+        if len(operator.decompositions) == 1 and len(operator.decompositions[0].steps) == 1:
+            found.setdefault(operator.decompositions[0].steps[0].op, operator.name)
     return found
 
 
 def pairs_in_onnx(operators: Sequence[PaperOperator] = HIRFUZZ_OPERATORS) -> tuple[tuple[str, str], ...]:
-    """Return every (operator, dtype) pair that can be encoded in ONNX, of the paper's 58 times 11."""
-    return tuple((op.name, dtype) for op in operators for dtype in HIRFUZZ_DTYPES if op.form(dtype) is not None)
+    """Return every (operator, dtype) that ONNX can say, of the paper's 58 times 11."""
+    return tuple(
+        (op.name, dtype) for op in operators for dtype in HIRFUZZ_DTYPES if op.decomposition(dtype) is not None
+    )

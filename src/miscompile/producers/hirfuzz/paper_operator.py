@@ -1,7 +1,7 @@
-"""Operators of a published fuzzer, each encoded as an ONNX operator or a short chain of them.
+"""Operators of a published fuzzer, each said as an ONNX operator or a short chain of them.
 
-A preset is exact only if its operators are those of the paper. Where ONNX lacks one, a chain replaces it; the chain
-counts as one operator, and no other operator uses its inner values.
+A preset is exact only if its operators are those of the paper: where ONNX lacks one, a chain stands for it that counts
+as one operator, and whose inner values nothing else uses.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ Spans = tuple[Span | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxChain:
-    """The encoding of an operator for some dtypes.
+class Decomposition:
+    """How an operator is said for some dtypes.
 
-    The sampler of the ONNX operator `like` chooses the operands, because it knows the domain; without `like` they are
-    values within `spans`.
+    The operands are those that the sampler of the ONNX operator `like` picks, which knows its domain; or, without
+    `like`, values within `spans`.
     """
 
     dtypes: tuple[str, ...]
@@ -49,37 +49,37 @@ class OnnxChain:
 
 @dataclass(frozen=True, slots=True)
 class PaperOperator:
-    """One of the 58: its name in the paper, number of operands, encodings in ONNX, and a note on them."""
+    """One of the 58: its name in the paper, number of operands, decompositions in ONNX, and a note for readers."""
 
     name: str
     arity: Literal[1, 2]
-    forms: tuple[OnnxChain, ...]
+    decompositions: tuple[Decomposition, ...]
     note: str = ""
 
-    def form(self, dtype: str) -> OnnxChain | None:
-        """Return the form for operands of `dtype`, None when ONNX has none."""
-        return next((form for form in self.forms if dtype in form.dtypes), None)
+    def decomposition(self, dtype: str) -> Decomposition | None:
+        """Return the decomposition for operands of `dtype`, None when ONNX has none."""
+        return next((decomposition for decomposition in self.decompositions if dtype in decomposition.dtypes), None)
 
 
-def form_of(
+def as_onnx(
     dtypes: tuple[str, ...], lines: str, like: str = "", spans: Callable[[Site], Spans] | None = None
-) -> OnnxChain:
-    """Return the form written as `lines` of the motif language over `a` and `b`. Raises SpecError for bad lines."""
-    (motif,) = parse_motifs(f"[form]\na = value()\nb = value()\n{lines}", "an operator's form")
-    return OnnxChain(
+) -> Decomposition:
+    """Return the decomposition that `lines` of the motif language say over `a` and `b`. Raises SpecError."""
+    (motif,) = parse_motifs(f"[form]\na = value()\nb = value()\n{lines}", "an operator's decomposition")
+    return Decomposition(
         dtypes, tuple([statement for statement in motif.statements if isinstance(statement, MotifCall)]), like, spans
     )
 
 
-def operands_of(site: ScopeSite, operator: PaperOperator, form: OnnxChain) -> tuple[Operand, ...]:
-    """Return the operands of a form, in its domain. Raises RejectedDraft."""
-    if form.spans is not None:
-        left, *right = form.spans(site)
+def operands_of(site: ScopeSite, operator: PaperOperator, decomposition: Decomposition) -> tuple[Operand, ...]:
+    """Return the operands of a decomposition, in its domain. Raises RejectedDraft."""
+    if decomposition.spans is not None:
+        left, *right = decomposition.spans(site)
         first = site.operand(within=left)
         return (first, *(site.partner(first.shape, within=span) for span in right))
     try:
-        call = specs()[form.like].sample(site)
-    except (ArithmeticError, ValueError) as error:  # a sampler's bounds may exceed a function's domain
+        call = specs()[decomposition.like].sample(site)
+    except (ArithmeticError, ValueError) as error:  # bounds worked out by a sampler may leave a function's domain
         raise RejectedDraft(f"{operator.name}: {error}") from None
     operands = tuple(operand for operand in call.inputs[: operator.arity] if operand is not None)
     if not broadcasts(*(operand.shape for operand in operands)):
@@ -87,14 +87,14 @@ def operands_of(site: ScopeSite, operator: PaperOperator, form: OnnxChain) -> tu
     return operands
 
 
-def encode(scope: Scope, form: OnnxChain, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Add the nodes of `form` over `operands` and return their results; the last one is the operator's.
+def encode(scope: Scope, decomposition: Decomposition, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """Add the steps of `decomposition` over `operands` and return their results; the last one is the operator's.
 
-    Raises RejectedDraft when a node cannot be added; earlier ones stay, so the caller must roll back to a mark.
+    Raises RejectedDraft when a step cannot be added; earlier ones stay, so roll back to a mark.
     """
     bound = dict(zip("ab", operands, strict=False))
     results: list[Operand] = []
-    for step in form.steps:
+    for step in decomposition.steps:
         beside = next(bound[item.name] for item in step.arguments if isinstance(item, Ref))
         arguments = tuple([_argument(scope, item, bound, beside.dtype) for item in step.arguments])
         settings = {name: _setting(name, value, operands[0].dtype) for name, value in step.attributes}
@@ -107,7 +107,7 @@ def encode(scope: Scope, form: OnnxChain, operands: Sequence[Operand]) -> tuple[
 def _argument(scope: Scope, argument: Argument, bound: dict[str, Operand], dtype: str) -> Operand:
     if isinstance(argument, Ref):
         return bound[argument.name]
-    assert isinstance(argument, Number), "forms have names and numbers only"
+    assert isinstance(argument, Number), "decompositions have names and numbers only"
     return scope.new_constant(_scalar(argument.value, dtype))
 
 
@@ -119,12 +119,12 @@ def _scalar(value: float, dtype: str) -> Tensor:
 def _setting(name: str, value: object, dtype: str) -> Attribute:
     if name == "to":
         return attribute(DTYPES[dtype if value == "T" else str(value)].code)
-    assert isinstance(value, int | str), "forms have numbers and words as attributes"
+    assert isinstance(value, int | str), "decompositions have numbers and words as attributes"
     return attribute(value)
 
 
 def hide(scope: Scope, operand: Operand) -> None:
-    """Remove a value from the operands, so that no operator selects it, because the paper's graph does not have it.
+    """Take a value out of the pool, so that no operator selects it: the paper's graph does not have it.
 
     A rollback to a mark made before the value is no longer possible.
     """

@@ -24,7 +24,8 @@ from miscompile.producers.coverage import Coverage, Path
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.hirfuzz.operators import HIRFUZZ_DTYPES, HIRFUZZ_OPERATORS, by_name, plain_names
 from miscompile.producers.hirfuzz.paper_operator import PaperOperator, encode, hide, operands_of
-from miscompile.producers.scope import FormRefused, Scope
+from miscompile.producers.kinds import ProducerKind
+from miscompile.producers.scope import CallRefused, Scope
 from miscompile.producers.sites import ScopeSite
 
 PresetGuidance = Literal["gate", "released", "steer", "off"]
@@ -44,10 +45,10 @@ class HirfuzzOptions:
     """The options of the preset; the defaults are those of the paper, or else of the released code.
 
     `nodes` is the number of the paper's operators in a graph, guards and the inner steps of chains not counted; `ops`
-    leaves out every operator whose form needs an ONNX operator that is not named; `path` = 3 adds the coverage of paths
-    of three operators; `reuse` is the probability to look for an existing operand first, `constants` that a new one is
-    a constant; `patience` the number of failed draws in a row after which a graph ends early; `integral` the share of
-    graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range.
+    leaves out every operator whose decomposition needs an ONNX operator that is not named; `path` = 3 adds the coverage
+    of paths of three operators; `reuse` is the probability to look for an existing operand first, `constants` that a
+    new one is a constant; `patience` the draws in a row that may come to nothing before a graph ends early; `integral`
+    the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range.
     """
 
     nodes: int = 100
@@ -182,36 +183,46 @@ class Hirfuzz:
     def _preinsert(
         self, scope: Scope, operator: PaperOperator, dtype: str
     ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Select or create the operands and add the operator's form; return the operands and the results of its nodes.
+        """Select or create the operands and add the operator's steps; return the operands and their results.
 
         Raises RejectedDraft when no operands are found or a node cannot be added.
         """
-        form = operator.form(dtype)
+        decomposition = operator.decomposition(dtype)
         key = (operator.name, dtype, scope.opset)
-        if form is None or key in self._barren:
+        if decomposition is None or key in self._barren:
             raise RejectedDraft(f"{operator.name} of {dtype} cannot be said")
         site = ScopeSite(scope, dtype, self.options.reuse, self.options.constants, pinned=0.0)
-        operands = operands_of(site, operator, form)
+        operands = operands_of(site, operator, decomposition)
         try:
-            return operands, encode(scope, form, operands)
-        except FormRefused:
-            self._barren.add(key)  # every draw of this operator in this dtype gives the same calls
+            return operands, encode(scope, decomposition, operands)
+        except CallRefused:
+            self._barren.add(key)  # the same calls come whenever this operator is drawn in this dtype
             raise
 
     def _make_menu(self, opset: int) -> tuple[tuple[str, str], ...]:
         return tuple(self._offered(opset))
 
     def _offered(self, opset: int) -> Iterator[tuple[str, str]]:
-        """Yield the (operator, dtype) pairs that the opset can encode and whose first node the target supports."""
+        """Yield the (operator, dtype) pairs whose operators the opset has, and whose first step the target takes."""
         options = self.options
         for operator in HIRFUZZ_OPERATORS:
             for dtype in HIRFUZZ_DTYPES:
-                form = operator.form(dtype)
-                if form is None or (options.dtypes and dtype not in options.dtypes):
+                decomposition = operator.decomposition(dtype)
+                if decomposition is None or (options.dtypes and dtype not in options.dtypes):
                     continue
-                if options.ops and not set(form.operators) <= set(options.ops):
+                if options.ops and not set(decomposition.operators) <= set(options.ops):
                     continue
-                if all(schema(op, opset) is not None and opset >= specs()[op].since for op in form.operators):
-                    first = form.operators[0]
+                if all(schema(op, opset) is not None and opset >= specs()[op].since for op in decomposition.operators):
+                    first = decomposition.operators[0]
                     if self.support.offers(first, dtype, version_of(first, opset), specs()[first].main):
                         yield operator.name, dtype
+
+
+HIRFUZZ = ProducerKind(
+    "hirfuzz",
+    HirfuzzOptions,
+    lambda options, context: Hirfuzz(options, context.support),
+    guided="gate",
+    own_opsets=True,
+)
+"""The kind `hirfuzz`."""

@@ -37,7 +37,7 @@ from miscompile.patterns.language import (
     Weight,
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
-from miscompile.producers.scope import FormRefused, Scope
+from miscompile.producers.scope import CallRefused, Scope
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
@@ -103,7 +103,7 @@ def plant(
             return None  # no dtype fits
         try:
             return planter.plant()
-        except FormRefused:
+        except CallRefused:
             scope.rollback(mark)
             if not planter.mutated:  # without mutations every planting in this dtype gives the same calls
                 scope.support.barren.add(_kind(scope, motif, planter.dtype))

@@ -6,7 +6,6 @@ large negative numbers, a computed shape. The feeds of a slice are drawn from th
 
 import json
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from miscompile.base.child import collect
 from miscompile.base.dtypes import DTYPES, PLAIN, is_float
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Array, Tensor
@@ -150,23 +150,13 @@ def _child_lines(model: Model, rng: random.Random, seconds: float) -> list[dict[
         np.savez(folder / "feeds.npz", **arrays)  # type: ignore[arg-type]
         notes = {"inputs": inputs, "feeds": len(_WHOLE_NUMBERS)}
         (folder / "names.json").write_text(json.dumps(notes), "utf-8")
-        told = _printed([sys.executable, "-m", _CHILD, name, str(_MEMORY)], folder, seconds)
+        told = collect([sys.executable, "-m", _CHILD, name, str(_MEMORY)], seconds=seconds, folder=folder).stdout
     whole = told[: told.rfind(b"\n") + 1]  # the last line may have been cut off
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def _printed(command: list[str], folder: Path, seconds: float) -> bytes:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL, cwd=folder
-        )
-    except subprocess.TimeoutExpired as error:
-        return error.stdout or b""
-    return done.stdout
-
-
 def _summary(lines: Sequence[Mapping[str, Any]]) -> ObservedValue | None:
-    """Return the join of a value's facts over all feeds; None when its type differs between feeds."""
+    """Return what all feeds together say of a value; None when its type depends on what is fed."""
     first = lines[0]
     kind = TensorType(first["dtype"], tuple(first["shape"]))
     if any((line["dtype"], tuple(line["shape"])) != (kind.dtype, kind.shape) for line in lines[1:]):

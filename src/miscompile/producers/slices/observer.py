@@ -9,7 +9,6 @@ integer tensors. A node that the evaluator cannot run gives no line, and neither
 import json
 import math
 import os
-import resource
 import sys
 import warnings
 from collections import Counter
@@ -23,15 +22,14 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from miscompile.base.child import limit_memory
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Array, numpy_name
 from miscompile.graph.edges import reads
 from miscompile.graph.emit import model_proto
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import load
-
-SMALL = 64
-"""Integer tensors up to this many elements are printed in full, because they may be shapes or axes."""
+from miscompile.graph.structural import STRUCTURAL_SIZE
 
 
 def observe(model: Model, feed: Mapping[str, Array]) -> Iterator[dict[str, Any]]:
@@ -80,7 +78,7 @@ def describe(value: Array) -> dict[str, Any]:
     if math.isfinite(lo) and math.isfinite(hi):
         whole = info.kind != "float" or bool((np.floor(numbers) == numbers).all())
         seen.update({"lo": lo, "hi": hi, "integral": whole})
-    if info.kind in ("int", "uint") and value.size <= SMALL:
+    if info.kind in ("int", "uint") and value.size <= STRUCTURAL_SIZE:
         seen["elements"] = value.ravel().tolist()
     return seen
 
@@ -111,9 +109,7 @@ def main() -> int:
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    size = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + memory, size + memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory(memory)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     try:

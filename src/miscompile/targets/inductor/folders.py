@@ -12,11 +12,12 @@ import hashlib
 import importlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from miscompile.base.child import collect
 
 _KERNELS = f"miscompile-inductor-{os.getuid()}"
 
@@ -35,8 +36,7 @@ def header_folder(version: str) -> str:
 
 def compiler_version() -> str:
     """Return what the C++ compiler says of its version."""
-    command = [os.environ.get("CXX", "g++"), "--version"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return collect([os.environ.get("CXX", "g++"), "--version"]).output()
 
 
 def once(folder: str, what: str, action: Callable[[], object]) -> None:

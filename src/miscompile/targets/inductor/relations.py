@@ -5,7 +5,7 @@ They are the equivalences of functions and methods in `harvest/relations/data/re
 and fails when this file has others.
 
 The file is written by hand all the same. Relations in the data were seen up to 1e-4 on samples of float32, which is
-too little for a form that promises every bit: each line here is held to its bits on all element types
+too little for a transform that promises every bit: each line here is held to its bits on all element types
 (`tests/targets/inductor/test_inductor_related.py`), and that takes knowing how the operator is called. Besides, the
 text of this file stands in scripts that have torch and nothing else.
 """

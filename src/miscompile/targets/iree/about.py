@@ -17,6 +17,7 @@ ABOUT = About(
     devices=("cpu", "cuda"),
     passes=SWITCHES,
     extra="iree",
+    converters=r"iree/compiler/(tools|extras|dialects)/.*onnx",
     trace="miscompile.targets.iree.trace",
     switches="IREE has no switch for a single pass: its optimisation flags are switched instead, by name, and what "
     "fires is not observed; levels and phases (phases.py) narrow a fault down further",

@@ -6,7 +6,6 @@ is in, or which fails itself, is to blame. Everything runs in IREE's own program
 nothing here imports IREE, and a crash costs a process.
 """
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from miscompile.base.child import Ended, collect
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Array
 
@@ -58,11 +58,11 @@ def bisect_phases(
     """
     for phase in PHASES:
         half = _compile(text, (*faulty, "--iree-input-type=onnx", f"--compile-to={phase}"))
-        if half.returncode:
+        if half.status:
             return Blame(phase, True, _say(half))
         whole = _compile(half.stdout, (*sound, f"--compile-from={phase}")) if phase != PHASES[-1] else None
         bytecode = _compile(text, (*faulty, "--iree-input-type=onnx")).stdout if whole is None else whole.stdout
-        if (whole is None or not whole.returncode) and shows(bytecode):
+        if (whole is None or not whole.status) and shows(bytecode):
             return Blame(phase, False)
     return None
 
@@ -77,13 +77,20 @@ def outputs_of(bytecode: bytes, inputs: Sequence[Array], outputs: int) -> list[A
             np.save(place / f"in{number}.npy", array)
             words.append(f"--input=@{place / f'in{number}.npy'}")
         words += ["--function=main", *(f"--output=@{place / f'out{number}.npy'}" for number in range(outputs))]
-        done = subprocess.run(words, capture_output=True, timeout=_SECONDS, check=False)
-        return None if done.returncode else [np.load(place / f"out{number}.npy") for number in range(outputs)]
+        done = _run(words)
+        return None if done.status else [np.load(place / f"out{number}.npy") for number in range(outputs)]
 
 
-def _compile(text: bytes, options: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+def _compile(text: bytes, options: Sequence[str]) -> Ended:
     words = [str(_program("iree-compile")), "-", "-o", "-", *options]
-    return subprocess.run(words, input=text, capture_output=True, timeout=_SECONDS, check=False)
+    return _run(words, text)
+
+
+def _run(words: Sequence[str], given: bytes | None = None) -> Ended:
+    done = collect(words, given=given, seconds=_SECONDS)
+    if done.status is None:
+        raise TimeoutError(f"{Path(words[0]).name} took more than {_SECONDS:.0f} s")
+    return done
 
 
 def _program(name: str) -> Path:
@@ -99,7 +106,7 @@ def _program(name: str) -> Path:
     raise UsageError(f"IREE's {name} is not installed; run: pip install iree-base-compiler iree-base-runtime")
 
 
-def _say(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _say(done: Ended) -> str:
     """First lines of the errors, or the signal."""
-    lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if "error" in line.lower()]
-    return "\n".join(lines[:_LINES]) or f"exit status {done.returncode}"
+    lines = [line for line in done.errors().splitlines() if "error" in line.lower()]
+    return "\n".join(lines[:_LINES]) or f"exit status {done.status}"

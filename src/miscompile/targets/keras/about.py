@@ -5,6 +5,7 @@ from miscompile.targets.about import About
 ABOUT = About(
     name="keras",
     title="Keras (eager, on JAX)",
+    role="library",
     kinds=("keras",),
     levels=("off", "full"),
     adapter="miscompile.targets.keras.adapter:Keras",

@@ -6,7 +6,6 @@ operator's lowering by keyword.
 
 import builtins
 import keyword
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from miscompile.base.dtypes import BY_CODE
+from miscompile.codegen.literals import literal
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import Typing, typing_of
 from miscompile.graph.edges import captured
@@ -181,9 +181,9 @@ class _Scope:
             elif place in lowering.static:
                 if name not in self.values:
                     raise UnloweredError(f"operand {place} of {node.op} has a lowering as a constant only")
-                yield _literal(self.values[name].numbers().tolist())
+                yield literal(_tuples(self.values[name].numbers().tolist()))
             elif free and place in lowering.plain and name in self.values and _scalar(self.values[name]):
-                yield _literal(self.values[name].numbers().tolist())
+                yield literal(self.values[name].numbers().tolist())
             else:
                 yield self._value(name)
 
@@ -195,21 +195,21 @@ class _Scope:
                 yield f"{name}={bodies[name]}"
             elif name in lowering.plain and attribute.kind == "tensor" and attribute.value.array.size == 1:
                 number = attribute.value.numbers().reshape(-1).tolist()[0]
-                yield f"{name}={_literal((number, attribute.value.dtype))}"
+                yield f"{name}={literal((number, attribute.value.dtype))}"
             else:
                 yield f"{name}={self._attribute(name, attribute)}"
         told: dict[str, Any] = {"opset": self.writer.model.opset, "outputs": len(node.outputs), "op": node.op}
         told["types"] = tuple(self.values[name].dtype if name in self.values else None for name in node.inputs)
         told["turns"] = turns_of(node, self.place) if self.place is not None else None
         for name in sorted(TOLD & lowering.keywords):
-            yield f"{name}={told[name]!r}"
+            yield f"{name}={literal(told[name])}"
 
     def _attribute(self, name: str, attribute: Attribute) -> str:
         match attribute.kind:
             case "int" if name in TYPE_ATTRIBUTES and attribute.value in BY_CODE:
-                return repr(BY_CODE[attribute.value].name)
+                return literal(BY_CODE[attribute.value].name)
             case "int" | "float" | "string" | "ints" | "floats" | "strings":
-                return _literal(attribute.value)
+                return literal(attribute.value)
             case "tensor":
                 return self.writer.constant(name, attribute.value)
             case _:
@@ -250,11 +250,5 @@ def _scalar(value: Tensor) -> bool:
     return value.shape == () and value.dtype not in ("bool", "string", "uint64")
 
 
-def _literal(value: Any) -> str:  # noqa: ANN401 - numbers, text, and sequences of them
-    """Return `value` as source; sequences become tuples, and numbers that have no literal calls of float."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"float({str(value)!r})"
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        items = [_literal(item) for item in value]
-        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-    return repr(value)
+def _tuples(value: Any) -> Any:  # noqa: ANN401 - an element, or nested lists of them
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -12,12 +12,13 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+
+from miscompile.base.child import collect
 
 SOURCE = Path(__file__).with_name("shim.cpp")
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
@@ -127,13 +128,12 @@ def _compile(command: list[str], target: Path) -> None:
     handle, name = tempfile.mkstemp(".so", "making-", target.parent)
     os.close(handle)
     try:
-        done = subprocess.run([*command, "-o", name, "-ldl"], capture_output=True, timeout=COMPILE_SECONDS, check=False)
-        if done.returncode:
-            words = " ".join(done.stderr.decode(errors="replace").split())[:300]
-            raise ObserverError(f"{command[0]} failed: {words}")
+        done = collect([*command, "-o", name, "-ldl"], seconds=COMPILE_SECONDS)
+        if done.status is None:
+            raise ObserverError(f"{command[0]} took more than {COMPILE_SECONDS:.0f} s")
+        if done.status:
+            raise ObserverError(f"{command[0]} failed: {' '.join(done.errors().split())[:300]}")
         os.replace(name, target)
-    except subprocess.TimeoutExpired:
-        raise ObserverError(f"{command[0]} took more than {COMPILE_SECONDS:.0f} s") from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)

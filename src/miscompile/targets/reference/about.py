@@ -5,6 +5,7 @@ from miscompile.targets.about import About
 ABOUT = About(
     name="reference",
     title="ONNX reference implementation",
+    role="reference",
     kinds=("onnx",),
     levels=("off", "full"),
     adapter="miscompile.targets.reference.adapter:Reference",

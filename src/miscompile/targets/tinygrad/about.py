@@ -27,6 +27,8 @@ ABOUT = About(
     },
     forced=True,
     extra="tinygrad",
+    converters=r"tinygrad/(nn|frontend|extra)/onnx",
+    witness=4,
     prepare="miscompile.targets.tinygrad.environment:variables",
     switches="rewrite rules are observed and dropped one by one, as matcher:pattern; three stages by their functions",
 )

@@ -20,6 +20,7 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner
 from tinygrad.runtime.support.compiler_cpu import ClangCompiler
 
+from miscompile.base.child import collect
 from miscompile.base.dtypes import SMALL
 from miscompile.base.errors import SpecError
 from miscompile.core.case import Feed, Program
@@ -158,8 +159,8 @@ def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, 
         try:
             return compile_source(compiler, source)
         except subprocess.CalledProcessError as error:
-            again = subprocess.run(error.cmd, input=source.encode(), capture_output=True, check=False)
-            lines = [line for line in again.stderr.decode("utf-8", "replace").splitlines() if "error:" in line]
+            again = collect(error.cmd, given=source.encode())
+            lines = [line for line in again.errors().splitlines() if "error:" in line]
             raise ClangError("\n".join(lines) or str(error)) from None
 
     return remembered

@@ -5,6 +5,7 @@ from miscompile.targets.about import About
 ABOUT = About(
     name="torch",
     title="PyTorch (eager)",
+    role="library",
     kinds=("torch",),
     levels=("off", "full"),
     adapter="miscompile.targets.torch.adapter:Torch",

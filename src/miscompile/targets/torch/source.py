@@ -2,11 +2,12 @@
 
 import textwrap
 
+from miscompile.codegen.layout import Expression, Group, array, assign, call, lay_out
+from miscompile.codegen.literals import array_code, native
+from miscompile.codegen.values import Dialect, spell_call, spell_drawn
 from miscompile.core.tensor import Tensor
 from miscompile.instances.code import decoded
-from miscompile.instances.codegen import Dialect, array_code, native, spell_call, spell_drawn
 from miscompile.instances.instance import Instance
-from miscompile.instances.layout import Expression, Group, array, assign, call, lay_out
 from miscompile.instances.program import slots, to_case
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
 from miscompile.targets.torch.names import FOREIGN

@@ -5,6 +5,7 @@ from miscompile.targets.about import About
 ABOUT = About(
     name="toy",
     title="toy compiler with planted bugs",
+    role="example",
     kinds=("onnx",),
     levels=("off", "basic", "full"),
     adapter="miscompile.targets.toy.adapter:ToyAdapter",

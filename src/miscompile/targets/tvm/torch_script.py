@@ -1,9 +1,10 @@
 """The lines that a script of a program of torch behind TVM consists of."""
 
+from miscompile.codegen.literals import literal
 from miscompile.targets.about import FrontLines
 from miscompile.targets.tvm.pipelines import FAST_BUILD
 
-_TARGET = repr(FAST_BUILD).replace("'", '"')
+_TARGET = literal(FAST_BUILD)
 
 TORCH = FrontLines(
     setup=("import os", "", 'os.environ["TVM_FFI_DISABLE_TORCH_C_DLPACK"] = "1"  # would be compiled first', ""),

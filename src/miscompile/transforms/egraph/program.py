@@ -15,6 +15,7 @@ from miscompile.graph.bodies import is_static
 from miscompile.graph.edges import reads
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, SparseTensorType, TensorType, ValueType
+from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.graph.typing import value_types
 from miscompile.transforms.egraph.engine import EGraph
 from miscompile.transforms.rules.kinds import ELEMENTS
@@ -31,9 +32,6 @@ OPAQUE = "opaque"
 """Symbol of a node outside the language, with its position; the parameters of these three are no ONNX parameters."""
 
 LEAVES = frozenset({VALUE, PINNED})
-
-_STRUCTURAL_SIZE = 64
-"""Greatest number of elements of constants passed to inference; larger ones never determine a shape."""
 
 
 _OLDEST = 13
@@ -231,7 +229,7 @@ class _Reader:
             known = {
                 name: self.constants[name]
                 for name in node.inputs
-                if name in self.constants and self.constants[name].array.size <= _STRUCTURAL_SIZE
+                if name in self.constants and self.constants[name].array.size <= STRUCTURAL_SIZE
             }
             try:
                 found = infer(node, self._kinds, self._opset, known)

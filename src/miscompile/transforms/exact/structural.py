@@ -4,28 +4,14 @@ A value is structural when it reaches such an operand through any operators but 
 included. The analysis is conservative: it may include more values, never fewer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node
 from miscompile.graph.prune import FunctionKey, callee_key, function_key
+from miscompile.graph.structural import wanted_constant
 
-_REDUCTIONS = tuple(
-    f"Reduce{name}"
-    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)  # fmt: skip
-_SLOTS: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys(_REDUCTIONS, (1,)),
-    "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,), "Col2Im": (1, 2), "ConstantOfShape": (0,),
-    "ConvInteger": (2, 3), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2), "DequantizeLinear": (1, 2),
-    "Dropout": (1, 2), "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "If": (0,), "Loop": (0, 1),
-    "MatMulInteger": (2, 3), "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4), "NonMaxSuppression": (2, 3, 4),
-    "OneHot": (1,), "Pad": (1, 2, 3), "QLinearConv": (1, 2, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 4, 5, 6, 7),
-    "QuantizeLinear": (1, 2), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (1, 2, 3), "STFT": (1, 3),
-    "SequenceAt": (1,), "SequenceErase": (1,), "SequenceInsert": (2,), "Slice": (1, 2, 3, 4), "Split": (1,),
-    "SplitToSequence": (1,), "Squeeze": (1,), "TensorScatter": (2,), "Tile": (1, 2), "TopK": (1,), "Trilu": (1,),
-    "Unsqueeze": (1,), "Upsample": (1,),
-}  # fmt: skip
+_SLOTS = wanted_constant()
 _ENDS = frozenset({"Shape", "Size"})
 """Operators that depend on the shape of their operand alone."""
 

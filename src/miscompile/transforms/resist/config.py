@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.ops.registry import schema
+from miscompile.graph.structural import wanted_constant
+from miscompile.ops.registry import schema, written
 from miscompile.transforms.resist.rules import CATEGORIES, Config, ResistanceRule, integers, rule_of, strings
 
 _NEWEST = 2**31 - 1
@@ -71,8 +72,8 @@ def _config(data: Mapping[str, Any], base: Config | None) -> Config:
     alone = data.get("alone", False)
     if not isinstance(alone, bool):
         raise SpecError("'alone' must be true or false")
-    categories = {**(base.categories if base else {}), **_categories(data.get("categories", {}))}
-    structural = {**(base.structural if base else {}), **_structural(data.get("structural", {}))}
+    categories = {**(base.categories if base else _specified()), **_categories(data.get("categories", {}))}
+    structural = {**(base.structural if base else wanted_constant()), **_structural(data.get("structural", {}))}
     rows = data.get("rule", [])
     if not isinstance(rows, list):
         raise SpecError("rules are written as [[rule]], with two brackets")
@@ -104,6 +105,11 @@ def _categories(table: object) -> dict[str, int]:
                 raise SpecError(f"operator '{op}' stands in two categories")
             found[op] = CATEGORIES.index(name) + 1
     return found
+
+
+def _specified() -> dict[str, int]:
+    """Return the categories that operators' specs say."""
+    return {op: CATEGORIES.index(spec.fusion) + 1 for op, spec in written().items() if spec.fusion != CATEGORIES[-1]}
 
 
 def _structural(table: object) -> dict[str, frozenset[int]]:

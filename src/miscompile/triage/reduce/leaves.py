@@ -6,17 +6,12 @@ from dataclasses import dataclass, replace
 from miscompile.core.case import Dim
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import TensorType, ValueInfo
+from miscompile.graph.structural import structural_operands
 from miscompile.triage.reduce.draft import Draft, loosened
 
 Change = Callable[[str, Tensor], Tensor]
 
-_SHAPE_OPERANDS = {
-    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "Slice": (1, 2, 3, 4), "Split": (1,),
-    "Pad": (1, 3), "Unsqueeze": (1,), "Squeeze": (1,), "Resize": (1, 2, 3), "TopK": (1,), "CumSum": (1,),
-    "CumProd": (1,), "AffineGrid": (1,), "TensorScatter": (2,),
-    "ReduceSum": (1,), "ReduceMean": (1,), "ReduceMax": (1,), "ReduceMin": (1,), "ReduceProd": (1,),
-    "ReduceL1": (1,), "ReduceL2": (1,), "ReduceSumSquare": (1,), "ReduceLogSum": (1,), "ReduceLogSumExp": (1,),
-}  # fmt: skip
+_SHAPE_OPERANDS = structural_operands("shape")
 
 
 @dataclass(frozen=True, slots=True)

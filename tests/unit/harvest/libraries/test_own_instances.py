@@ -26,10 +26,7 @@ def harvests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Archi
     def give(archive: Archive) -> Path:
         place = tmp_path / "onnx.jsonl.gz"
         monkeypatch.setattr(sources, "place_of", lambda library: place)
-        monkeypatch.setattr(sources, "load_attribute", lambda name: lambda say: archive)
-        harvest = {"onnx": "miscompile.harvest.libraries.sources:given"}
-        monkeypatch.setattr(sources, "HARVESTS", harvest)
-        monkeypatch.setattr(sources, "given", lambda say: archive, raising=False)
+        monkeypatch.setattr(sources, "harvest_onnx", lambda say: archive)
         return place
 
     return give

@@ -25,7 +25,7 @@ from miscompile.harvest.relations.study import (
     verdict_of,
     write_relations,
 )
-from miscompile.instances.instance import Form, Instance
+from miscompile.instances.instance import CallStyle, Instance
 from miscompile.instances.values import Drawn, Held, tensor_of
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def unary(api: str, form: Form = "function") -> Operation:
+def unary(api: str, form: CallStyle = "function") -> Operation:
     return Operation("torch", api, form, (Constraint("input", ("tensor",)),))
 
 

@@ -10,7 +10,7 @@ from miscompile.base.errors import StoreError, UsageError
 from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
 from miscompile.harvest.patterns.fragment_store import distinct
-from miscompile.harvest.patterns.harvest import form_of
+from miscompile.harvest.patterns.harvest import pattern_form_of
 from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder
 from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pairs import LINES, Gathered, Pair, SuiteRecord, read_record
@@ -146,7 +146,7 @@ def test_equal_models_are_one_source_with_the_passes_of_both(tmp_path: Path) -> 
 def test_pieces_are_told_apart_by_operators_and_attributes_not_by_sizes() -> None:
     def form(text: str) -> str:
         parsed = parse_model(text)
-        return form_of(Seed("s", parsed.graph, parsed.opset))
+        return pattern_form_of(Seed("s", parsed.graph, parsed.opset))
 
     base = MODEL.format(op="Mul", constant=2.0)
     assert form(base) == form(base.replace("2, 3", "4, 5").replace("[2.0]", "[7.0]").replace("%t", "%other"))

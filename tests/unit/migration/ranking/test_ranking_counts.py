@@ -14,14 +14,18 @@ from miscompile.instances.instance import LIBRARIES
 from miscompile.migration.ranking import counting
 from miscompile.migration.ranking.checkout import checkout
 from miscompile.migration.ranking.counts import Counts, Source, count, counts_of, from_json, main, to_json
-from miscompile.migration.ranking.recipes import RECIPES, node_suite, onnxruntime_suite, tinygrad_suite, tvm_suite
-from miscompile.targets.registry import TARGETS, about
+from miscompile.migration.ranking.recipes import node_suite, recipes
+from miscompile.targets.onnxruntime.node_suite import included as onnxruntime_suite
+from miscompile.targets.registry import about, target_names
+from miscompile.targets.tinygrad.node_suite import included as tinygrad_suite
+from miscompile.targets.tvm.node_suite import included as tvm_suite
 
-DATA = sorted(
-    (Path(str(entry)) for entry in (resources.files("miscompile.migration") / "data").iterdir()),
-    key=lambda path: path.name,
+COUNTED = sorted(
+    Path(str(entry))
+    for name in target_names()
+    for entry in resources.files(about(name).package).iterdir()
+    if entry.name.startswith("counts-")
 )
-COUNTED = [path for path in DATA if path.name.startswith("counts-")]
 
 TORCH = """
 import torch
@@ -194,12 +198,12 @@ def test_damaged_counts_are_refused() -> None:
             from_json(broken)
 
 
-@pytest.mark.parametrize("path", COUNTED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", COUNTED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_the_data_says_where_it_is_from(path: Path) -> None:
     counts = from_json(json.loads(path.read_text("utf-8")))
-    assert path.name == f"counts-{counts.compiler}-{counts.library}.json"
-    assert (counts.compiler, counts.library) in RECIPES
-    assert counts.compiler in TARGETS
+    assert path.parts[-2:] == (counts.compiler, f"counts-{counts.library}.json")
+    assert (counts.compiler, counts.library) in recipes()
+    assert counts.compiler in target_names()
     assert counts.library in LIBRARIES
     assert sum(counts.total().values()) > 100
     for source in counts.sources:

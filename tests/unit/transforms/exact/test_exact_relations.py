@@ -107,7 +107,9 @@ def trusted(sample: Sample, name: str) -> bool:
     return sample.target == "onnxruntime" or not name.startswith(("wrap", "expand", "kept"))
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "constness" else name for name in FORMS]
+)
 def test_changed_models_are_valid_and_give_the_same(name: str) -> None:
     make, least = FORMS[name]
     changed = exactly = refused = 0

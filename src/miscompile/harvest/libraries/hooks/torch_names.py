@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from miscompile.instances.instance import Form
+from miscompile.instances.instance import CallStyle
 
 _SPACES = (
     "torch.nn.functional",
@@ -68,7 +68,7 @@ class TorchOperator:
     """An operator by its public name."""
 
     api: str
-    form: Form
+    form: CallStyle
 
 
 @cache

@@ -1,7 +1,7 @@
 """Take the patterns out of what one file of TVM's tests gave, and put those that can be trusted into a library.
 
 `python -m miscompile.harvest.patterns.hooks.tvm_fragments PAIRS LIBRARY`: PAIRS as `harvest.patterns.hooks.tvm`
-writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/splice_form.py` says what is in
+writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/splice_transform.py` says what is in
 it), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended": DIGEST, "why": TEXT}`
 after it. A pattern that was begun and never ended killed this process; when the process is started again it leaves that
 pattern alone. `{"refused": WHY}` stands for a piece of a module that is no pattern, `{"done": PAIRS, "bytes": SIZE}`

@@ -16,7 +16,7 @@ from miscompile.ops.values import choose_range
 from miscompile.producers.motifs.quantised.chain import QuantisedChain
 
 Layer: TypeAlias = Callable[[QuantisedChain, Operand | None], Operand]
-QuantisedForm: TypeAlias = Callable[[QuantisedChain], None]
+LayerStep: TypeAlias = Callable[[QuantisedChain], None]
 
 
 def _ints(chain: QuantisedChain, values: Sequence[int]) -> Operand:
@@ -298,12 +298,5 @@ def _by_hand(chain: QuantisedChain, y: Operand, left: Operand, right: Operand, c
         chain.apply("Relu", result)
 
 
-INTEGER: tuple[QuantisedForm, ...] = (
-    _qlinear_product,
-    _qlinear_conv,
-    _integer_product,
-    _integer_conv,
-    _dynamic,
-    _dynamic,
-)
-"""Chains around operators whose operands are integers."""
+INTEGER: tuple[LayerStep, ...] = (_qlinear_product, _qlinear_conv, _integer_product, _integer_conv, _dynamic, _dynamic)
+"""Chains around operators that take integers themselves."""

@@ -19,9 +19,10 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.engine.plan import Plan
 from miscompile.engine.presets import PRESETS
-from miscompile.engine.single import plan_of
+from miscompile.engine.single import settings_of
 from miscompile.engine.wiring import make_oracle
 from miscompile.findings.store import Store
+from miscompile.oracles.kinds import OracleContext
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import settled_transform
 from miscompile.targets.tvm.splice_transform import ENDING, Splice, chosen, entry, names, splice_options
@@ -115,17 +116,17 @@ def test_drawn_builds_name_their_pattern(library: Path, tmp_path: Path, monkeypa
 def test_a_finding_of_a_pattern_that_has_changed_is_no_longer_replayed(library: Path, tmp_path: Path) -> None:
     form = settled_transform("tvm", parse_spec(f"splice{{library={library}, seed=0}}"))
     runs = [Run(CASE, "tvm", Build(level, transform=form)) for level in ("off", "full")]
-    evidence = Evidence("miscompilation", "", "", runs[1], runs[0])
-    stored = to_stored(evidence, Signature("tvm", "miscompilation", "", (), ""), CASE, {})
+    evidence = Evidence("wrong", "", "", runs[1], runs[0])
+    stored = to_stored(evidence, Signature("tvm", "wrong", "", (), ""), CASE, {}, OracleContext(("tvm",)))
     with Store.open(tmp_path / "out") as store:
-        assert plan_of(store, stored).target == "tvm"
+        assert settings_of(store, stored).targets == ("tvm",)
         write(library, "FuseOps-1", script="another")
         with pytest.raises(UsageError, match="is not the one that was spliced"):
-            plan_of(store, stored)
+            settings_of(store, stored)
         (library / f"FuseOps-1{ENDING}").unlink()
         entry.cache_clear()
         with pytest.raises(UsageError, match="has no pattern 'FuseOps-1'"):
-            plan_of(store, stored)
+            settings_of(store, stored)
 
 
 def test_a_library_may_be_named_by_its_harvest(library: Path) -> None:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.dtypes import DTYPES
+from miscompile.codegen.layout import lay_out
+from miscompile.codegen.literals import array_code, literal, native, number_code
+from miscompile.codegen.values import Dialect, spell, spell_call, spell_drawn
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.instances.codegen import Dialect, array_code, native, spell, spell_call, spell_drawn
-from miscompile.instances.layout import lay_out
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 NATIVE = ["float32", "float16", "float64", "int8", "uint16", "int64", "bool", "complex64", "complex128"]
@@ -92,3 +93,31 @@ def test_what_python_lacks_is_spelled_by_the_dialect() -> None:
 def test_keywords_that_are_no_identifiers_come_by_way_of_a_dict() -> None:
     source = lay_out(spell_call("dict", (), {"a": 1, "class": 2, "x y": 3}, DIALECT))
     assert evaluated(source) == {"a": 1, "class": 2, "x y": 3}
+
+
+@settings(max_examples=200)
+@given(plain())
+def test_a_literal_evaluates_to_itself_and_stands_on_one_line(value: object) -> None:
+    source = literal(value)
+    assert repr(evaluated(source)) == repr(value)
+    assert "\n" not in source
+
+
+def test_numbers_without_a_literal_are_names_where_numpy_is_at_hand() -> None:
+    assert [number_code(value, np.float32) for value in (np.nan, np.inf, -np.inf)] == ["np.nan", "np.inf", "-np.inf"]
+    assert [number_code(value) for value in (np.nan, -np.inf)] == ['float("nan")', 'float("-inf")']
+    assert number_code(complex(np.inf, -0.0)) == 'complex(float("inf"), -0.0)'
+    assert number_code(complex(np.inf, -0.0), np.complex64) == "complex(np.inf, -0.0)"
+
+
+def test_numbers_are_the_shortest_of_their_type() -> None:
+    assert number_code(np.float32(0.1), np.float32) == "0.1"
+    assert number_code(np.float16(65504), np.float16) == "65500.0"
+    assert number_code(1e20) == "1e20"
+    assert number_code(2**70) == str(2**70)
+
+
+def test_values_of_other_types_have_no_literal() -> None:
+    for value in (object(), b"raw", np.array(["text"])):
+        with pytest.raises(TypeError, match="is no number"):
+            literal(value)

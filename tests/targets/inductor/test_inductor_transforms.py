@@ -62,7 +62,7 @@ g (float[3,4] x, float[4,5] w, float[5] b) => (float[3,5] y, float[3,5] z) {
 def small() -> Case:
     program = to_program(read(onnx.parser.parse_model(TEXT).SerializeToString()))
     numbers = np.random.default_rng(0)
-    feed = (numbers.standard_normal(port.shape).astype(np.float32) for port in program.inputs)  # type: ignore[arg-type]
+    feed = (np.asarray(numbers.standard_normal(port.shape), np.float32) for port in program.inputs)  # type: ignore[arg-type]
     return Case(program, (tuple(map(tensor, feed)),))
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from miscompile.codegen.layout import Expression, Group, Keyed, array, assign, call
+from miscompile.codegen.literals import array_code, bytes_code, literal, native, number_code, quoted
 from miscompile.core.tensor import Tensor
 from miscompile.graph.emit import emit, tensor_proto
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueInfo
-from miscompile.instances.codegen import array_code as array_code
-from miscompile.instances.codegen import bytes_code, number_code
-from miscompile.instances.codegen import native as native
-from miscompile.instances.layout import Expression, Group, Keyed, array, assign, call, quoted
 
 _RESERVED = frozenset({"op_type", "inputs", "outputs", "name", "doc_string", "domain", "overload"})
 
@@ -113,12 +111,12 @@ class _ModelWriter:
         if kind == "float":
             return number_code(value, np.float32)
         if kind in ("int", "string"):
-            return quoted(value) if kind == "string" else repr(value)
+            return literal(value)
         if kind not in ("ints", "floats", "strings") or not value:
             raise _NotEncodable(f"an attribute is of kind {kind}" + ("" if value else " and empty"))
         if kind == "floats":
             return array([number_code(item, np.float32) for item in value])
-        return array([quoted(item) if kind == "strings" else repr(item) for item in value])
+        return array([literal(item) for item in value])
 
     def constant(self, name: str, value: Tensor) -> Expression:
         label = [quoted(name)] if name else []
@@ -126,7 +124,7 @@ class _ModelWriter:
             return call("numpy_helper.from_array", array_code(value), *label)
         raw = bytes_code(tensor_proto(value).raw_data)
         kind = f"TensorProto.{onnx_name(value.dtype)}"
-        return call("helper.make_tensor", quoted(name), kind, repr(list(value.shape)), raw, "raw=True")
+        return call("helper.make_tensor", quoted(name), kind, literal(list(value.shape)), raw, "raw=True")
 
     def info(self, info: ValueInfo) -> Expression:
         if info.type is None:
@@ -136,7 +134,7 @@ class _ModelWriter:
         shape = info.type.shape
         sizes: Expression = "None"
         if shape is not None:
-            sizes = array([quoted(size) if isinstance(size, str) else repr(size) for size in shape])
+            sizes = array([literal(size) for size in shape])
         return call(
             "helper.make_tensor_value_info", quoted(info.name), f"TensorProto.{onnx_name(info.type.dtype)}", sizes
         )

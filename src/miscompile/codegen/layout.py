@@ -42,12 +42,6 @@ def array(items: Sequence[Expression], *, tall: bool = False) -> Group:
     return Group("[", tuple(items), "]", tall)
 
 
-def quoted(text: str) -> str:
-    """Return a string literal in double quotes where that needs no more escapes."""
-    literal = repr(text)
-    return literal if '"' in literal else f'"{literal[1:-1]}"'
-
-
 def assign(name: str, value: Expression) -> str:
     """Return the statement `name = value`."""
     return f"{name} = {lay_out(value, 0, len(name) + 3)}"

@@ -132,6 +132,7 @@ def test_transforms_that_go_together_share_a_seed_and_threads_are_a_build() -> N
     pairs = [plan for plan in seen if len(plan) == 2]
     assert pairs
     for first, second in pairs:
+        assert second.build.transform is not None
         assert first.build.transform == together[0].with_options(seed=second.build.transform.get("seed"))
         assert second.build.transform.with_options(pick="most") == first.build.transform
     threads = [plan[0].build.threads for plan in seen if len(plan) == 1]

@@ -1,0 +1,57 @@
+"""What a kind of producer is: its options, and how a producer is made of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from miscompile.core.ports import Producer
+from miscompile.ops.seed import Seed
+from miscompile.ops.support import Support
+from miscompile.producers.synthesis.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerContext:
+    """What a producer is made for, beside its options.
+
+    `support` says what the targets take, `seeds` are those that the user named. `targets` are the names of the
+    compilers under test; `lowered` tells whether one of them takes no ONNX, `functions` whether all take functions of
+    ONNX. `corpus` keeps seeds that lead to something new (None: they are forgotten).
+    """
+
+    support: Support
+    seeds: tuple[Seed, ...] = ()
+    targets: tuple[str, ...] = ()
+    lowered: bool = False
+    functions: bool = True
+    corpus: Corpus | None = None
+
+
+def nothing_more(_: object) -> None:
+    """Find nothing wrong with options: they say all there is when they are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerKind:
+    """A kind of producer that a spec can name, such as `strict{nodes=12}`.
+
+    `options` is a frozen dataclass whose fields are the options of the spec, each with a default; one of them is
+    `share`, the producer's share among several. A campaign's own choices go into the fields `nodes`, `max_rank`,
+    `max_dim`, `motifs`, `ops`, `dtypes`, `opsets` and `patterns`, where there are such. `make` returns a producer; it
+    raises UsageError when nothing is left to generate. `check` raises UsageError or StoreError for options that name
+    something of no use, such as a damaged file; a command calls it before anything is started.
+
+    `guided` is the value of the field `guidance` for `--guidance` (`off` for `--no-guidance`). With `own_opsets`, the
+    default of `opsets` holds for campaigns as well, as far as the targets read these. `needs_seeds`: the user must name
+    seeds. `brings_patterns`: what is generated has operators and dtypes of its own, so that a campaign in which these
+    were chosen leaves the producer out unless it is asked for.
+    """
+
+    name: str
+    options: type[Any]
+    make: Callable[[Any, ProducerContext], Producer]
+    check: Callable[[Any], object] = nothing_more
+    guided: str = "steer"
+    own_opsets: bool = False
+    needs_seeds: bool = False
+    brings_patterns: bool = False

@@ -1,0 +1,57 @@
+"""Adapters of compilers that take a serialised model and then run on numpy arrays by name: most small ones do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from miscompile.core.case import Feed, Program
+from miscompile.core.run import Build
+from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.foreign import from_foreign, to_foreign
+
+ByName = Callable[[Mapping[str, Array]], Sequence[Array | None]]
+"""Runs a compiled program: takes arrays by the names of the inputs, returns the outputs in the program's order.
+
+A missing output is None. Element types that numpy lacks are those of ml_dtypes.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSession:
+    """A compiled program that is fed by name."""
+
+    program: Program
+    call: ByName
+
+    def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
+        """Run once; the compiler gets copies, because it may write to what it is fed."""
+        named = {port.name: to_foreign(value).copy() for port, value in zip(self.program.inputs, feed, strict=True)}
+        return tuple(None if found is None else from_foreign(np.asarray(found)) for found in self.call(named))
+
+
+class PlainAdapter(ABC):
+    """An adapter that is one function: whoever derives from it says how a model is compiled."""
+
+    def __init__(self) -> None:
+        self._fired: tuple[str, ...] = ()
+
+    @abstractmethod
+    def compile(self, model: bytes, build: Build) -> tuple[ByName, Sequence[str]]:
+        """Compile as `build` says; return how the result is run, and the passes that changed the program.
+
+        Raises whatever the compiler raises.
+        """
+
+    def build(self, program: Program, build: Build) -> NamedSession:
+        """Compile a program, and remember which passes changed it."""
+        self._fired = ()
+        call, fired = self.compile(program.payload, build)
+        self._fired = tuple(fired)
+        return NamedSession(program, call)
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Return the passes that changed the last program; `log` is not needed, because `compile` has told."""
+        del log
+        return self._fired
