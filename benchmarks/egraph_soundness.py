@@ -19,7 +19,7 @@ from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
-from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, RuleTally, chosen, saturate
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 
@@ -34,12 +34,12 @@ def models(nodes: int, count: int, seed: int) -> list[Model]:
     return [read(producer.propose(stream(seed, "egraph", nodes, index)).program.payload) for index in range(count)]
 
 
-def check(count: int, seed: int, limits: Limits) -> tuple[Verified, Tally, list[str]]:
+def check(count: int, seed: int, limits: SaturationLimits) -> tuple[Verified, RuleTally, list[str]]:
     """Verify the e-graphs of `count` generated graphs, then plant for the rules that fired too rarely.
 
     Returns what was verified, how often rules fired, and the rules that never got to fire often enough.
     """
-    found, total = Verified(), Tally()
+    found, total = Verified(), RuleTally()
     for number, model in enumerate(models(8, count, seed)):
         _verified(model, number, limits, "", found, total)
     rare = []
@@ -51,13 +51,13 @@ def check(count: int, seed: int, limits: Limits) -> tuple[Verified, Tally, list[
                 model = plant(rule, stream(seed, "plant", rule.name, number))
             except RejectedDraft:
                 continue
-            _verified(model, number, Limits(1, limits.nodes, 4), rule.name, found, total)
+            _verified(model, number, SaturationLimits(1, limits.nodes, 4), rule.name, found, total)
         if total.unions[rule.name] < _ENOUGH:
             rare.append(rule.name)
     return found, total, rare
 
 
-def _verified(model: Model, seed: int, limits: Limits, groups: str, found: Verified, total: Tally) -> None:
+def _verified(model: Model, seed: int, limits: SaturationLimits, groups: str, found: Verified, total: RuleTally) -> None:
     program = program_of(model)
     tally = saturate(program, chosen(groups), limits, seed)
     verify(program, seed, found)
@@ -70,7 +70,7 @@ def _verified(model: Model, seed: int, limits: Limits, groups: str, found: Verif
         all_of_it.update(mine)
 
 
-def report(found: Verified, total: Tally, rare: list[str]) -> int:
+def report(found: Verified, total: RuleTally, rare: list[str]) -> int:
     """Print what the check found; return 1 when something is wrong."""
     names = [rule.name for rule in library()]
     print("   fired  matched  rule")
@@ -84,7 +84,7 @@ def report(found: Verified, total: Tally, rare: list[str]) -> int:
     return 1 if found.bad or total.refused else 0
 
 
-def summary(found: Verified, total: Tally, rare: list[str]) -> dict[str, object]:
+def summary(found: Verified, total: RuleTally, rare: list[str]) -> dict[str, object]:
     """Return the check as JSON values."""
     fired: Mapping[str, int] = Counter({rule.name: total.unions[rule.name] for rule in library()})
     counts = {"exact": found.exact, "close": found.close, "unbounded": found.unbounded, "bad": found.bad}
@@ -96,12 +96,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", type=int, default=220, help="generated graphs")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--structural", type=float, default=Limits().structural, help="structural rules for each value")
+    parser.add_argument("--structural", type=float, default=SaturationLimits().structural, help="structural rules for each value")
     parser.add_argument("--terms", type=int, default=2000, help="limit on the terms of an e-graph")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    outcome = check(options.graphs, options.seed, Limits(options.rounds, options.terms, options.structural, 1.0))
+    outcome = check(options.graphs, options.seed, SaturationLimits(options.rounds, options.terms, options.structural, 1.0))
     if options.json:
         print(json.dumps(summary(*outcome)))
         return 1 if outcome[0].bad or outcome[1].refused else 0

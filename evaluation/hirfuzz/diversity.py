@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from evaluation.measures import SampleStatistics, Watch, sample_statistics, unwatched
 from miscompile.base.rng import stream
 from miscompile.ops.support import Support
-from miscompile.producers.presets import Hirfuzz, HirfuzzOptions, PresetGuidance
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions, PresetGuidance
 
 PAPERS_RATIO = 5.0
 """What the paper states: "more than five times" the score without guidance, after 200 graphs of 100 operators."""

@@ -16,7 +16,7 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import versions_of
 from miscompile.ops.support import Support
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 Part = Literal["diversity", "invalid", "failures"]
 

@@ -12,7 +12,7 @@ from evaluation.series import SeriesPools, run_series
 from miscompile.base.rng import stream
 from miscompile.engine.wiring import make_oracle
 from miscompile.ops.support import Support
-from miscompile.producers.presets import Hirfuzz, HirfuzzOptions, PresetGuidance
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions, PresetGuidance
 
 PAPERS_BUGS = {"gate": (11, 24), "off": (8, 37)}
 """Bugs and failing tests of the paper in two days on TVM 0.9, told apart by hand."""

@@ -17,10 +17,10 @@ from miscompile.core.verdict import Violated
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.disruptive import Disruptive
-from miscompile.producers.disruptive import Disruptive as Breaker
-from miscompile.producers.disruptive import DisruptiveOptions
-from miscompile.producers.disruptive_checker import ChildChecker
-from miscompile.producers.disruptive_proof import Check
+from miscompile.producers.disruptive.checker import ChildChecker
+from miscompile.producers.disruptive.producer import DisruptiveOptions
+from miscompile.producers.disruptive.producer import DisruptiveProducer as Breaker
+from miscompile.producers.disruptive.proof import Check
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.triage.signature import signature_of
 

@@ -16,14 +16,14 @@ from evaluation.oatest.sources import batches, whole_of
 from miscompile.base.rng import stream
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Violated
-from miscompile.harvest.patterns.firing import fired
-from miscompile.harvest.patterns.firings import version_of
 from miscompile.harvest.patterns.harvest import pattern_form_of
+from miscompile.harvest.patterns.pass_miner import version_of
+from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.harvest.patterns.pieces import case_of, smallest
 from miscompile.harvest.patterns.setting import granularity_of
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
-from miscompile.patterns.extract import Operators, Sizes, Whole, subgraphs
+from miscompile.patterns.extract import Operators, PieceSizes, Whole, subgraphs
 from miscompile.patterns.lift import lift
 from miscompile.patterns.pattern import Granularity, Pattern, Trigger
 from miscompile.patterns.triggers import granularities
@@ -126,7 +126,7 @@ class Libraries:
 
 def fragment(graph: Whole, size: int, rng: random.Random) -> Seed | None:
     """Return a random block of about `size` operators of a graph; None where none can be cut."""
-    operators = Operators(graph, Sizes(1, size))
+    operators = Operators(graph, PieceSizes(1, size))
     starts = [place for place, fit in enumerate(operators.fit) if fit and not operators.fixed[place]]
     if not starts:
         return None
@@ -202,7 +202,7 @@ class _Search:
         self.firing_pairs.append(FiringPair(called, label, whole, unit, block))
 
     def _units(self, whole: Seed) -> Iterator[Seed]:
-        return subgraphs(whole_of(whole), Sizes(1, _MOST), self.left)
+        return subgraphs(whole_of(whole), PieceSizes(1, _MOST), self.left)
 
     def _wakes(self, fires: Fires, seed: Seed, rng: random.Random) -> bool:
         runs = fires.plan(case_of(seed, rng), rng)

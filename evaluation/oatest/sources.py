@@ -17,13 +17,13 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import load
-from miscompile.harvest.patterns.firings import origin_of
 from miscompile.harvest.patterns.fragment import seed_of
 from miscompile.harvest.patterns.pairs import LINES, Pair, read_record
+from miscompile.harvest.patterns.pass_miner import origin_of
 from miscompile.harvest.patterns.pieces import inferred, watched
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
-from miscompile.patterns.extract import Operators, Sizes, Whole
+from miscompile.patterns.extract import Operators, PieceSizes, Whole
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.slices.binding import normalised
 from miscompile.producers.slices.node_cases import node_cases
@@ -63,7 +63,7 @@ def harvested(pairs: Sequence[Pair], seed: int) -> Iterator[Seed]:
 def entire(whole: Whole) -> Seed | None:
     """Return all of a graph as one seed; None when some of it cannot stand in one."""
     places = frozenset(range(len(whole.graph.nodes)))
-    operators = Operators(whole, Sizes(1, max(1, len(places))))
+    operators = Operators(whole, PieceSizes(1, max(1, len(places))))
     return operators.cut(places, whole.name) if places and all(operators.fit) else None
 
 

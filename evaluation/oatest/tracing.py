@@ -20,7 +20,7 @@ from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.producers.synthesis.pool import Entry
+from miscompile.producers.synthesis.pool import PooledSeed
 from miscompile.producers.synthesis.producer import Synthesised
 from miscompile.producers.synthesis.splice import Spliced
 from miscompile.targets.about import About
@@ -116,7 +116,7 @@ class Traced(Synthesised):
         """Return the trace of a case and forget it. Raises KeyError for a case that this producer did not propose."""
         return self._traces.pop(case.recipe["synthesis"])
 
-    def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
+    def _remember(self, number: int, scope: Scope, entry: PooledSeed, pattern: Pattern, spliced: Spliced) -> None:
         super()._remember(number, scope, entry, pattern, spliced)
         self._traces[number] = Trace(
             _made(scope.nodes[: spliced.first]),

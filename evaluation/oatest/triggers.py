@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.measures import Watch
 from miscompile.core.case import Case
 from miscompile.core.ports import Runner
-from miscompile.harvest.patterns.firing import fired
+from miscompile.harvest.patterns.pass_observation import fired
 
 _BATCH = 16
 

@@ -12,7 +12,7 @@ from evaluation.oatest.ablations import PAPERS, ArmSeries, compared
 from evaluation.oatest.experiments import OatestFigures
 from evaluation.oatest.libraries import Libraries
 from evaluation.oatest.splicing import PAPERS_DIRECT, PAPERS_GENERATION, PAPERS_TRIGGER, Splicing
-from miscompile.producers.synthesis.places import Strategy
+from miscompile.producers.synthesis.places import PlacementStrategy
 
 _ARMS = {
     "own": "own granularity",
@@ -28,7 +28,7 @@ _ARMS = {
 _MOST_WORDS = 12
 """Rows for what a target says; the file of figures has all."""
 
-_STRATEGIES = get_args(Strategy)
+_STRATEGIES = get_args(PlacementStrategy)
 
 
 def oatest_view(results: OatestFigures) -> Group:

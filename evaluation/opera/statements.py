@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence, Set
 import numpy as np
 
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 
 def total(covered: Sequence[Set[Hashable]], ties: Sequence[int]) -> list[int]:
@@ -99,7 +99,7 @@ def _text(value: Value) -> str:
             return f"{{{', '.join(f'{_text(key)}: {_text(item)}' for key, item in value.items())}}}"
         case Name(_, name):
             return name
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return f"{_text(start)}:{_text(stop)}:{_text(step)}"
         case Made(api, args, kwargs):
             named = [f"{name}={_text(item)}" for name, item in kwargs.items()]

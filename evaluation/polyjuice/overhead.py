@@ -23,7 +23,7 @@ from miscompile.transforms.egraph.choice import layered
 from miscompile.transforms.egraph.layers import space_of
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.restore import layout, restore
-from miscompile.transforms.egraph.saturation import Limits, chosen, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
 from miscompile.transforms.egraph.transform import Saturated, least_of
 
 SIZES = (5, 10, 15)
@@ -46,7 +46,7 @@ def models(nodes: int, count: int, seed: int) -> list[Model]:
 
 
 def timed(
-    model: Model, seed: int, layers: int, limits: Limits, groups: str
+    model: Model, seed: int, layers: int, limits: SaturationLimits, groups: str
 ) -> tuple[dict[str, float], tuple[int, int, int, int]]:
     """Return the milliseconds of each part, and the operators of program, least and most, and the number of terms."""
     marks = [time.process_time()]
@@ -71,7 +71,7 @@ def timed(
     return spent, (program.operators(), fewest.operators, found.operators, len(program.graph))
 
 
-def measure(nodes: int, count: int, seed: int, layers: int, limits: Limits, groups: str) -> dict[str, float]:
+def measure(nodes: int, count: int, seed: int, layers: int, limits: SaturationLimits, groups: str) -> dict[str, float]:
     """Return medians of each part, the median and the 95th percentile of all parts, and median sizes."""
     graphs = models(nodes, count + _WARM, seed)
     for number, model in enumerate(graphs[:_WARM]):
@@ -115,7 +115,7 @@ def figures(
 ) -> dict[str, Any]:
     """Return milliseconds by number of operators, those of loading all rules once for a process, and the paper's."""
     share = share or (1.0 if groups else Saturated().share)
-    limits = Limits(rounds, terms, Limits().structural if structural is None else structural, share)
+    limits = SaturationLimits(rounds, terms, SaturationLimits().structural if structural is None else structural, share)
     once = prepare(groups)
     rows = {size: measure(size, graphs, seed, layers, limits, groups) for size in SIZES}
     rounded = {size: {key: round(value, 3) for key, value in row.items()} for size, row in rows.items()}

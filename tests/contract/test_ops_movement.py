@@ -14,7 +14,7 @@ from miscompile.ops.facts import Facts
 from miscompile.ops.families import movement, slicing
 from miscompile.ops.registry import dtypes_of, specs
 from miscompile.ops.site import FreshSite
-from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape
+from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape
 from miscompile.ops.structural import vector
 
 SPECS = (*movement.SPECS, *slicing.SPECS)
@@ -48,7 +48,7 @@ def test_spec_keeps_its_contract(spec: OpSpec) -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.op)
 def test_outputs_respect_the_limits(spec: OpSpec) -> None:
-    limits = Limits(max_dim=4, max_elements=256, zero_size=0.04)
+    limits = OperatorLimits(max_dim=4, max_elements=256, zero_size=0.04)
     for index in range(60):
         try:
             drawn = draw_call(spec, "float32", max(18, spec.since), seed=7, index=index)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaluation.hirfuzz.diversity import Diversity, DiversityRepetition, ModeDiversity, measure
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 SMALL = HirfuzzOptions(nodes=15, dtypes=("float32", "bool"), max_rank=1, max_dim=3)
 

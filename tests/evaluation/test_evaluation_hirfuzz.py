@@ -21,7 +21,7 @@ from evaluation.series import SeriesPools
 from miscompile.base.errors import UsageError
 from miscompile.cli.main import program as miscompile
 from miscompile.ops.support import Support
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 SMALL = HirfuzzSettings("diversity", graphs=3, nodes=5, repetitions=2)
 

@@ -14,7 +14,7 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict
 from miscompile.ops.support import Support
-from miscompile.producers.disruptive_checker import refusal_of
+from miscompile.producers.disruptive.checker import refusal_of
 
 RIGHT = Values(())
 

@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.hirfuzz.diversity import measure
 from evaluation.hirfuzz.experiments import HirfuzzSettings, run
-from miscompile.producers.presets import HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import HirfuzzOptions
 
 pytestmark = pytest.mark.process
 

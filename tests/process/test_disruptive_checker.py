@@ -2,7 +2,7 @@
 
 import pytest
 
-from miscompile.producers.disruptive_checker import ChildChecker
+from miscompile.producers.disruptive.checker import ChildChecker
 
 pytestmark = pytest.mark.process
 

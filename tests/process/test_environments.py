@@ -20,7 +20,7 @@ from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.environments import cache
 from miscompile.environments.make import make
-from miscompile.environments.recipe import Recipe
+from miscompile.environments.recipe import EnvironmentRecipe
 from miscompile.environments.resolve import environment_of, prepare, versions_of
 from miscompile.execution.conformance_models import identity
 from miscompile.execution.pool import LocalPool
@@ -103,7 +103,7 @@ def test_a_version_runs_in_its_environment(place: Path, monkeypatch: pytest.Monk
 def test_nothing_of_our_own_leaks_in(place: Path) -> None:
     """Without the lent packages, the environment knows those that pip installed, and no others."""
     write_wheel(place / "wheels", "tiny", "1.0", {"tiny.py": "VALUE = 7\n"})
-    made = make(Recipe("tiny", "1.0", ("tiny==1.0",)), silent)
+    made = make(EnvironmentRecipe("tiny", "1.0", ("tiny==1.0",)), silent)
     assert set(made.packages) <= {"tiny", "pip", "setuptools"}
     script = place / "own.py"
     script.write_text(
@@ -136,7 +136,7 @@ def test_a_failed_installation_leaves_its_words_and_no_environment(place: Path) 
 
 def _make_tiny(answers: "multiprocessing.Queue[tuple[float, int]]") -> None:
     said: list[str] = []
-    made = make(Recipe("tiny", "1.0", ("tiny==1.0",)), said.append)
+    made = make(EnvironmentRecipe("tiny", "1.0", ("tiny==1.0",)), said.append)
     answers.put((made.seconds, sum("making" in line for line in said if "another process" not in line)))
 
 

@@ -12,8 +12,8 @@ from miscompile.graph.text.parser import parse_model
 from miscompile.harvest.patterns import suites
 from miscompile.harvest.patterns.harvest import Extracted, Extraction, extract
 from miscompile.harvest.patterns.model_folder import gather_models
-from miscompile.harvest.patterns.pieces import Limits
-from miscompile.harvest.patterns.suites import Suite, run_suite
+from miscompile.harvest.patterns.pieces import PieceLimits
+from miscompile.harvest.patterns.suites import SuiteKind, run_suite
 from miscompile.patterns.library import read_library
 
 pytestmark = pytest.mark.process
@@ -64,12 +64,12 @@ def say(_: str) -> None:
 
 
 @pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SuiteKind:
     """A suite whose compiler is three lines long; its tests lie in `tmp_path`/tests."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "hook_of_nothing.py").write_text(HOOK)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return Suite("nothing", "hook_of_nothing", ())
+    return SuiteKind("nothing", "hook_of_nothing", ())
 
 
 def files(tmp_path: Path, *names: str) -> list[Path]:
@@ -84,7 +84,7 @@ def chain(folder: Path) -> Path:
     return folder
 
 
-def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: Suite, tmp_path: Path) -> None:
+def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: SuiteKind, tmp_path: Path) -> None:
     wanted = files(tmp_path, "test_good.py", "test_crash.py", "test_broken.py")
     gathered = run_suite(suite, wanted, tmp_path / "out", 300.0, say)
     assert gathered.sources == {"ran": 1, "died": 1, "empty": 1}
@@ -96,16 +96,16 @@ def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: Suite, tmp_path: Path
     assert "nothing_of_that_name" in gathered.notes[1]
 
 
-def test_a_hang_ends_with_the_time_of_the_file(suite: Suite, tmp_path: Path) -> None:
+def test_a_hang_ends_with_the_time_of_the_file(suite: SuiteKind, tmp_path: Path) -> None:
     gathered = run_suite(suite, files(tmp_path, "test_hang.py"), tmp_path / "out", 2.0, say)
     assert gathered.sources == {"time": 1}
     assert gathered.notes == ["test_hang.py ran out of 2 s"]
 
 
-def test_an_interruption_keeps_what_is_there(suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_keeps_what_is_there(suite: SuiteKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = suites._run
 
-    def interrupted(suite: Suite, path: Path, out: Path, seconds: float) -> str:
+    def interrupted(suite: SuiteKind, path: Path, out: Path, seconds: float) -> str:
         original(suite, path, out, seconds)
         raise KeyboardInterrupt
 
@@ -116,7 +116,7 @@ def test_an_interruption_keeps_what_is_there(suite: Suite, tmp_path: Path, monke
     assert len(gathered.pairs) == 2
 
 
-def test_tests_run_without_pytest_too(suite: Suite, tmp_path: Path) -> None:
+def test_tests_run_without_pytest_too(suite: SuiteKind, tmp_path: Path) -> None:
     (tmp_path / "hook_of_nothing.py").write_text(WITHOUT_PYTEST + HOOK)
     gathered = run_suite(suite, files(tmp_path, "test_good.py"), tmp_path / "out", 300.0, say)
     assert gathered.tests == {"passed": 1, "failed": 1, "skipped": 1}
@@ -141,7 +141,7 @@ def test_the_same_harvest_gives_the_same_patterns(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), []).pairs
 
     def run() -> Extracted:
-        return extract(pairs, ["toy"], "mine", Extraction(limits=Limits(sample=5)), say)
+        return extract(pairs, ["toy"], "mine", Extraction(limits=PieceLimits(sample=5)), say)
 
     first, second = run(), run()
     assert [one.name for one in first.patterns] == [one.name for one in second.patterns]
@@ -191,7 +191,7 @@ def test_mistakes_are_one_line_and_exit_code_2(
 
 
 def test_a_missing_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(suites.SUITES, "onnxruntime", Suite("onnxruntime", "x", (("no_such_module", "no-such"),)))
+    monkeypatch.setitem(suites.SUITES, "onnxruntime", SuiteKind("onnxruntime", "x", (("no_such_module", "no-such"),)))
     (tmp_path / "test_a.py").write_text("")
     words = ["harvest", "onnxruntime", str(tmp_path), "--out", str(tmp_path / "a"), "--on", "toy"]
     result = CliRunner().invoke(program, words)

@@ -4,8 +4,8 @@ import pytest
 
 from miscompile.base.rng import stream
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.firing import fired
-from miscompile.harvest.patterns.firings import Mining, mine
+from miscompile.harvest.patterns.pass_miner import Mining, mine
+from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.harvest.patterns.pieces import case_of
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions

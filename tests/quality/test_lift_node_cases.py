@@ -15,10 +15,10 @@ from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
 from miscompile.ops.registry import specs
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.patterns.extract import Operators, Sizes, whole_of
+from miscompile.patterns.extract import Operators, PieceSizes, whole_of
 from miscompile.patterns.language import parse_motifs
 from miscompile.patterns.lift import lift
 from miscompile.patterns.print import print_motif
@@ -57,7 +57,7 @@ def seed_of(item: Any) -> Seed | None:
         types[info.name] = TensorType(value.dtype, value.shape)
     if not ranges:
         fixed = {}
-    operators = Operators(replace(known, types=types, fixed=fixed, ranges=ranges), Sizes(1, 1000))
+    operators = Operators(replace(known, types=types, fixed=fixed, ranges=ranges), PieceSizes(1, 1000))
     return operators.cut(frozenset(range(len(model.graph.nodes))), item.name) if all(operators.fit) else None
 
 
@@ -77,7 +77,9 @@ def test_most_node_cases_lift_and_come_off_again() -> None:
         assert motif.operators == seed.operators
         assert tuple(parse_motifs(print_motif(motif), "lifted")) == (motif,)
         for turn in range(3):
-            scope = Scope(stream(0, seed.source, turn), seed.opset, Limits(), Style(integral=False), Support(open=True))
+            scope = Scope(
+                stream(0, seed.source, turn), seed.opset, OperatorLimits(), Style(integral=False), Support(open=True)
+            )
             if plant(scope, motif, NONE):
                 planted += 1
                 break

@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("src", "evaluation") for path in (ROOT / folder).rglob("*.py"))
-FILE_STOP = 400
+FILE_STOP = 800
+"""The rule is one idea a file, which no test can check; this limit only keeps a file from growing without end."""
 FUNCTION_STOP = 60
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "shared"}
 

@@ -1,1 +1,1 @@
-"""Ground floor: errors, named random streams, digests, element types, specs."""
+"""The lowest layer: errors, named random streams, digests, element types, specs."""

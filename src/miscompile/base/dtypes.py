@@ -1,8 +1,8 @@
 """Element types by their ONNX names, with the facts that samplers, wire and oracles need.
 
-A dtype is a plain string (`"float32"`); strings are fast, hash well and stand in JSON as they are. Types that
-numpy lacks are *stored* as unsigned integers of the same width (`bfloat16` as `uint16`), so that a worker needs
-nothing but numpy. Numbers are those of `onnx.TensorProto.DataType`.
+A dtype is a plain string (`"float32"`); strings are fast, hash well and need no encoding in JSON. Types that numpy
+lacks are *stored* as unsigned integers of the same width (`bfloat16` as `uint16`), so that a worker needs nothing but
+numpy. Numbers are those of `onnx.TensorProto.DataType`.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-Kind = Literal["float", "int", "uint", "bool", "complex", "string"]
+DtypeKind = Literal["float", "int", "uint", "bool", "complex", "string"]
 
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """What is known of one element type.
+    """Facts about one element type.
 
     `bits` is the width of an element; `digits` the bits of a float's significand (integers up to 2**digits are
     exact), or the value bits of an integer; `storage` the numpy type that holds the elements.
@@ -23,7 +23,7 @@ class DType:
 
     name: str
     code: int
-    kind: Kind
+    kind: DtypeKind
     bits: int
     digits: int
     storage: np.dtype[Any]
@@ -36,7 +36,7 @@ class DType:
         return 2.0 ** (1 - self.digits) if self.kind == "float" else 0.0
 
 
-def _dtype(name: str, code: int, kind: Kind, bits: int, digits: int, storage: str, high: float) -> DType:
+def _dtype(name: str, code: int, kind: DtypeKind, bits: int, digits: int, storage: str, high: float) -> DType:
     low = -high - 1 if kind == "int" else -high if kind == "float" else 0
     return DType(name, code, kind, bits, digits, np.dtype(storage), low, high)
 
@@ -86,7 +86,7 @@ SMALL = SMALL_FLOATS + SMALL_INTEGERS
 """Types for storage: operators convert, quantise and move them, and compute nothing with them.
 
 Three types of onnx are left out on purpose: float8e8m0 holds powers of two alone, no zero and no sign, so that no range
-of numbers can be drawn from it; float6e2m3 and float6e3m2 are taken by no compiler here.
+of numbers can be drawn from it; no compiler here supports float6e2m3 and float6e3m2.
 """
 
 SMALL_SINCE = {

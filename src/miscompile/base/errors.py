@@ -1,6 +1,6 @@
 """The error tree. A caller catches a branch, never a message.
 
-`UsageError` is the user's to mend (exit code 2), everything else under `MiscompileError` is ours (exit code 3).
+The user can fix a `UsageError` (exit code 2); every other `MiscompileError` is a failure of the tool (exit code 3).
 """
 
 

@@ -1,4 +1,4 @@
-"""Named random streams: randomness is an argument, and every stream can be made again from its name."""
+"""Named random streams: randomness is an argument, and a stream is determined by its name."""
 
 import random
 

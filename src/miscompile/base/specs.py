@@ -1,7 +1,7 @@
 """Specs: the printable form `name{option=value, ...}` of a concrete part.
 
-Every concrete producer, oracle, reduction and target is a frozen dataclass whose fields are its options. The
-spec is derived from the fields, prints back, and stands in log, store and command line.
+Every concrete producer, oracle, reduction and target is a frozen dataclass whose fields are its options. The spec is
+derived from the fields, prints back, and is used in log, store and command line.
 """
 
 import dataclasses

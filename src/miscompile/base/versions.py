@@ -30,9 +30,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "!=": operator.ne,
 }
 _FINAL = (9, 0)
-"""Stands in the order after every pre-release."""
+"""Sort key of a final release, after every pre-release."""
 
-Order = tuple[Any, ...]
+VersionOrder = tuple[Any, ...]
 
 
 def is_version(text: str) -> bool:
@@ -46,7 +46,7 @@ def is_final(text: str) -> bool:
     return not (found["pre"] or found["dev"] or found["local"])
 
 
-def order(text: str) -> Order:
+def order(text: str) -> VersionOrder:
     """Return a key that sorts versions; those that mean the same (`1.20`, `1.20.0`) have equal keys.
 
     Raises SpecError when `text` is no version.

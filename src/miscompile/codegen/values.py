@@ -8,7 +8,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.codegen.layout import Expression, Group, Keyed, array, call, lay_out
 from miscompile.codegen.literals import literal, native
 from miscompile.core.tensor import Tensor
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def spell(value: Value, dialect: Dialect) -> Expression:
         case dict():
             entries = [(lay_out(spell(key, dialect)), spell(item, dialect)) for key, item in value.items()]
             return Group("{", tuple(Keyed(f"{key}: ", item) for key, item in entries), "}")
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return call("slice", *(spell(part, dialect) for part in (start, stop, step)))
         case Made(api, args, kwargs):
             return spell_call(api, args, kwargs, dialect)

@@ -12,9 +12,10 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import MiscompileError, RejectedDraft, UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import TensorType
-from miscompile.harvest.libraries.sources import Say, instances_of
+from miscompile.harvest.libraries.sources import instances_of
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.ops.seed import Seed
@@ -27,7 +28,7 @@ MOST = 2000
 _ELEMENTS = 1 << 14
 
 
-def grafts(archives: Sequence[Path], seed: int, say: Say) -> Collection:
+def grafts(archives: Sequence[Path], seed: int, say: ProgressListener) -> Collection:
     """Return seeds made of the ONNX instances in `archives`, at most `MOST`, all operators alike.
 
     Raises UsageError when there are none.

@@ -26,11 +26,11 @@ from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.ops.registry import dtypes_of, schema, specs
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import (
     TABLES,
-    Answer,
     Support,
+    SupportAnswer,
     detail_of,
     family_of,
     gather,
@@ -114,7 +114,7 @@ class Inquiry:
         )
         self._found = [0] * len(self._triples)
         self._refused = [0] * len(self._triples)
-        self._answers: list[Answer] = []
+        self._answers: list[SupportAnswer] = []
         self._next = (0, 0)
         self._blocks = [*questions(opsets), *container_questions(opsets)]
         self._asked = 0
@@ -138,7 +138,7 @@ class Inquiry:
         self._refused = list(state["refused"])
         self._asked = int(state["asked"])
         self._answers = [
-            Answer(key, detail, family, frozenset(traits), taken)
+            SupportAnswer(key, detail, family, frozenset(traits), taken)
             for key, detail, family, traits, taken in state["answers"]
         ]
 
@@ -188,7 +188,7 @@ class Inquiry:
         self._next = (number, place)
         return found
 
-    def _take(self, where: tuple[int, int], answer: Answer | None) -> None:
+    def _take(self, where: tuple[int, int], answer: SupportAnswer | None) -> None:
         """Note an answer; give a rare element type up where nothing but refusals came."""
         if answer is None:
             return
@@ -230,12 +230,14 @@ def _draft(triple: Triple, number: int) -> Single | None:
     rng = stream(0, "probe", op, dtype, opset, number)
     style = Style(integral=number % 2 == 0, full=number % 4 < 2)
     try:
-        return draft_single(rng, op, dtype, opset, Limits(max_dim=5, max_elements=256), style, Support(open=True))
+        return draft_single(
+            rng, op, dtype, opset, OperatorLimits(max_dim=5, max_elements=256), style, Support(open=True)
+        )
     except RejectedDraft:
         return None
 
 
-def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer | None]:
+def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[SupportAnswer | None]:
     """Yield an answer for each program; None for an error that is no refusal, which says nothing of support."""
     runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
     for single, outcome in zip(singles, runner.run(runs), strict=True):
@@ -243,7 +245,7 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer 
         if isinstance(outcome, Raised):
             yield None
             continue
-        yield Answer(
+        yield SupportAnswer(
             key_of(call, types, opset),
             detail_of(call, types, opset),
             family_of(call),
@@ -252,12 +254,12 @@ def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[Answer 
         )
 
 
-def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[Answer]:
+def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Iterator[SupportAnswer]:
     runs = [Run(question.case, target, Build("off"), "probe") for question in asked]
     for question, outcome in zip(asked, runner.run(runs), strict=True):
         if not isinstance(outcome, Raised):
             refused = isinstance(outcome, Unsupported | Rejected | OutOfMemory)
-            yield Answer(question.key, question.key, question.op, frozenset(), taken=not refused)
+            yield SupportAnswer(question.key, question.key, question.op, frozenset(), taken=not refused)
 
 
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import order, same_version
 from miscompile.core.verdict import FindingKind
 from miscompile.environments import cache, pip
-from miscompile.environments.cache import Say
 from miscompile.environments.interpreters import choose
 from miscompile.environments.resolve import prepare, python_of
 from miscompile.targets.known import known
@@ -135,7 +135,7 @@ class Judge:
     script: str
     folder: Path
     keep: bool
-    say: Say
+    say: ProgressListener
     wanted: str | None = None
     """The masked message of the error that the first release raised; another one is another bug."""
 
@@ -196,7 +196,9 @@ def _announced(stdout: str) -> str:
     return " ".join(stdout[start:].partition(_RAISES)[2].split())
 
 
-def first_release(target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, say: Say) -> History:
+def first_release(
+    target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, say: ProgressListener
+) -> History:
     """Find the first release of a target's compiler in which `script` shows its bug, making environments on the way.
 
     `found_in` is the version that the bug was found in. Raises UsageError when the target has no releases, pip

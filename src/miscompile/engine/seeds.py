@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.engine.grafts import grafts
 from miscompile.engine.plan import Plan
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
-from miscompile.producers.slices.slices import Cut
+from miscompile.producers.slices.slices import SliceLimits
 
 FOLDER = "slices"
 """Where a campaign keeps its slices, below its folder."""
@@ -33,7 +33,7 @@ def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection
     place = plan.out / FOLDER
     if (place / INDEX).exists():
         return kept(place)
-    cut = Cut(*plan.slice_nodes)
+    cut = SliceLimits(*plan.slice_nodes)
     if plan.has_seeds:
         return _together(list(_named(plan, cut, say)))
     try:
@@ -42,7 +42,7 @@ def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection
         return Collection((), 0, (str(error),))  # the model as a whole is tested all the same
 
 
-def _named(plan: Plan, cut: Cut, say: Callable[[str], None] | None) -> Iterator[Collection]:
+def _named(plan: Plan, cut: SliceLimits, say: Callable[[str], None] | None) -> Iterator[Collection]:
     """Yield what the user names: slices of models, instances in an archive or of onnx's own tests."""
     if plan.seed_models is not None:
         yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)

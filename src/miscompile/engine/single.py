@@ -8,6 +8,7 @@ from typing import Any
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
 from miscompile.core.examination import examine
@@ -16,7 +17,6 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.releases import History, first_release
 from miscompile.engine.wiring import triage_settings
-from miscompile.environments.cache import Say
 from miscompile.execution.limits import Limits
 from miscompile.findings.encode import against_of, builds_of
 from miscompile.findings.folder import Stored
@@ -81,7 +81,7 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 
-def releases(out: Path, identifier: str, keep: bool, say: Say) -> History:
+def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> History:
     """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
 
     Environments that are made for it are removed again unless `keep`. Raises StoreError when there is no such finding

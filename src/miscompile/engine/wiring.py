@@ -13,9 +13,8 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.seeds import seeds_of, wants_seeds
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
-from miscompile.ops.joint import joint
 from miscompile.ops.seed import Seed
-from miscompile.ops.support import Support
+from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import VOTERS, Differential
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import Optimisation

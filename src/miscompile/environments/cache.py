@@ -1,14 +1,15 @@
-"""The shelf where environments stand: `<user cache>/miscompile/environments/<target>-<version>`.
+"""The cache of environments: `<user cache>/miscompile/environments/<target>-<version>`.
 
-An environment is complete when its record (`environment.json`) is there; it is written last, and removed first. What
-else lies on the shelf is the rest of something that was interrupted, and is cleared away by whoever meets it.
+An environment is complete when its record (`environment.json`) exists; it is written last and removed first. Any other
+folder in the cache is left over from an interruption, and the next process that makes or removes the environment
+deletes it.
 """
 
 import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,22 +18,20 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import order, same_version
 
 RECORD = "environment.json"
 _FORMAT = 1
-
-Say = Callable[[str], None]
-"""Gets a line of progress now and then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     """A virtual environment with one version of one compiler.
 
-    `python` is the version of its interpreter, `requirements` what pip was asked to install, `packages` what is
-    installed (distribution to version), `size` bytes on disk, `seconds` what making it took. `bare` says that it
-    serves the target's name without a version as well.
+    `python` is the version of its interpreter, `requirements` the arguments of pip, `packages` the installed
+    distributions with their versions, `size` the bytes on disk, `seconds` the time to make it. `bare`: it also serves
+    the target's name without a version.
     """
 
     name: str
@@ -109,7 +108,7 @@ def load(path: Path) -> Environment | None:
 
 
 def save(environment: Environment) -> None:
-    """Write the record; with this an environment becomes complete."""
+    """Write the record, which makes an environment complete."""
     data = {"format": _FORMAT, **environment.as_json()}
     place = environment.path / RECORD
     temporary = place.with_suffix(f".{os.getpid()}.tmp")
@@ -125,8 +124,8 @@ def serve_bare(environment: Environment) -> Environment:
     return replace(environment, bare=True)
 
 
-def remove(name: str, say: Say) -> bool:
-    """Remove an environment, or what is left of one; False when there was nothing.
+def remove(name: str, say: ProgressListener) -> bool:
+    """Remove an environment, or the remains of one; False when there was nothing.
 
     Raises UsageError when it cannot be removed.
     """
@@ -137,7 +136,7 @@ def remove(name: str, say: Say) -> bool:
 
 
 def leftovers() -> list[str]:
-    """Return the names of what is on the shelf and no complete environment: folders, and logs of failures."""
+    """Return the names of entries of the cache other than complete environments: folders, and logs of failures."""
     try:
         places = list(cache_folder().iterdir())
     except OSError:
@@ -160,15 +159,15 @@ def clear(name: str) -> None:
 
 
 def log_of(name: str) -> Path:
-    """Return where pip's words go while an environment is made, and stay when that fails."""
+    """Return the path of pip's log while an environment is made; it stays when that fails."""
     return cache_folder() / f"{name}.log"
 
 
 @contextmanager
-def locked(name: str, say: Say) -> Iterator[None]:
+def locked(name: str, say: ProgressListener) -> Iterator[None]:
     """Hold the lock of one environment inside this block; waits for another process that holds it.
 
-    Raises UsageError when the shelf cannot be written.
+    Raises UsageError when the cache cannot be written.
     """
     try:
         cache_folder().mkdir(parents=True, exist_ok=True)

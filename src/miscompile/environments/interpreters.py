@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.base.versions import order, satisfies
 
 OLDEST = (3, 11)
-"""The worker's own code needs this Python."""
+"""The oldest Python that the worker's code supports."""
 
 _NEWEST = 20
 _SECONDS = 20.0
@@ -34,8 +34,8 @@ def own() -> Interpreter:
 def choose(conditions: str, wanted_by: str) -> Interpreter:
     """Return a Python that meets `conditions` (such as `<3.12`): our own, else another that is installed here.
 
-    Others are looked for as `python3.N` on the PATH and under pyenv, the newest first. Raises UsageError when there
-    is none; `wanted_by` names in it what needs the Python.
+    Others are looked for as `python3.N` on the PATH and under pyenv, the newest first. Raises UsageError when there is
+    none; `wanted_by` names in the message the part that needs the Python.
     """
     first = own()
     if meets(first.version, conditions):
@@ -72,7 +72,7 @@ def candidates(minor: int) -> Iterator[str]:
 
 
 def ask(path: str) -> str | None:
-    """Return the version that an executable says it has; None when it does not run (a shim without a Python)."""
+    """Return the version that an executable reports; None when it does not run (a shim without a Python)."""
     try:
         done = collect([path, "-I", "-c", _ASK], seconds=_SECONDS)
     except OSError:

@@ -1,4 +1,4 @@
-"""Making an environment: a virtual environment, pip, and at the very end the record that makes it count."""
+"""Making an environment: a virtual environment, pip, and finally the record that marks it complete."""
 
 import json
 import os
@@ -7,34 +7,25 @@ from pathlib import Path
 
 from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.environments import pip
-from miscompile.environments.cache import (
-    Environment,
-    Say,
-    cache_folder,
-    clear,
-    executable_of,
-    load,
-    locked,
-    log_of,
-    save,
-)
+from miscompile.environments.cache import Environment, cache_folder, clear, executable_of, load, locked, log_of, save
 from miscompile.environments.interpreters import choose
-from miscompile.environments.recipe import Recipe
+from miscompile.environments.recipe import EnvironmentRecipe
 
 _LIST = (
     "import json; from importlib.metadata import distributions;"
     "print(json.dumps({d.metadata['Name']: d.version for d in reversed(list(distributions()))}))"
 )
-"""Prints what is installed; of two that are called the same, the one that an import would find."""
+"""Prints the installed distributions; of two with one name, the one that an import would find."""
 
 
-def make(recipe: Recipe, say: Say) -> Environment:
-    """Return the environment of `recipe`, made now unless it is there; `say` hears how it goes.
+def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
+    """Return the environment of `recipe`, making it if necessary; `say` receives lines of progress.
 
-    Two processes never make the same one: the second waits and uses what the first has made. Whatever ends this
-    early, an interrupt included, leaves no environment. Raises UsageError when the cache cannot be written, no Python
-    fits, or pip fails.
+    Two processes never make the same one: the second waits and uses the result of the first. If this ends early, even
+    by an interrupt, no environment remains. Raises UsageError when the cache cannot be written, no Python fits, or pip
+    fails.
     """
     path = cache_folder() / recipe.name
     with locked(recipe.name, say):
@@ -52,7 +43,7 @@ def make(recipe: Recipe, say: Say) -> Environment:
             raise
 
 
-def _make(recipe: Recipe, path: Path, say: Say) -> Environment:
+def _make(recipe: EnvironmentRecipe, path: Path, say: ProgressListener) -> Environment:
     began = time.monotonic()
     python = choose(recipe.python, recipe.spec)
     log = log_of(recipe.name)

@@ -1,4 +1,4 @@
-"""pip and venv as child processes: their words go to a log, their last ones into our errors."""
+"""pip and venv as child processes: their output goes to a log, its last lines into error messages."""
 
 import os
 import re
@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 
 from miscompile.base.child import attend, start
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import is_final, is_version, order
-from miscompile.environments.cache import Say, executable_of
+from miscompile.environments.cache import executable_of
 from miscompile.environments.interpreters import Interpreter
 
 _DISTURBING = {
@@ -18,7 +19,7 @@ _DISTURBING = {
 }  # fmt: skip
 _FLAGS = ("--no-input", "--disable-pip-version-check", "--no-color")
 WHEELS_ONLY = ("--only-binary", ":all:")
-"""Compiling a compiler, or numpy, from its sources would take hours or fail in the middle."""
+"""Options that exclude source distributions, because building a compiler or numpy takes hours or fails."""
 
 _TELL_EVERY = 15.0
 _LAST_WORDS = 300
@@ -28,7 +29,7 @@ _FEW = 5
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` without what would make another Python load or install packages elsewhere."""
+    """Return `environment` without variables that redirect where another Python loads or installs packages."""
     return {name: value for name, value in environment.items() if name not in _DISTURBING}
 
 
@@ -38,10 +39,10 @@ def make_venv(python: Interpreter, path: Path, log: Path) -> None:
         raise UsageError(f"Python {python.version} makes no virtual environment: {printed_last(log)} (log: {log})")
 
 
-def install(path: Path, requirements: Sequence[str], log: Path, say: Say, wanted_by: str) -> None:
-    """Have pip install `requirements` in the environment at `path`; `say` hears of long downloads.
+def install(path: Path, requirements: Sequence[str], log: Path, say: ProgressListener, wanted_by: str) -> None:
+    """Have pip install `requirements` in the environment at `path`; `say` receives lines about long downloads.
 
-    Raises UsageError with pip's last words; `wanted_by` names in it what was to be installed.
+    Raises UsageError with pip's last lines; `wanted_by` names in it the part to install.
     """
     command = [*_pip(str(executable_of(path))), "install", *_FLAGS, *WHEELS_ONLY, *requirements]
     if _run(command, log, say):
@@ -71,14 +72,14 @@ def releases(distribution: str, python: Interpreter) -> list[str]:
 
 
 def final_releases(text: str) -> list[str]:
-    """Return the final releases in what `pip index versions` printed, the oldest first."""
+    """Return the final releases in the output of `pip index versions`, the oldest first."""
     listed = _AVAILABLE.search(text)
     names = [name.strip() for name in listed[1].split(",")] if listed else []
     return sorted({name for name in names if is_version(name) and is_final(name)}, key=order)
 
 
 def printed_last(log: Path) -> str:
-    """Return in one line why pip or venv failed, as far as its log says so."""
+    """Return in one line why pip or venv failed, according to its log."""
     try:
         text = log.read_text("utf-8", errors="replace")
     except OSError:
@@ -100,8 +101,10 @@ def _pip(executable: str) -> list[str]:
     return [executable, "-P", "-m", "pip"]
 
 
-def _run(command: Sequence[str], log: Path, say: Say | None = None) -> int:
-    """Run a command with its output appended to `log`; return its exit status. Killed if this process gives up."""
+def _run(command: Sequence[str], log: Path, say: ProgressListener | None = None) -> int:
+    """Run a command with its output appended to `log`; return its exit status. The command is killed if this process is
+    interrupted.
+    """
     try:
         with log.open("ab") as out:
             process = start(command, stdout=out, stderr=out, environment=clean(os.environ))

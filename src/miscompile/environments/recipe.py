@@ -1,4 +1,4 @@
-"""What goes into an environment: the compiler's distributions, what our worker and scripts need, and the pins."""
+"""The requirements of an environment: the compiler's distributions, those of worker and scripts, and pins."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class EnvironmentRecipe:
     """How to make an environment: requirements for pip, and a condition on the version of Python."""
 
     target: str
@@ -27,16 +27,16 @@ class Recipe:
 
     @property
     def spec(self) -> str:
-        """The target spec that asks for it."""
+        """The target spec that selects it."""
         name, _, via = self.target.partition("+")
         return f"{name}=={self.version}" + (f"{{via={via}}}" if via else "")
 
 
-def recipe_of(target: str, version: str) -> Recipe:
+def recipe_of(target: str, version: str) -> EnvironmentRecipe:
     """Return the recipe for a release of the target called `target`; `openvino+torch` is one with a front end.
 
-    What `environment.toml` says of a distribution goes before what is installed always. Raises UsageError for
-    a target that is unknown, or a part of this tool.
+    A requirement in `environment.toml` takes precedence over the default one of the same distribution. Raises
+    UsageError for a target that is unknown, or a part of this tool.
     """
     name, _, via = target.partition("+")
     face = about(name)
@@ -48,11 +48,11 @@ def recipe_of(target: str, version: str) -> Recipe:
     wanted = {distribution_of(text): text for text in (*face.distributions, *further, *ALWAYS)}
     wanted |= {distribution_of(text): text for text in special.requires}
     wanted.pop(distribution_of(first), None)
-    return Recipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
+    return EnvironmentRecipe(target, version, (f"{first}=={version}", *wanted.values()), special.python)
 
 
 def _as_here(distribution: str) -> str:
-    """Return the requirement of a library as it is installed beside this tool, where the right results come from."""
+    """Return a requirement of the version installed beside this tool, which computes the reference results."""
     version = installed(distribution)
     return distribution if version is None else f"{distribution}=={version.partition('+')[0]}"
 

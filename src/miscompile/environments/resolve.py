@@ -1,24 +1,25 @@
-"""From a target spec to the environment that its workers and scripts run in."""
+"""Resolution of a target spec to the environment in which its workers and scripts run."""
 
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import same_version
 from miscompile.environments import pip
-from miscompile.environments.cache import Environment, Say, find, find_bare, serve_bare
+from miscompile.environments.cache import Environment, find, find_bare, serve_bare
 from miscompile.environments.interpreters import choose
 from miscompile.environments.make import make
 from miscompile.environments.recipe import distribution_of, recipe_of
 from miscompile.targets.registry import TargetSpec, about, compiler_of, installed, parse_target, versions, with_version
 
 
-def prepare(text: str, say: Say, *, install: bool = False) -> str:
+def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
     """Make sure that the target spec `text` can run, and return the spec to run.
 
-    A version in the spec is made if need be. A name without version that is not installed beside this tool gets the
-    environment that serves it, made with the newest release when `install` says so; the spec that is returned then
-    names the version, so that a campaign stays with it. Raises UsageError when something is missing that nobody has
-    allowed to install, or cannot be installed.
+    An environment for a version in the spec is made if necessary. A name without version that is not installed beside
+    this tool gets the environment that serves it, or with `install` a new one with the newest release; the returned
+    spec then names the version, so that a campaign keeps it. Raises UsageError when something is missing that may not
+    or cannot be installed.
     """
     spec = parse_target(text)
     if spec.version is not None:
@@ -35,7 +36,7 @@ def prepare(text: str, say: Say, *, install: bool = False) -> str:
     return with_version(text, serving.version)
 
 
-def make_version(target: str, version: str, say: Say) -> Environment:
+def make_version(target: str, version: str, say: ProgressListener) -> Environment:
     """Return the environment for a release of a target, made now unless it is there. Raises UsageError.
 
     `target` is a name, with that of a front end behind a `+` when it is for that.
@@ -43,7 +44,7 @@ def make_version(target: str, version: str, say: Say) -> Environment:
     return find(target, version) or make(recipe_of(target, version), say)
 
 
-def make_newest(target: str, say: Say) -> Environment:
+def make_newest(target: str, say: ProgressListener) -> Environment:
     """Return an environment with a target's newest final release; from now on it serves the bare name.
 
     Raises UsageError when the target has no distribution, or pip fails.
@@ -52,7 +53,7 @@ def make_newest(target: str, say: Say) -> Environment:
 
 
 def newest_release(target: str) -> str:
-    """Return the newest final release of a target for our Python. Raises UsageError when pip cannot say."""
+    """Return the newest final release of a target for our Python. Raises UsageError when pip cannot list them."""
     compiler = compiler_of(about(target.partition("+")[0]))
     if compiler is None:
         raise UsageError(f"target {target} is a part of this tool; there is nothing to install")

@@ -6,10 +6,10 @@ from typing import TypeAlias
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Graph
 
-Plain: TypeAlias = int | float | str | Tensor | Graph | Sequence[int] | Sequence[float] | Sequence[str] | Attribute
+PlainValue: TypeAlias = int | float | str | Tensor | Graph | Sequence[int] | Sequence[float] | Sequence[str] | Attribute
 
 
-def attribute(value: Plain) -> Attribute:
+def attribute(value: PlainValue) -> Attribute:
     """Return the attribute whose kind follows from the type of `value` (bool counts as int).
 
     A float stays a float even when it is whole; write `2.0`, not `2`, for float attributes. An empty sequence
@@ -41,7 +41,7 @@ def _plural(value: Sequence[int] | Sequence[float] | Sequence[str]) -> Attribute
     return Attribute("ints", tuple(int(item) for item in value))
 
 
-def attributes(values: Mapping[str, Plain | None]) -> Mapping[str, Attribute]:
+def attributes(values: Mapping[str, PlainValue | None]) -> Mapping[str, Attribute]:
     """Convert a mapping; entries that are None are left out, which stands for the operator's default."""
     if not values:
         return NO_ATTRIBUTES

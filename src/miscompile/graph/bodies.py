@@ -18,7 +18,7 @@ from miscompile.graph.typing import value_types
 CONTROL = frozenset({"If", "Loop", "Scan"})
 """Operators whose bodies are understood here."""
 
-Types = Mapping[str, ValueType]
+TypesByName = Mapping[str, ValueType]
 Constants = Mapping[str, Tensor]
 
 
@@ -26,11 +26,11 @@ Constants = Mapping[str, Tensor]
 class Typing:
     """What is known at a place: types of the values that can be seen there, and elements of small constants."""
 
-    types: Types
+    types: TypesByName
     constants: Constants
     opset: int
 
-    def within(self, graph: Graph, given: Types) -> "Typing":
+    def within(self, graph: Graph, given: TypesByName) -> "Typing":
         """Return what is known in the body `graph`, whose inputs are of the types `given`."""
         return _typed(graph, Typing({**self.types, **given}, self.constants, self.opset))
 

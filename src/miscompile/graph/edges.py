@@ -74,18 +74,18 @@ def toposort(graph: Graph) -> Graph:
     """
     made = producers(graph)
     waits: list[int] = []
-    wakes: dict[int, list[int]] = {}
+    successors: dict[int, list[int]] = {}
     for place, node in enumerate(graph.nodes):
         needed = {made[name] for name in reads(node) if name in made}
         waits.append(len(needed))
         for other in needed:
-            wakes.setdefault(other, []).append(place)
+            successors.setdefault(other, []).append(place)
     ready = [place for place, count in enumerate(waits) if count == 0]
     order: list[int] = []
     while ready:
         place = heapq.heappop(ready)
         order.append(place)
-        for other in wakes.get(place, ()):
+        for other in successors.get(place, ()):
             waits[other] -= 1
             if waits[other] == 0:
                 heapq.heappush(ready, other)

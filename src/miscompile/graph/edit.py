@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import all_names, captured, defined, toposort
 from miscompile.graph.model import Function, Graph, Model, Node, SparseTensor, ValueInfo, ValueType
 from miscompile.graph.prune import function_key
-from miscompile.graph.rename import Names, redirect, refresh
+from miscompile.graph.rename import NameSupply, redirect, refresh
 
 _EMPTY = Graph("main", (), (), ())
 
@@ -25,7 +25,7 @@ class Builder:
         base = model or Model(_EMPTY, {"": opset}, (), ir_version)
         graph = base.graph
         self._base = base
-        self._names = Names(all_names(graph))
+        self._names = NameSupply(all_names(graph))
         self._opsets = dict(base.opsets)
         self._functions = {function_key(function): function for function in base.functions}
         self._inputs = {info.name: info.type for info in graph.inputs}
@@ -68,7 +68,7 @@ class Builder:
         self,
         op: str,
         inputs: Sequence[str],
-        given: Mapping[str, Plain | None] | None = None,
+        given: Mapping[str, PlainValue | None] | None = None,
         *,
         outputs: int | Sequence[str] = 1,
         domain: str = "",

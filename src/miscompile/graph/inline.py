@@ -12,8 +12,8 @@ from onnx import defs
 from miscompile.base.errors import ModelError
 from miscompile.graph.edges import all_names, map_bodies
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Function, Graph, Model, Node
-from miscompile.graph.prune import Key, callee_key, function_key
-from miscompile.graph.rename import Names, refresh
+from miscompile.graph.prune import FunctionKey, callee_key, function_key
+from miscompile.graph.rename import NameSupply, refresh
 
 
 def inline(model: Model) -> Model:
@@ -32,15 +32,15 @@ class _Inliner:
     def __init__(self, model: Model) -> None:
         self.opsets = dict(model.opsets)
         self._functions = {function_key(function): function for function in model.functions}
-        self._names = Names(all_names(model.graph))
-        self._sound: set[Key] = set()
+        self._names = NameSupply(all_names(model.graph))
+        self._sound: set[FunctionKey] = set()
 
-    def graph(self, graph: Graph, path: tuple[Key, ...]) -> Graph:
+    def graph(self, graph: Graph, path: tuple[FunctionKey, ...]) -> Graph:
         nodes = self._nodes(graph.nodes, path)
         same = len(nodes) == len(graph.nodes) and all(new is old for new, old in zip(nodes, graph.nodes, strict=True))
         return graph if same else replace(graph, nodes=nodes)
 
-    def _nodes(self, nodes: Iterable[Node], path: tuple[Key, ...]) -> tuple[Node, ...]:
+    def _nodes(self, nodes: Iterable[Node], path: tuple[FunctionKey, ...]) -> tuple[Node, ...]:
         """Expand `nodes`; `path` holds the functions whose bodies they come from."""
         found: list[Node] = []
         for node in nodes:
@@ -74,7 +74,7 @@ class _Inliner:
         # Only now: a body that the call gives as an attribute speaks of values at the call, not in the function.
         return (*(_resolve(node, given) for node in body), *copies)
 
-    def _admit(self, key: Key) -> None:
+    def _admit(self, key: FunctionKey) -> None:
         """Check that the body of a function means the same under the model's opsets, and import what is missing."""
         if key in self._sound:
             return

@@ -6,7 +6,7 @@ from dataclasses import replace
 from miscompile.graph.edges import map_bodies, reads
 from miscompile.graph.model import Function, Graph, Model, Node
 
-Key = tuple[str, str, str]
+FunctionKey = tuple[str, str, str]
 """Domain, name and overload, by which a call finds its function."""
 
 
@@ -19,7 +19,7 @@ def prune(model: Model, *, inputs: bool = False) -> Model:
     graph = prune_graph(model.graph, inputs=inputs)
     functions = {function_key(function): _prune_function(function) for function in model.functions}
     wanted = list(_calls(graph.nodes, functions))
-    reached: set[Key] = set()
+    reached: set[FunctionKey] = set()
     while wanted:
         key = wanted.pop()
         if key not in reached:
@@ -46,12 +46,12 @@ def prune_graph(graph: Graph, *, inputs: bool = False) -> Graph:
     )
 
 
-def function_key(function: Function) -> Key:
+def function_key(function: Function) -> FunctionKey:
     """Return what a call must say to mean `function`; the two names of the standard domain are one."""
     return _domain(function.domain), function.name, function.overload
 
 
-def callee_key(node: Node) -> Key:
+def callee_key(node: Node) -> FunctionKey:
     """Return the key of the function that `node` calls, if there is one."""
     return _domain(node.domain), node.op, node.overload
 
@@ -85,7 +85,7 @@ def _prune_function(function: Function) -> Function:
     return replace(function, nodes=nodes, types=types)
 
 
-def _calls(nodes: Iterable[Node], functions: dict[Key, Function]) -> Iterable[Key]:
+def _calls(nodes: Iterable[Node], functions: dict[FunctionKey, Function]) -> Iterable[FunctionKey]:
     for node in nodes:
         if callee_key(node) in functions:
             yield callee_key(node)

@@ -11,7 +11,7 @@ from miscompile.graph.model import Graph, Node, ValueInfo
 Value = TypeVar("Value")
 
 
-class Names:
+class NameSupply:
     """A supply of value names, each given once. Give it every name of a model, bodies included."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

@@ -19,7 +19,7 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo, Va
 from miscompile.graph.rename import redirect
 from miscompile.graph.structural import STRUCTURAL_SIZE
 
-Shapes = Mapping[str, tuple[int, ...]]
+InputShapes = Mapping[str, tuple[int, ...]]
 """Shapes by the names of inputs."""
 
 _SHAPE_ARITHMETIC = frozenset({
@@ -36,7 +36,7 @@ def is_symbolic(ports: Sequence[Port]) -> bool:
     return any(port.shape is None or not all(isinstance(size, int) for size in port.shape) for port in ports)
 
 
-def bindings(declared: Sequence[tuple[str, tuple[Dim, ...] | None]], shapes: Shapes) -> dict[str, int]:
+def bindings(declared: Sequence[tuple[str, tuple[Dim, ...] | None]], shapes: InputShapes) -> dict[str, int]:
     """Return what each symbol stands for when values declared as (name, shape) have these shapes.
 
     Raises ModelError when a shape does not fit its declaration, or a symbol would stand for two sizes.
@@ -54,7 +54,7 @@ def bindings(declared: Sequence[tuple[str, tuple[Dim, ...] | None]], shapes: Sha
     return bound
 
 
-def specialised(model: Model, shapes: Shapes) -> Model:
+def specialised(model: Model, shapes: InputShapes) -> Model:
     """Return `model` with its inputs declared to have `shapes`, and symbols that stand for a size replaced by it.
 
     Raises ModelError when `shapes` contradict what is declared.

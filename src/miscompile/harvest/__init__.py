@@ -1,1 +1,1 @@
-"""What library tests and documentation know: patterns of optimisations and instances of operators."""
+"""Harvests of tests and documentation: patterns of optimisations and instances of operators."""

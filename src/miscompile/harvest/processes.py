@@ -1,4 +1,4 @@
-"""What every child process that runs somebody's test files needs: its folder, its environment, its end."""
+"""Shared parts of child processes that run test files: folder, environment, and end."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec

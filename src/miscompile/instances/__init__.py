@@ -1,1 +1,1 @@
-"""Operator instances: operators of DL libraries with the very parameters that somebody's test gave them."""
+"""Operator instances: operators of DL libraries with concrete parameters from existing tests."""

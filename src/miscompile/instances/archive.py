@@ -1,6 +1,6 @@
-"""Archives of instances: a line of JSON each, behind a line that says where they are from; gzipped.
+"""Archives of instances: a header line with their origin, then one line of JSON each; gzipped.
 
-An archive is written under another name and put in place whole, so that a stopped harvest leaves the old one.
+An archive is written under another name and then renamed, so that an interrupted harvest leaves the old one.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SCHEMA = 1
 class Archive:
     """Instances of one library.
 
-    `versions` are those of the distributions that they were harvested from, `figures` what the harvest counted.
+    `versions` are those of the harvested distributions, `figures` the counts of the harvest.
     """
 
     library: str
@@ -36,7 +36,7 @@ class Archive:
 
     @property
     def stopped(self) -> bool:
-        """Tell whether the harvest was interrupted, so that this is a part of what there is."""
+        """Tell whether the harvest was interrupted, so that the archive is incomplete."""
         return bool(self.figures.get("stopped"))
 
 
@@ -59,7 +59,7 @@ def write_archive(archive: Archive, path: Path) -> None:
 def check_place(path: Path) -> None:
     """Raise UsageError as `write_archive` does when no archive can be written to `path`; leave nothing there.
 
-    For those who are about to run something long whose result would be lost.
+    Callers use it before long work whose result could not be stored otherwise.
     """
     missing = [folder for folder in path.parents if not folder.exists()]
     try:
@@ -69,13 +69,13 @@ def check_place(path: Path) -> None:
                 raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
     finally:
         for folder in missing:  # the innermost comes first
-            with suppress(OSError):  # it has not been made, or somebody uses it already
+            with suppress(OSError):  # it was not created, or is in use already
                 folder.rmdir()
 
 
 @contextmanager
 def _fresh(path: Path) -> Iterator[Path]:
-    """Give a name beside `path`, whose folder is made; what is left there in the end goes. OSError is UsageError."""
+    """Yield a temporary path beside `path`; remove it at the end. Turns OSError into UsageError."""
     fresh = path.with_name(f".new-{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def library_in(path: Path) -> str:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[dict[str, Any], gzip.GzipFile]]:
-    """Open an archive; give its first line, and the file behind it. What goes wrong comes out as UsageError."""
+    """Open an archive; yield its header and the rest of the file. Turns errors into UsageError."""
     try:
         with gzip.open(path, "rb") as file:
             head = json.loads(file.readline())
@@ -132,7 +132,7 @@ def _read(line: bytes, library: object, place: str) -> Instance:
 
 
 def distinct(instances: Iterable[Instance]) -> Iterator[Instance]:
-    """Yield instances whose content has not been met yet, in their order."""
+    """Yield the instances of distinct content, in order."""
     met: set[str] = set()
     for instance in instances:
         digest = digest_of(instance)

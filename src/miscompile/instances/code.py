@@ -1,4 +1,4 @@
-"""Instances as JSON, without loss. What JSON lacks is an object whose key `$` says what it is.
+"""Instances as JSON, without loss. A value that JSON lacks is an object whose key `$` names its type.
 
 {"$": "tuple", "of": [...]}     {"$": "dict", "of": [[key, value], ...]}     {"$": "float", "of": "nan"}
 {"$": "name", "kind": "dtype", "name": "float32"}      {"$": "made", "api": ..., "args": [...], "kwargs": {...}}
@@ -20,18 +20,18 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor
 from miscompile.instances.instance import CALL_STYLES, LIBRARIES, Instance
-from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, NameKind, SliceValue, Slot, Value
 
-Json = Any
+JsonValue = Any
 
 _LARGEST = 1 << 26
-"""Bytes of a tensor that are read at most: what claims more is damaged."""
+"""Greatest number of bytes of a tensor; an archive that declares more is damaged."""
 
 _MOST_DRAWN = 1 << 24
-"""Elements of a tensor that is drawn: no harvest makes a recipe of more."""
+"""Greatest number of elements of a drawn tensor; no harvest writes a larger recipe."""
 
 _MOST_SIZES = 64
-"""Dimensions that numpy knows."""
+"""Greatest number of dimensions in numpy."""
 
 
 def encoded(instance: Instance) -> bytes:
@@ -40,13 +40,13 @@ def encoded(instance: Instance) -> bytes:
 
 
 def content(instance: Instance) -> bytes:
-    """Return what makes two instances the same: everything but where they are from."""
+    """Return the content that identifies an instance: everything except its origin."""
     data = to_json(instance)
     return _bytes({key: value for key, value in data.items() if key not in ("source", "origin")})
 
 
 def digest_of(instance: Instance) -> str:
-    """Return a digest of the content: the same use of an operator has the same, whichever test it is from."""
+    """Return a digest of the content: equal uses of an operator have equal digests, whichever test they are from."""
     return digest_bytes(content(instance))
 
 
@@ -59,8 +59,8 @@ def decoded(line: bytes | str) -> Instance:
         raise UsageError(f"this is no operator instance ({reason})") from None
 
 
-def to_json(instance: Instance) -> dict[str, Json]:
-    """Return the instance as a JSON object; what is empty is left out."""
+def to_json(instance: Instance) -> dict[str, JsonValue]:
+    """Return the instance as a JSON object without empty fields."""
     data = {
         "library": instance.library,
         "api": instance.api,
@@ -77,7 +77,7 @@ def to_json(instance: Instance) -> dict[str, Json]:
     return {key: value for key, value in data.items() if value not in ([], {}, 0, "")}
 
 
-def from_json(data: Mapping[str, Json]) -> Instance:
+def from_json(data: Mapping[str, JsonValue]) -> Instance:
     """Return the instance of a JSON object. Raises what `decoded` catches for what is none."""
     if data["library"] not in LIBRARIES or data["form"] not in CALL_STYLES:
         raise ValueError(f"library {data['library']}, form {data['form']}")
@@ -96,7 +96,7 @@ def from_json(data: Mapping[str, Json]) -> Instance:
     )
 
 
-def value_json(value: Value) -> Json:
+def value_json(value: Value) -> JsonValue:
     """Return a parameter as JSON."""
     match value:
         case None | bool() | int() | str():
@@ -113,7 +113,7 @@ def value_json(value: Value) -> Json:
             return {"$": "dict", "of": [[value_json(key), value_json(item)] for key, item in value.items()]}
         case Name(kind, name):
             return {"$": "name", "kind": kind, "name": name}
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return {"$": "slice", "of": [value_json(part) for part in (start, stop, step)]}
         case Made(api, args, kwargs):
             given = {name: value_json(item) for name, item in sorted(kwargs.items())}
@@ -126,8 +126,8 @@ def value_json(value: Value) -> Json:
             return {"$": "slot", "index": index, "dtype": dtype, "shape": list(shape)}
 
 
-def value_from(data: Json) -> Value:
-    """Return the parameter that `value_json` wrote. Raises what `decoded` catches for anything else."""
+def value_from(data: JsonValue) -> Value:
+    """Return the parameter that `value_json` wrote. Raises the exceptions that `decoded` catches for other data."""
     if isinstance(data, list):
         return [value_from(item) for item in data]
     if not isinstance(data, dict):
@@ -137,30 +137,30 @@ def value_from(data: Json) -> Value:
     return _READERS[data["$"]](data)
 
 
-def _name(data: Mapping[str, Json]) -> Name:
+def _name(data: Mapping[str, JsonValue]) -> Name:
     if data["kind"] not in get_args(NameKind):
         raise ValueError(f"a name of kind {data['kind']}")
     return Name(cast(NameKind, data["kind"]), str(data["name"]))
 
 
-def _made(data: Mapping[str, Json]) -> Made:
+def _made(data: Mapping[str, JsonValue]) -> Made:
     given = {str(name): value_from(item) for name, item in data["kwargs"].items()}
     return Made(str(data["api"]), tuple(value_from(item) for item in data["args"]), given)
 
 
-def _dict(data: Mapping[str, Json]) -> dict[Value, Value]:
+def _dict(data: Mapping[str, JsonValue]) -> dict[Value, Value]:
     return {value_from(key): value_from(item) for key, item in data["of"]}
 
 
-def _complex(data: Mapping[str, Json]) -> complex:
+def _complex(data: Mapping[str, JsonValue]) -> complex:
     real, imaginary = (value_from(part) for part in data["of"])
     if not isinstance(real, int | float) or not isinstance(imaginary, int | float):
         raise ValueError("a complex number has two numbers")
     return complex(real, imaginary)
 
 
-def _drawn(data: Mapping[str, Json]) -> Drawn:
-    """Return a recipe that can be drawn from: an error would come up long after the line is forgotten."""
+def _drawn(data: Mapping[str, JsonValue]) -> Drawn:
+    """Return a recipe, validated here because a later error could not name the line."""
     found = Drawn(_dtype(data), _shape(data), data["low"], data["high"], _natural(data["seed"], "seed"))
     if math.prod(size or 1 for size in found.shape) > _MOST_DRAWN:
         raise ValueError(f"a recipe for more than {_MOST_DRAWN} elements")
@@ -170,39 +170,39 @@ def _drawn(data: Mapping[str, Json]) -> Drawn:
     return found
 
 
-def _slot(data: Mapping[str, Json]) -> Slot:
+def _slot(data: Mapping[str, JsonValue]) -> Slot:
     found = Slot(_natural(data["index"], "index"), _dtype(data), _shape(data))
     if math.prod(found.shape) > _LARGEST:
         raise ValueError(f"an input of more than {_LARGEST} elements")
     return found
 
 
-def _dtype(data: Mapping[str, Json]) -> str:
+def _dtype(data: Mapping[str, JsonValue]) -> str:
     if data["dtype"] not in DTYPES:
         raise ValueError(f"there is no element type {data['dtype']!r:.40}")
     return str(data["dtype"])
 
 
-def _shape(data: Mapping[str, Json]) -> tuple[int, ...]:
+def _shape(data: Mapping[str, JsonValue]) -> tuple[int, ...]:
     shape = tuple(_natural(size, "size") for size in data["shape"])
     if len(shape) > _MOST_SIZES:
         raise ValueError(f"a tensor of {len(shape)} dimensions")
     return shape
 
 
-def _natural(number: Json, what: str, end: int = 1 << 63) -> int:
+def _natural(number: JsonValue, what: str, end: int = 1 << 63) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < end:
         raise ValueError(f"{number!r:.40} is no {what}")
     return number
 
 
-_READERS: dict[str, Callable[[Mapping[str, Json]], Value]] = {
+_READERS: dict[str, Callable[[Mapping[str, JsonValue]], Value]] = {
     "float": lambda data: float(data["of"]),
     "complex": _complex,
     "tuple": lambda data: tuple(value_from(item) for item in data["of"]),
     "dict": _dict,
     "name": _name,
-    "slice": lambda data: Span(*(value_from(part) for part in data["of"])),
+    "slice": lambda data: SliceValue(*(value_from(part) for part in data["of"])),
     "made": _made,
     "tensor": lambda data: Held(_unpacked(data)),
     "drawn": _drawn,
@@ -210,14 +210,14 @@ _READERS: dict[str, Callable[[Mapping[str, Json]], Value]] = {
 }
 
 
-def _packed(tensor: Tensor) -> Json:
+def _packed(tensor: Tensor) -> JsonValue:
     if tensor.dtype == "string":
         return [str(item) for item in tensor.array.ravel()]
     array = np.ascontiguousarray(tensor.array, DTYPES[tensor.dtype].storage)
     return base64.b64encode(zlib.compress(array.tobytes(), 6)).decode("ascii")
 
 
-def _unpacked(data: Mapping[str, Json]) -> Tensor:
+def _unpacked(data: Mapping[str, JsonValue]) -> Tensor:
     dtype, shape = _dtype(data), _shape(data)
     if dtype == "string":
         if not all(isinstance(item, str) for item in data["of"]):
@@ -231,5 +231,5 @@ def _unpacked(data: Mapping[str, Json]) -> Tensor:
     return Tensor(dtype, np.frombuffer(raw, storage).reshape(shape).copy())
 
 
-def _bytes(data: Mapping[str, Json]) -> bytes:
+def _bytes(data: Mapping[str, JsonValue]) -> bytes:
     return json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()

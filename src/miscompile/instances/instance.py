@@ -1,6 +1,7 @@
 """The instance: one use of an operator, the unit that OPERA migrates from library tests (paper, section III-A2).
 
-One schema for all libraries. What is given to an operator stands in two places, because modules and layers have two:
+One schema for all libraries. The parameters of an operator are in two fields, because modules and layers have two sets
+of them:
 
     form        args, kwargs                      inputs, options
     function    everything                        nothing
@@ -30,9 +31,9 @@ class Instance:
     """One use of an operator.
 
     `api` is the import path of the operator (`torch.nn.Conv2d`, `keras.ops.add`), for ONNX its name, with its domain in
-    front where that is not the default (`ai.onnx.ml.Scaler`). `version` is the operator set of a node, `results` tells
-    which outputs of a node have names. `source` names the kind of source (`tests`, `database`, `constraints`,
-    `relations`, ...), `origin` the very test. Neither is part of what makes two instances the same.
+    front where that is not the default (`ai.onnx.ml.Scaler`). `version` is the operator set of a node, `results` marks
+    the named outputs of a node. `source` names the kind of source (`tests`, `database`, `constraints`, `relations`,
+    ...), `origin` the very test. Neither is part of the content that identifies an instance.
     """
 
     library: Library
@@ -53,7 +54,7 @@ class Instance:
         return self.api.rpartition(".")[2]
 
     def parameters(self) -> dict[str, Value]:
-        """Return every parameter by name: positional ones by their place, what a module is called with marked so."""
+        """Return every parameter by name: positional ones by position, those of a module's call marked."""
         return {
             **{str(place): value for place, value in enumerate(self.args)},
             **self.kwargs,

@@ -1,7 +1,7 @@
 """Programs of one operator: an instance of torch or Keras with slots where its inputs go, and the feed that fills them.
 
-The bytes of such a program are the instance as JSON; its kind is the library's name. What an operator with these
-parameters computes is for the library to say, and how a compiler takes it for that compiler's front end.
+The bytes of such a program are the instance as JSON; its kind is the library's name. The library defines the results of
+an operator with these parameters, and a compiler's front end defines how it is compiled.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from miscompile.instances.values import Drawn, Held, Slot, Value, leaves, mapped
 def to_case(instance: Instance, *, constants: bool = False) -> Case:
     """Return the single-operator program of a torch or Keras instance, with the tensors as its feed.
 
-    The tensors that the operator is called with become inputs, in the order in which they stand; those that construct
-    a module stay where they are. With `constants` only the first becomes an input, as in OPERA's templates, and the
-    others are part of the program. What the program returns is not known before it has run, so it has no outputs yet.
-    Raises UsageError for ONNX, whose instances are models.
+    The tensors that the operator is called with become inputs, in order; those that construct a module stay constant.
+    With `constants` only the first becomes an input, as in OPERA's templates, and the others are part of the program.
+    The results are not known before a run, so the program has no outputs yet. Raises UsageError for ONNX, whose
+    instances are models.
     """
     if instance.library == "onnx":
         raise UsageError("an instance of ONNX is made into a model, not into a program of its own kind")
@@ -60,7 +60,7 @@ def slots(instance: Instance) -> list[Slot]:
 
 
 def _with_calls(instance: Instance, change: Callable[[Value], Value]) -> Instance:
-    """Return the instance with `change` applied to the leaves of what the operator is called with."""
+    """Return the instance with `change` applied to the leaves of the operator's call parameters."""
     inputs = tuple(mapped(value, change) for value in instance.inputs)
     options = {name: mapped(value, change) for name, value in instance.options.items()}
     if instance.form == "module":

@@ -1,6 +1,6 @@
 """The two ways of using a layer of Keras: called as it is, and as the only layer of a `Sequential` model.
 
-Front ends of Keras have code of their own for the second one, so harvests give instances of both, as OPERA does.
+Front ends of Keras have separate code for the second one, so harvests contain instances of both, as in OPERA.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from miscompile.instances.values import Drawn, Held, Made, Slot
 
 SEQUENTIAL = "keras.Sequential"
 SOURCE = "sequential"
-"""The source of instances that were put into a sequence."""
+"""The source of instances in a sequence."""
 
 _LAYERS = "keras.layers."
 _EACH = 8
-"""Instances of a layer that are put into sequences: what the layer does with its parameters is tested without."""
+"""Greatest number of instances of a layer in sequences, because its parameters are tested without sequences."""
 
 
 def in_sequence(instance: Instance) -> Instance:
     """Return the instance with its layer as the only one of a `Sequential` model: the other way of using layers.
 
-    Raises UsageError for what is no layer called on exactly one tensor.
+    Raises UsageError unless it is a layer called on exactly one tensor.
     """
     if instance.form != "module" or instance.options or len(instance.inputs) != 1:
         raise UsageError(f"{instance.api} is not called on one tensor alone, so no sequence of layers can hold it")
@@ -34,7 +34,7 @@ def in_sequence(instance: Instance) -> Instance:
 
 
 def layer_of(instance: Instance) -> Instance:
-    """Return the instance of the layer that `in_sequence` was given; any other instance as it is."""
+    """Undo `in_sequence`; return any other instance unchanged."""
     match instance:
         case Instance(api=api, args=([Made(layer, args, kwargs)],)) if api == SEQUENTIAL:
             return replace(instance, api=layer, args=args, kwargs=kwargs)
@@ -42,7 +42,7 @@ def layer_of(instance: Instance) -> Instance:
 
 
 def sequences(instances: Iterable[Instance]) -> Iterator[Instance]:
-    """Yield the first few instances of each layer of Keras that can stand in a sequence, in one."""
+    """Yield the first few suitable instances of each layer of Keras, each in a sequence."""
     made: Counter[str] = Counter()
     for instance in instances:
         if instance.api.startswith(_LAYERS) and made[instance.api] < _EACH:

@@ -1,7 +1,7 @@
-"""What parameters of an operator can be: a closed set of plain values, so that no instance ever needs `eval`.
+"""The values of an operator's parameters: a closed set of plain values, so that no instance needs `eval`.
 
-Numbers, texts, tuples, lists and dicts are Python's own. What only a library can make (an element type, a function, an
-initializer) is named, never held: `Name` and `Made` say what is to be looked up or called again.
+Numbers, texts, tuples, lists and dicts are Python's own. Objects that only a library can make (an element type, a
+function, an initializer) are stored by name: `Name` is looked up and `Made` is called again.
 """
 
 import math
@@ -16,7 +16,8 @@ from miscompile.core.tensor import Tensor, tensor
 
 NameKind = Literal["dtype", "layout", "memory_format", "device", "function", "special"]
 """`dtype`: an ONNX name of an element type; `function`: an import path; `special`: `Ellipsis`, `NotImplemented`. The
-others are names that the library itself gives."""
+others are the library's own names.
+"""
 
 _WORDS = 1 << 63
 """Integers are drawn from -`_WORDS` to `_WORDS`, the end excluded."""
@@ -24,14 +25,14 @@ _WORDS = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something of the library's that has a name, such as an element type or a function that is passed on."""
+    """A named object of the library, such as an element type or a function."""
 
     kind: NameKind
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SliceValue:
     """A slice: `x[start:stop:step]`."""
 
     start: "Value" = None
@@ -73,7 +74,7 @@ class Drawn:
     seed: int = 0
 
     def drawable(self) -> bool:
-        """Tell whether there are numbers between the ends, and these not too far apart for the generator."""
+        """Tell whether the interval is not empty, and not too wide for the generator."""
         kind = DTYPES[self.dtype].kind
         if kind in ("int", "uint"):
             low = int(self.low)
@@ -107,14 +108,14 @@ class Slot:
 
 
 Value: TypeAlias = (
-    bool | int | float | complex | str | Name | Span | Made | Held | Drawn | Slot
+    bool | int | float | complex | str | Name | SliceValue | Made | Held | Drawn | Slot
     | tuple["Value", ...] | list["Value"] | dict["Value", "Value"] | None
 )  # fmt: skip
 """A parameter."""
 
 
 def mapped(value: Value, change: Callable[[Value], Value]) -> Value:
-    """Return `value` with `change` applied to everything in it that holds nothing else, in order."""
+    """Return `value` with `change` applied to its leaves, in order."""
     match value:
         case tuple():
             return tuple(mapped(item, change) for item in value)
@@ -122,8 +123,8 @@ def mapped(value: Value, change: Callable[[Value], Value]) -> Value:
             return [mapped(item, change) for item in value]
         case dict():
             return {key: mapped(item, change) for key, item in value.items()}
-        case Span(start, stop, step):
-            return Span(mapped(start, change), mapped(stop, change), mapped(step, change))
+        case SliceValue(start, stop, step):
+            return SliceValue(mapped(start, change), mapped(stop, change), mapped(step, change))
         case Made(api, args, kwargs):
             given = {name: mapped(item, change) for name, item in kwargs.items()}
             return Made(api, tuple(mapped(item, change) for item in args), given)
@@ -132,7 +133,7 @@ def mapped(value: Value, change: Callable[[Value], Value]) -> Value:
 
 
 def leaves(value: Value) -> Iterator[Value]:
-    """Yield everything in `value` that holds nothing else, in order."""
+    """Yield the leaves of `value`, in order."""
     match value:
         case tuple() | list():
             for item in value:
@@ -140,7 +141,7 @@ def leaves(value: Value) -> Iterator[Value]:
         case dict():
             for item in value.values():
                 yield from leaves(item)
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             for part in (start, stop, step):
                 yield from leaves(part)
         case Made(_, args, kwargs):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from miscompile.harvest.libraries.sources import Say, check_operators, instances_of, of_operators
+from miscompile.base.progress import ProgressListener
+from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.cross_check import CrossCheck
@@ -32,7 +33,7 @@ class Choice:
     instances: tuple[Path, ...] = field(default=())
 
 
-def export(choice: Choice, folder: Path, say: Say) -> SuiteReport:
+def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
     """Write the suite. Raises UsageError when the folder cannot be used, for instances that are none, and for operators
     that no instance is of."""
     known = tuple(distinct(instances_of("onnx", choice.instances, say)))

@@ -1,7 +1,7 @@
-"""Which outputs of an arbitrary model are exact: the facts of every value, worked out from the fed tensors.
+"""Interval analysis of an arbitrary model: the facts of every value, computed from the fed tensors.
 
-The generator knows this for what it made; reduction and `check` ask it of models that came another way. Bodies of If,
-Loop and Scan are gone through turn by turn, on intervals (`analysis_bodies`).
+It tells which outputs are exact. The generator knows this for its own graphs; reduction and `check` need it for models
+from elsewhere. `analysis_bodies` interprets the bodies of If, Loop and Scan on intervals, iteration by iteration.
 """
 
 import math
@@ -13,21 +13,20 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.structural import STRUCTURAL_SIZE
-from miscompile.ops.analysis_bodies import block
+from miscompile.ops.analysis_bodies import Operands, block
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
 
-Operands = Mapping[str, Operand]
 Visit = Callable[[Node, Operands, Operands], None]
-"""Told of every node of a body on every turn: the operands that can be seen there, and those that it makes."""
+"""Called for every node of a body on every iteration, with the operands in scope and the results of the node."""
 
 
 def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
-    """Return the names of the outputs of `model` on which every correct implementation agrees to the bit.
+    """Return the names of the outputs of `model` on which every correct implementation agrees bit for bit.
 
     `feed` holds the inputs by name. Operators without a spec and local functions make their results inexact.
     """
@@ -38,10 +37,10 @@ def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
 
 
 def require_well_formed(model: Model, operands: Operands) -> None:
-    """Raise RejectedDraft when a node breaks a rule of its operator's page that inference lets pass, in bodies too.
+    """Raise RejectedDraft when a node, in a body too, breaks a rule of its operator's page that onnx does not check.
 
-    `operands` come from `analyse`. Nodes with others pass, as those of foreign domains do, and the bodies of
-    loops that make no turn.
+    `operands` come from `analyse`. Nodes with an operand that is not in it are not checked, nor are nodes of other
+    domains and the bodies of loops with no iteration.
     """
     flow = _Flow(model, _require, thorough=True)
     for node in model.graph.nodes:
@@ -56,9 +55,9 @@ def analyse(model: Model, feed: Mapping[str, Tensor]) -> dict[str, Operand]:
 
 
 def every_value(model: Model, feed: Mapping[str, Tensor]) -> list[Operand] | None:
-    """Return an operand for every value, those in bodies for every turn; None when some value's type is not known.
+    """Return an operand for every value, and for those in bodies one per iteration; None when a type is unknown.
 
-    Branches that are surely not taken are left out.
+    Branches whose condition is known to exclude them are left out.
     """
     found: list[Operand] = []
     missing = False
@@ -85,14 +84,14 @@ def _analyse(model: Model, feed: Mapping[str, Tensor], visit: Visit) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """Goes through nodes and bodies."""
+    """Interprets nodes and bodies on facts."""
 
     model: Model
     visit: Visit
     thorough: bool = False
 
     def node(self, node: Node, operands: Operands) -> dict[str, Operand]:
-        """Return the operands that `node` makes, as far as they can be typed."""
+        """Return the results of `node` whose types can be inferred."""
         if node.op == "Constant" and "value" in node.attributes:
             return {node.outputs[0]: _known(node.outputs[0], node.attributes["value"].value)}
         if any(name and name not in operands for name in node.inputs) or self._local(node):
@@ -105,14 +104,14 @@ class _Flow:
         return _results(node, operands, self.model.opset)
 
     def body(self, graph: Graph, outer: Operands, given: Sequence[Operand]) -> list[Operand | None]:
-        """Return the operands that the body `graph` gives for the inputs `given`; None where nothing is known."""
+        """Return the outputs of the body `graph` for the inputs `given`; None where nothing is known."""
         operands = {**outer, **{name: _known(name, value) for name, value in graph.initializers.items()}}
         operands.update((info.name, x._replace(name=info.name)) for info, x in zip(graph.inputs, given, strict=False))
         for node in graph.nodes:
             made = self.node(node, operands)
             self.visit(node, operands, made)
             for name in node.outputs:
-                operands.pop(name, None)  # an outer value of this name is not meant from here on
+                operands.pop(name, None)  # from here on the name means the new value, not the outer one
             operands.update(made)
         return [operands.get(info.name) for info in graph.outputs]
 
@@ -132,7 +131,7 @@ def _require(node: Node, operands: Operands, made: Operands) -> None:
     try:
         fine = well_formed(Call(node.op, inputs, node.attributes, len(node.outputs)))
     except (AssertionError, IndexError):
-        return  # an operand is missing: that is for the checker to say
+        return  # an operand is missing: the checker reports that
     if not fine:
         raise RejectedDraft(f"{node.op} breaks a rule of its operator")
 

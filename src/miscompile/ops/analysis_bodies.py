@@ -1,9 +1,9 @@
-"""Facts of what If, Loop and Scan give: their bodies are gone through on intervals, turn by turn.
+"""Facts of the outputs of If, Loop and Scan: abstract interpretation of their bodies, iteration by iteration.
 
-A turn on intervals covers that turn of every run. As many turns are gone through as there can be, or until the facts of
-what is carried change no more in a body that does not use the turn's number; where neither happens soon, nothing is
-claimed. A result is exact only if what decides on the branch, or on the number of turns, is.
-Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
+An iteration on intervals covers that iteration of every run. The analysis ends after the greatest possible number of
+iterations, or at a fixed point of the carried facts when the body does not read the iteration number. It claims nothing
+where neither comes within 32 iterations. A result is exact only if the branch condition, or the number of iterations,
+is exact too. Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 
 import math
@@ -19,16 +19,16 @@ from miscompile.ops.spec import Operand, Shape
 
 Operands = Mapping[str, Operand]
 RunBody = Callable[[Graph, Operands, Sequence[Operand]], list[Operand | None]]
-"""Goes through a body with these outer values and inputs; returns what it gives, None where nothing is known."""
+"""Interprets a body with these outer values and inputs; returns its outputs, None where nothing is known."""
 
 _MOST_TURNS = 32
 
 
 def block(node: Node, operands: Operands, run: RunBody, *, thorough: bool = False) -> list[Operand | None]:
-    """Return the results of a node with bodies, by the names that the node gives them; None where nothing is known.
+    """Return the results of a node with bodies, in the order of its outputs; None where nothing is known.
 
-    Nothing is known of what operators other than If, Loop and Scan give. `thorough` goes through branches as well that
-    are surely not taken.
+    Results of operators other than If, Loop and Scan are unknown. `thorough` also interprets branches whose condition
+    is known to exclude them.
     """
     analyses = {"If": _branches, "Loop": _loop, "Scan": _scan}
     analysis = analyses.get(node.op)
@@ -53,7 +53,7 @@ def _branches(node: Node, operands: Operands, run: RunBody) -> list[Operand | No
 
 
 def _either(one: Operand | None, other: Operand | None) -> Operand | None:
-    """Return a value that is one or the other; None when they are of different types."""
+    """Return the join of two values; None when their types differ."""
     if one is None or other is None or (one.dtype, one.shape) != (other.dtype, other.shape):
         return None
     a, b = one.facts, other.facts
@@ -67,7 +67,7 @@ def _weaker(x: Operand | None, *, sure: bool) -> Operand | None:
 
 
 class _Turn(NamedTuple):
-    """What a turn gives: the condition, carried values, and rows; None where nothing is known."""
+    """The results of one iteration: condition, carried values and scan rows; None where nothing is known."""
 
     on: Operand | None
     carried: tuple[Operand | None, ...]
@@ -75,9 +75,9 @@ class _Turn(NamedTuple):
 
 
 class _Turns(NamedTuple):
-    """What all turns give: carried values in the end, a row of any turn, and how many there are.
+    """The results of all iterations: final carried values, the join of the scan rows, and the number of iterations.
 
-    `turns` is None where it is not known; `sure`: every correct implementation makes as many.
+    `turns` is None where the number is unknown; `sure`: every correct implementation makes the same number.
     """
 
     carried: tuple[Operand | None, ...]
@@ -87,7 +87,7 @@ class _Turns(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How many turns the trip count allows, at least and at most; `steady`: a turn's number is not used."""
+    """Least and greatest number of iterations by the trip count; `steady`: the body ignores the iteration number."""
 
     least: float
     most: float
@@ -115,7 +115,7 @@ def _loop(node: Node, operands: Operands, run: RunBody) -> list[Operand | None]:
 
 
 def _allowed(trips: Operand | None) -> tuple[float, float]:
-    """Return the least and the greatest number of turns that a trip count allows."""
+    """Return the least and the greatest number of iterations that a trip count allows."""
     if trips is None:
         return math.inf, math.inf
     if trips.value is not None:
@@ -127,7 +127,7 @@ def _allowed(trips: Operand | None) -> tuple[float, float]:
 def _run(
     turn: Callable[[int, Operand, tuple[Operand, ...]], _Turn], going: Operand, starts: tuple[Operand, ...], plan: _Plan
 ) -> _Turns:
-    """Go through the turns of a loop; wherever it may end, what is carried then may be the result."""
+    """Interpret a loop; the result joins the carried values of every iteration after which it may end."""
     nothing = _Turns((None,) * len(starts), (), None, sure=False)
     state, sure, number = starts, plan.sure, 0
     last: tuple[Operand | None, ...] | None = None
@@ -159,7 +159,7 @@ def _run(
 
 
 def _alike(one: Operand, other: Operand) -> bool:
-    """Tell whether as much is known of one truth as of the other."""
+    """Tell whether the same is known of both conditions."""
     return one.facts == other.facts and _is(one, value=True) == _is(other, value=True)
 
 
@@ -203,7 +203,7 @@ def _slice(x: Operand, axis: int) -> Operand:
 
 
 def _stacked(row: Operand | None, count: int | None, axis: int, *, sure: bool) -> Operand | None:
-    """Return the rows of all turns along a new axis; None when their number is not known."""
+    """Return the scan rows stacked along a new axis; None when their number is unknown."""
     if row is None or count is None:
         return None
     at = axis % (row.rank + 1)

@@ -22,7 +22,7 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import model_proto
 from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.ops.draws import Draw, admitted, demand, describe, draw_call, output_types
-from miscompile.ops.reference_bugs import gap
+from miscompile.ops.reference_bugs import reference_bug
 from miscompile.ops.spec import Call, OpSpec
 
 OPSETS = (13, 17, 18, 21, 22, 25)
@@ -32,10 +32,11 @@ _NUMBERS = re.compile(r"\(?\d+(, ?\d+)*,?\)?")
 
 @dataclass(frozen=True, slots=True)
 class SpecReport:
-    """What a check saw.
+    """Counts of one check.
 
-    `calls` were drawn in full, `rejected` draws gave none. `unchecked` counts, by reason, the calls whose values
-    nothing could be held against. `exact` calls were compared with wider types. `attributes` are the values seen.
+    `calls` counts drawn calls and `rejected` the draws that raised RejectedDraft. `unchecked` counts, by reason, the
+    calls whose values could not be compared with the reference. `exact` counts calls compared with wider types.
+    `attributes` holds the attribute values that were drawn.
     """
 
     op: str
@@ -57,16 +58,16 @@ class _Tally:
     attributes: dict[str, set[str]] = field(default_factory=dict)
 
 
-class Unchecked(Exception):  # noqa: N818 - not a failure: the reference cannot say anything of this call
+class Unchecked(Exception):  # noqa: N818 - not a failure: the reference cannot run this call
     """The reference evaluator cannot run the call."""
 
 
 def check_spec(spec: OpSpec, *, opsets: Sequence[int] = OPSETS, samples: int = 40, seed: int = 0) -> SpecReport:
     """Check `spec` on `samples` draws for each element type that schema and spec admit in some of `opsets`.
 
-    The draws of a type take turns over the opsets that admit it. Raises AssertionError with the spec, the element
-    type and the arguments of `draw_call` that make the failing draw again; also when half of the draws or more
-    were rejected, or when no opset admits the operator.
+    The draws of a type cycle through the opsets that admit it. Raises AssertionError with the spec, the element type
+    and the arguments of `draw_call` that repeat the failing draw; also when half of the draws or more were rejected, or
+    when no opset admits the operator.
     """
     tally = _Tally()
     for dtype in spec.dtypes:
@@ -90,7 +91,7 @@ def check_spec(spec: OpSpec, *, opsets: Sequence[int] = OPSETS, samples: int = 4
 
 
 def evaluate(draw: Draw) -> list[Array]:
-    """Evaluate a draw with onnx.reference; types that numpy lacks come back as ml_dtypes arrays.
+    """Evaluate a draw with onnx.reference; results of types that numpy lacks are ml_dtypes arrays.
 
     Raises AssertionError when the evaluation of an integer result divides by zero or makes an invalid conversion,
     because those are undefined (float results show it by not being finite), and `Unchecked` where the reference
@@ -131,7 +132,7 @@ def _check_draw(spec: OpSpec, dtype: str, opset: int, seed: int, index: int, tal
     for name, attribute in draw.call.attributes.items():
         tally.attributes.setdefault(name, set()).add(str(attribute.value))
     _check_model(draw)
-    fault = gap(draw.call)
+    fault = reference_bug(draw.call)
     if fault is not None:
         tally.unchecked[fault] += 1
         return
@@ -195,7 +196,7 @@ def _check_exact(draw: Draw, results: Sequence[Array]) -> None:
 
 
 def _fits(shape: tuple[int, ...], inferred: Sequence[int | str | None] | None) -> bool:
-    """Tell whether `shape` is what inference said; a size that it did not know fits any."""
+    """Tell whether `shape` equals the inferred shape; a size that inference left open matches any."""
     if inferred is None:
         return True
     return len(shape) == len(inferred) and all(

@@ -1,6 +1,6 @@
-"""Drawing one call of a spec, with everything that is claimed of it, on a fresh site.
+"""Drawing one call of a spec on a fresh site, with every claim that the spec makes about it.
 
-A draw is made again by its arguments alone, so that a failed check can be replayed.
+A draw depends on its arguments alone, so that a failed check can be replayed.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from miscompile.ops.facts import Facts, settle
 from miscompile.ops.registry import schema
 from miscompile.ops.shapes import promised_shapes
 from miscompile.ops.site import FreshSite
-from miscompile.ops.spec import Call, Limits, OpSpec
+from miscompile.ops.spec import Call, OperatorLimits, OpSpec
 from miscompile.ops.values import Style
 
-_LIMITS = Limits(max_dim=4, max_elements=256, zero_size=0.04)
+_LIMITS = OperatorLimits(max_dim=4, max_elements=256, zero_size=0.04)
 _SPANS = (3.0, 3.0, 40.0, 700.0)
-"""Reach of drawn floats: a graph hands on values larger than a fresh input's, and guards must hold for them."""
+"""Largest magnitudes of drawn floats: inner values of a graph exceed those of inputs, and guards must hold for them."""
 
 _ALIASES = {"float": "float32", "double": "float64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One call with everything that is claimed of it: values by operand name, output types and settled facts."""
+    """One call with the claims about it: values by operand name, output types and settled facts."""
 
     call: Call
     opset: int
@@ -87,7 +87,7 @@ def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) ->
 
 
 def _check_shapes(spec: OpSpec, call: Call, types: tuple[TensorType, ...]) -> None:
-    """Hold the spec's promise of output shapes against what inference said."""
+    """Compare the output shapes that the spec promises with the inferred ones."""
     claimed = promised_shapes(spec, call)
     if claimed is not None:
         kept = claimed == tuple(kind.shape for kind in types)
@@ -95,7 +95,7 @@ def _check_shapes(spec: OpSpec, call: Call, types: tuple[TensorType, ...]) -> No
 
 
 def output_types(call: Call, opset: int, values: Mapping[str, Tensor]) -> tuple[TensorType, ...]:
-    """Infer the output types; operands whose elements the call knows take part. Raises AssertionError."""
+    """Infer the output types; known elements of operands are passed to inference. Raises AssertionError."""
     operands = [operand for operand in call.inputs if operand is not None]
     known = {operand.name: values[operand.name] for operand in operands if operand.value is not None}
     try:
@@ -113,7 +113,9 @@ def _node(call: Call) -> Node:
 
 
 def demand(held: object, message: str) -> None:
-    """Raise AssertionError with `message` unless `held` is true; unlike a statement, it works under `python -O`."""
+    """Raise AssertionError with `message` unless `held` is true; unlike an assert statement, it works under `python
+    -O`.
+    """
     if not held:
         raise AssertionError(message)
 

@@ -1,4 +1,4 @@
-"""What the elementwise families share: broadcasting operands, and bounds of piecewise monotone functions."""
+"""Samplers and bounds for elementwise operators: broadcasting operands, piecewise monotone functions."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -7,13 +7,11 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.graph.model import TensorType
-from miscompile.ops.facts import LIMITS, Bounds, Exactness, Facts
+from miscompile.ops.facts import LIMITS, Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
 
-Span = tuple[float, float]
-
 _TWICE = 0.06
-"""Probability that an operator gets one value as several of its operands."""
+"""Probability that one value is several operands of a call."""
 
 
 def reach(dtype: str) -> float:
@@ -49,7 +47,7 @@ def pair(
 
 
 def several(site: Site, most: int = 4) -> tuple[Operand, ...]:
-    """Return one to `most` operands of the site's type that broadcast together; a value may come twice."""
+    """Return one to `most` operands of the site's type that broadcast together; one value may be several of them."""
     found = [site.operand()]
     for _ in range(site.rng.randrange(most)):
         if site.rng.random() < _TWICE:

@@ -1,11 +1,11 @@
-"""Facts: what is known of a value's elements before anything runs, and how facts decide exactness.
+"""Facts: static knowledge of a value's elements (interval, integrality, exactness), and how exactness follows from it.
 
-Intervals do here what constraint solvers do elsewhere: operands are chosen, or guarded, so that domain errors,
-overflow and undefined behaviour cannot happen. The exact flag is what the zero-tolerance comparison stands on:
-integers small enough that every order of evaluation and every fusion gives the same bits.
+Intervals replace a constraint solver: the generator chooses operands, or guards them, so that domain errors, overflow
+and undefined behaviour cannot happen. The comparison with zero tolerance relies on the exact flag: it marks integers so
+small that every order of evaluation and every fusion gives the same bits.
 
-Bounds and facts, like operands and calls, are named tuples and no dataclasses: dozens are made for every graph, and a
-frozen dataclass takes four times as long to make.
+Bounds and facts, like operands and calls, are named tuples because dozens are made for every graph, and a frozen
+dataclass takes four times as long to make.
 """
 
 import math
@@ -19,6 +19,9 @@ from miscompile.base.dtypes import DTYPES, SMALL_FLOATS, SMALL_INTEGERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.small import smallest
 from miscompile.core.tensor import Array, Tensor
+
+Span = tuple[float, float]
+"""The least and the largest value of the elements of a tensor, both included."""
 
 
 class Exactness(Enum):
@@ -39,7 +42,7 @@ class Exactness(Enum):
 
 
 class Bounds(NamedTuple):
-    """What a spec says of one output: every element lies in [lo, hi]; `integral`: each is an integer.
+    """A spec's claim about one output: every element is in [lo, hi]; `integral`: each is an integer.
 
     `partial` is the largest magnitude of a partial result, where that exceeds the result's own (0: it does not).
     """
@@ -51,7 +54,7 @@ class Bounds(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of a value: bounds, integrality, and whether all correct implementations agree on its bits."""
+    """Static facts of a value: bounds, integrality, and whether all correct implementations agree on its bits."""
 
     lo: float
     hi: float
@@ -97,12 +100,12 @@ def measure(value: Array | Tensor) -> Facts:
 _FEW = 16
 _NOTHING = Facts(0, 0, integral=True, exact=True)
 _ANYTHING = Facts(-math.inf, math.inf, integral=False, exact=True)
-"""Of strings and complex numbers nothing is claimed but that they are given."""
+"""The facts of strings and complex numbers, of which only exactness is claimed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """What `settle` needs of a float type: largest magnitude let through, largest exact integer, and two slacks.
+    """Parameters of a float type for `settle`: largest admitted magnitude, largest exact integer, and two slacks.
 
     `slack` is relative. Results below `subnormal` lose digits, or are flushed to zero.
     """
@@ -120,7 +123,7 @@ _FORMATS = {
     for name, info in DTYPES.items()
     if info.kind == "float" and name not in SMALL_FLOATS
 } | {
-    # Nothing is computed in these: a value was rounded once, and conversions end at the largest number by definition.
+    # No operator computes in these types: a value was rounded once, and conversions saturate at the largest number.
     name: _Format(DTYPES[name].high, 2.0 ** DTYPES[name].digits, DTYPES[name].eps, float(smallest(name)))
     for name in SMALL_FLOATS
 }

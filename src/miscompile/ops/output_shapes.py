@@ -1,8 +1,8 @@
 """Shapes of the outputs, operator by operator, for those that the generator uses most.
 
-onnx's inference knows them all, but to ask it costs more than everything else that is done to add a call. A rule gives
-one shape for each output, and None wherever it is not sure: operands whose elements it needs and does not have, calls
-that break the operator's page. Inference is then asked. The conformance kit holds every rule against inference.
+onnx's inference knows them all, but costs more than all other steps of adding a call together. A rule returns one shape
+for each output, or None where it cannot tell: it needs unknown elements of an operand, or the call breaks the
+operator's page. The caller then runs inference. The conformance kit compares every rule with inference.
 
 Source of each rule: the operator's page of the ONNX documentation.
 """
@@ -15,25 +15,25 @@ from miscompile.ops.spatial import Window, window_of
 from miscompile.ops.spec import Call, OutputShapes, Shape
 from miscompile.ops.structural import numbers
 
-Shapes = tuple[Shape, ...] | None
+PromisedShapes = tuple[Shape, ...] | None
 
 
-def like_first(call: Call) -> Shapes:
+def like_first(call: Call) -> PromisedShapes:
     """Every output has the shape of the first operand."""
     return (call.operand(0).shape,) * call.outputs
 
 
-def only_like_first(call: Call) -> Shapes:
+def only_like_first(call: Call) -> PromisedShapes:
     """The one output has the shape of the first operand; statistics as further outputs are left to inference."""
     return (call.operand(0).shape,) if call.outputs == 1 else None
 
 
-def like_second(call: Call) -> Shapes:
+def like_second(call: Call) -> PromisedShapes:
     """GatherElements: an element for each index."""
     return (call.operand(1).shape,)
 
 
-def scalar(call: Call) -> Shapes:
+def scalar(call: Call) -> PromisedShapes:
     """Size: one number."""
     return ((),)
 
@@ -56,7 +56,7 @@ def _axis(call: Call, default: int, rank: int) -> int | None:
     return axis + rank if axis < 0 else axis
 
 
-def transpose(call: Call) -> Shapes:
+def transpose(call: Call) -> PromisedShapes:
     """Sizes in the order of `perm`, else reversed."""
     shape, perm = call.operand(0).shape, call.attributes.get("perm")
     if perm is None:
@@ -66,7 +66,7 @@ def transpose(call: Call) -> Shapes:
     return (tuple([shape[axis] for axis in perm.value]),)
 
 
-def reshape(call: Call) -> Shapes:
+def reshape(call: Call) -> PromisedShapes:
     """The written sizes; 0 copies a size, and -1 is what is left."""
     shape, written = call.operand(0).shape, numbers(call, 1)
     if written is None:
@@ -87,7 +87,7 @@ def reshape(call: Call) -> Shapes:
     return (tuple(sizes),) if min(sizes, default=0) >= 0 and math.prod(sizes) == total else None
 
 
-def flatten(call: Call) -> Shapes:
+def flatten(call: Call) -> PromisedShapes:
     """A matrix: the axes before `axis`, and those from there on."""
     shape = call.operand(0).shape
     rank, axis = len(shape), call.integer("axis", 1)
@@ -97,7 +97,7 @@ def flatten(call: Call) -> Shapes:
     return ((math.prod(shape[:at]), math.prod(shape[at:])),)
 
 
-def squeeze(call: Call) -> Shapes:
+def squeeze(call: Call) -> PromisedShapes:
     """Without the named axes, or without all of size one."""
     shape = call.operand(0).shape
     if not call.has(1) and "axes" not in call.attributes:
@@ -108,7 +108,7 @@ def squeeze(call: Call) -> Shapes:
     return (tuple([size for axis, size in enumerate(shape) if axis not in axes]),)
 
 
-def unsqueeze(call: Call) -> Shapes:
+def unsqueeze(call: Call) -> PromisedShapes:
     """With axes of size one, counted in the result."""
     shape = call.operand(0).shape
     given = numbers(call, 1) if call.has(1) else call.integers("axes")
@@ -119,15 +119,15 @@ def unsqueeze(call: Call) -> Shapes:
     return (tuple([1 if axis in axes else next(rest) for axis in range(len(shape) + len(axes))]),)
 
 
-def expand(call: Call) -> Shapes:
-    """What the data and the written shape broadcast to."""
+def expand(call: Call) -> PromisedShapes:
+    """The broadcast of the data's shape and the written shape."""
     sizes = numbers(call, 1)
     if sizes is None or min(sizes, default=0) < 0:
         return None
     return _broadcast(call.operand(0).shape, sizes)
 
 
-def tile(call: Call) -> Shapes:
+def tile(call: Call) -> PromisedShapes:
     """Each size times its count."""
     shape, counts = call.operand(0).shape, numbers(call, 1)
     if counts is None or len(counts) != len(shape) or min(counts, default=0) < 0:
@@ -135,7 +135,7 @@ def tile(call: Call) -> Shapes:
     return (tuple([size * count for size, count in zip(shape, counts, strict=True)]),)
 
 
-def concat(call: Call) -> Shapes:
+def concat(call: Call) -> PromisedShapes:
     """The first operand's shape, its size on `axis` summed over the operands."""
     first = call.operand(0).shape
     rank = len(first)
@@ -150,7 +150,7 @@ def concat(call: Call) -> Shapes:
     return ((*before, total, *after),)
 
 
-def split(call: Call) -> Shapes:
+def split(call: Call) -> PromisedShapes:
     """The written sizes on `axis`, or as equal ones as there are."""
     shape = call.operand(0).shape
     at = _axis(call, 0, len(shape))
@@ -171,7 +171,7 @@ def split(call: Call) -> Shapes:
     return tuple([(*before, part, *after) for part in parts])
 
 
-def depth_to_space(call: Call) -> Shapes:
+def depth_to_space(call: Call) -> PromisedShapes:
     """Depth divided by the block's area, height and width times its side."""
     shape, block = call.operand(0).shape, call.integer("blocksize")
     if len(shape) != 4 or block < 1 or shape[1] % block**2:
@@ -179,7 +179,7 @@ def depth_to_space(call: Call) -> Shapes:
     return ((shape[0], shape[1] // block**2, shape[2] * block, shape[3] * block),)
 
 
-def space_to_depth(call: Call) -> Shapes:
+def space_to_depth(call: Call) -> PromisedShapes:
     """Depth times the block's area, height and width divided by its side."""
     shape, block = call.operand(0).shape, call.integer("blocksize")
     if len(shape) != 4 or block < 1 or shape[2] % block or shape[3] % block:
@@ -187,8 +187,8 @@ def space_to_depth(call: Call) -> Shapes:
     return ((shape[0], shape[1] * block**2, shape[2] // block, shape[3] // block),)
 
 
-def slices(call: Call) -> Shapes:
-    """What starts, ends and steps leave of their axes. Slice clamps as Python does, but for a start before the axis."""
+def slices(call: Call) -> PromisedShapes:
+    """The sizes that starts, ends and steps select. Slice clamps as Python does, except for a start before the axis."""
     shape, count = call.operand(0).shape, len(call.inputs)
     starts, ends = numbers(call, 1), numbers(call, 2)
     axes = numbers(call, 3) if call.has(3) else range(len(starts or ()))
@@ -207,7 +207,7 @@ def slices(call: Call) -> Shapes:
     return (tuple(sizes),)
 
 
-def pad(call: Call) -> Shapes:
+def pad(call: Call) -> PromisedShapes:
     """Sizes with the pads on either side, which cut where they are negative."""
     shape, pads = call.operand(0).shape, numbers(call, 1)
     rank = len(shape)
@@ -220,7 +220,7 @@ def pad(call: Call) -> Shapes:
     return (tuple(sizes),) if min(sizes, default=0) >= 0 else None
 
 
-def center_crop_pad(call: Call) -> Shapes:
+def center_crop_pad(call: Call) -> PromisedShapes:
     """The written sizes on their axes."""
     shape, written = call.operand(0).shape, numbers(call, 1)
     rank = len(shape)
@@ -233,21 +233,21 @@ def center_crop_pad(call: Call) -> Shapes:
     return (tuple(sizes),)
 
 
-def written_shape(call: Call) -> Shapes:
+def written_shape(call: Call) -> PromisedShapes:
     """ConstantOfShape: the elements of the operand."""
     sizes = numbers(call, 0)
     return (sizes,) if sizes is not None and min(sizes, default=0) >= 0 else None
 
 
-def gather(call: Call) -> Shapes:
+def gather(call: Call) -> PromisedShapes:
     """The indices' shape in place of the axis."""
     shape = call.operand(0).shape
     at = _axis(call, 0, len(shape))
     return None if at is None else (shape[:at] + call.operand(1).shape + shape[at + 1 :],)
 
 
-def gather_nd(call: Call) -> Shapes:
-    """The indices' shape, its last axis replaced by what an index leaves of the data."""
+def gather_nd(call: Call) -> PromisedShapes:
+    """The indices' shape, its last axis replaced by the axes of the data that an index leaves."""
     shape, places, batch = call.operand(0).shape, call.operand(1).shape, call.integer("batch_dims")
     if not places or not 0 <= batch < min(len(shape), len(places)):
         return None
@@ -255,7 +255,7 @@ def gather_nd(call: Call) -> Shapes:
     return (places[:-1] + shape[taken:],) if batch < taken <= len(shape) else None
 
 
-def reduced(call: Call) -> Shapes:
+def reduced(call: Call) -> PromisedShapes:
     """Reductions: the axes gone, or of size one with `keepdims`."""
     shape = call.operand(0).shape
     given = numbers(call, 1) if call.has(1) else call.integers("axes")
@@ -269,20 +269,20 @@ def reduced(call: Call) -> Shapes:
     return _without(call, shape, axes)
 
 
-def ranked(call: Call) -> Shapes:
+def ranked(call: Call) -> PromisedShapes:
     """ArgMax, ArgMin: the axis gone, or of size one with `keepdims`."""
     shape = call.operand(0).shape
     at = _axis(call, 0, len(shape))
     return None if at is None else _without(call, shape, (at,))
 
 
-def _without(call: Call, shape: Shape, axes: Sequence[int]) -> Shapes:
+def _without(call: Call, shape: Shape, axes: Sequence[int]) -> PromisedShapes:
     if call.integer("keepdims", 1):
         return (tuple([1 if axis in axes else size for axis, size in enumerate(shape)]),)
     return (tuple([size for axis, size in enumerate(shape) if axis not in axes]),)
 
 
-def top_k(call: Call) -> Shapes:
+def top_k(call: Call) -> PromisedShapes:
     """Values and indices: K elements on the axis."""
     shape, count = call.operand(0).shape, numbers(call, 1)
     at = _axis(call, -1, len(shape))
@@ -291,7 +291,7 @@ def top_k(call: Call) -> Shapes:
     return ((*shape[:at], count[0], *shape[at + 1 :]),) * call.outputs
 
 
-def shape_of_shape(call: Call) -> Shapes:
+def shape_of_shape(call: Call) -> PromisedShapes:
     """Shape: one number for each axis from `start` to `end`."""
     rank = call.operand(0).rank
     return ((len(range(*slice(call.integer("start"), call.integer("end", rank)).indices(rank))),),)
@@ -300,7 +300,7 @@ def shape_of_shape(call: Call) -> Shapes:
 def product(left: int = 0, right: int = 1) -> OutputShapes:
     """Return the rule of a matrix product of inputs `left` and `right`, as numpy defines it."""
 
-    def rule(call: Call) -> Shapes:
+    def rule(call: Call) -> PromisedShapes:
         first, second = call.operand(left).shape, call.operand(right).shape
         if not first or not second or first[-1] != second[-2 if len(second) > 1 else -1]:
             return None
@@ -310,7 +310,7 @@ def product(left: int = 0, right: int = 1) -> OutputShapes:
     return rule
 
 
-def gemm(call: Call) -> Shapes:
+def gemm(call: Call) -> PromisedShapes:
     """A matrix product, either side transposed or not."""
     left, right = call.operand(0).shape, call.operand(1).shape
     if len(left) != 2 or len(right) != 2:
@@ -320,7 +320,7 @@ def gemm(call: Call) -> Shapes:
     return ((rows, columns),) if inner == same else None
 
 
-def _broadcast(first: Shape, second: Shape) -> Shapes:
+def _broadcast(first: Shape, second: Shape) -> PromisedShapes:
     try:
         return (broadcast(first, second),)
     except ValueError:
@@ -339,7 +339,7 @@ def _windowed(window: Window, shape: Shape) -> Shape | None:
 def convolution(filters: int) -> OutputShapes:
     """Return the rule of a convolution whose filters are input `filters`."""
 
-    def rule(call: Call) -> Shapes:
+    def rule(call: Call) -> PromisedShapes:
         shape, weights = call.operand(0).shape, call.operand(filters).shape
         if len(weights) != len(shape) or call.integers("kernel_shape", weights[2:]) != weights[2:]:
             return None
@@ -349,14 +349,14 @@ def convolution(filters: int) -> OutputShapes:
     return rule
 
 
-def pooled(call: Call) -> Shapes:
+def pooled(call: Call) -> PromisedShapes:
     """Pooling: batch and channels stay."""
     shape = call.operand(0).shape
     found = _windowed(window_of(call), shape) if "kernel_shape" in call.attributes else None
     return None if found is None else ((*shape[:2], *found),) * call.outputs
 
 
-def pooled_whole(call: Call) -> Shapes:
+def pooled_whole(call: Call) -> PromisedShapes:
     """Global pooling: every spatial axis becomes one."""
     shape = call.operand(0).shape
     return ((*shape[:2], *(1,) * (len(shape) - 2)),) if len(shape) > 2 else None

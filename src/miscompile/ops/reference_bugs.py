@@ -1,7 +1,7 @@
 """Calls that onnx.reference is known to evaluate wrongly, with the reason.
 
-The conformance kit skips the comparison of values for them (not the checks of types and shapes). An entry goes when
-onnx mends the fault.
+The conformance kit skips the comparison of values for them (not the checks of types and shapes). Remove an entry when
+onnx fixes the bug.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from miscompile.ops.spatial import window_of
 from miscompile.ops.spec import Call
 
 
-def gap(call: Call) -> str | None:
+def reference_bug(call: Call) -> str | None:
     """Return why the reference evaluator's results for `call` are not to be trusted; None when they are."""
     entry = _GAPS.get(call.op)
     return entry[1] if entry is not None and entry[0](call) else None

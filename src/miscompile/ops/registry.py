@@ -9,7 +9,7 @@ from onnx import defs
 
 from miscompile.base.errors import SpecError
 from miscompile.ops.spec import Call, OpSpec
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 FAMILIES = (
     "math",
@@ -51,8 +51,8 @@ def specs() -> dict[str, OpSpec]:
 def written() -> dict[str, OpSpec]:
     """Return every spec by its operator's name, as its family has written it.
 
-    Its guard suffices for calls that its own sampler has drawn: these keep the operator's page, as the conformance kit
-    makes sure.
+    Its guard suffices for calls of its own sampler, because the conformance kit checks that these keep the operator's
+    page.
     """
     found: dict[str, OpSpec] = {}
     for family in FAMILIES:

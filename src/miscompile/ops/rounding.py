@@ -1,9 +1,7 @@
 """Bounds that allow for rounding, for operators that sum many terms."""
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.ops.facts import Bounds, Facts
-
-Span = tuple[float, float]
+from miscompile.ops.facts import Bounds, Facts, Span
 
 
 def span(facts: Facts) -> Span:

@@ -1,6 +1,7 @@
-"""A seed: a piece of a graph that someone wrote, with what is known of the values that flow into it.
+"""A seed: a subgraph of an existing model, with the observed ranges of its inputs.
 
-Slices of user models are seeds. Generation takes them into its scopes as they are, extended, or in another setting.
+Slices of user models are seeds. Producers put them into a scope unchanged, extended, or with other sizes and
+attributes.
 """
 
 from collections.abc import Mapping
@@ -15,10 +16,9 @@ from miscompile.ops.values import Range
 class Seed:
     """A graph of the standard operator set `opset` whose inputs and outputs are tensors of fixed sizes.
 
-    `source` says where it comes from (file name and number). `ranges` bounds the elements of inputs, as they were seen
-    when the whole model ran; inputs that it lacks were not seen. `pinned` holds the inputs that always have the same
-    elements, such as computed shapes. Constants are initialisers: the graph has no Constant nodes, and calls no
-    function.
+    `source` names its origin (file name and number). `ranges` bounds the elements of inputs as observed when the whole
+    model ran; inputs without an entry were not observed. `pinned` holds the inputs whose elements never change, such as
+    computed shapes. Constants are initialisers: the graph has no Constant nodes, and calls no function.
     """
 
     source: str
@@ -29,7 +29,7 @@ class Seed:
 
     @property
     def types(self) -> Mapping[str, TensorType]:
-        """What is known of the types of inner values and outputs; complete for nodes with bodies."""
+        """Known types of inner values and outputs; complete for nodes with bodies."""
         known = {**self.graph.types, **{info.name: info.type for info in self.graph.outputs}}
         return {name: kind for name, kind in known.items() if isinstance(kind, TensorType)}
 

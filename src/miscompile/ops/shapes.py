@@ -3,10 +3,10 @@
 import math
 import random
 
-from miscompile.ops.spec import Call, Limits, OpSpec, Shape
+from miscompile.ops.spec import Call, OperatorLimits, OpSpec, Shape, Site
 
 
-def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None = None) -> Shape:
+def draw_shape(rng: random.Random, limits: OperatorLimits, ranks: tuple[int, int] | None = None) -> Shape:
     """Draw a shape with a rank in `ranks` (both ends included) and at most `limits.max_elements` elements."""
     low, high = ranks or (0, limits.max_rank)
     high = max(low, min(high, limits.max_rank))
@@ -20,7 +20,7 @@ def draw_shape(rng: random.Random, limits: Limits, ranks: tuple[int, int] | None
     return tuple(sizes)
 
 
-def draw_size(rng: random.Random, limits: Limits) -> int:
+def draw_size(rng: random.Random, limits: OperatorLimits) -> int:
     """Draw one size: one often, zero rarely, else small."""
     chance = rng.random()
     if chance < limits.zero_size:
@@ -49,7 +49,7 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def promised_shapes(spec: OpSpec, call: Call) -> tuple[Shape, ...] | None:
-    """Return the shapes that the rule of `spec` gives the outputs of `call`; None: inference says them.
+    """Return the shapes of the outputs of `call` by the rule of `spec`; None: the caller needs inference.
 
     Raises ValueError when the operands do not broadcast where they must.
     """
@@ -75,7 +75,7 @@ def broadcasts(*shapes: Shape) -> bool:
     return True
 
 
-def draw_partner(rng: random.Random, limits: Limits, *shapes: Shape) -> Shape:
+def draw_partner(rng: random.Random, limits: OperatorLimits, *shapes: Shape) -> Shape:
     """Draw a shape that broadcasts with all of `shapes`: the same, a part of it, ones, or of higher rank."""
     whole = broadcast(*shapes)
     chance = rng.random()
@@ -91,3 +91,26 @@ def draw_partner(rng: random.Random, limits: Limits, *shapes: Shape) -> Shape:
         if first * math.prod(whole) <= limits.max_elements:
             partner = (first, *partner)
     return partner
+
+
+def matrix_partner(site: Site, left: Shape, *, vector: bool = True) -> Shape:
+    """Draw the shape of B so that MatMul(A, B) is defined for an A of shape `left` (rank 1 or more).
+
+    Batch axes are the same, ones, fewer or more than those of A. Raises RejectedDraft when the result is too large.
+    """
+    rng, inner = site.rng, left[-1]
+    if vector and rng.random() < 0.15:
+        return (inner,)
+    matrix = (inner, draw_size(rng, site.limits))
+    batch = left[:-2]
+    chance = rng.random()
+    if chance < 0.4 or (not batch and chance < 0.7):
+        return matrix
+    kept = batch[rng.randrange(len(batch) + 1) :] if chance < 0.7 else batch
+    drawn = tuple(1 if rng.random() < 0.25 else draw_size(rng, site.limits) if d == 1 else d for d in kept)
+    if chance > 0.9 and len(batch) + 3 <= site.limits.max_rank:
+        drawn = (rng.randint(1, 3), *(1,) * (len(batch) - len(drawn)), *drawn)
+    result = math.prod(max(pair) for pair in zip(drawn, batch[len(batch) - len(drawn) :], strict=False))
+    if result * max(1, math.prod(left[-2:-1])) * max(1, matrix[1]) > site.limits.max_elements:
+        return matrix
+    return (*drawn, *matrix)

@@ -11,21 +11,21 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.ops.facts import measure
 from miscompile.ops.shapes import broadcasts, draw_partner, draw_shape
-from miscompile.ops.spec import Limits, Operand, Shape
+from miscompile.ops.spec import Operand, OperatorLimits, Shape
 from miscompile.ops.values import Style, choose_range, draw
 
-Role = Literal["input", "constant", "pinned"]
+OperandRole = Literal["input", "constant", "pinned"]
 """A graph input, an initialiser, or a graph input whose fed value the output types depend on."""
 
 _ATTEMPTS = 20
 
 
 class FreshSite:
-    """Gives every sampler new inputs and constants, and remembers their values.
+    """A site that returns a new input or constant for every request, and records its value.
 
-    `values` holds the tensor of each operand by name, `roles` what each is to be in the graph. `constant` is the
-    probability that a weight or operand becomes a constant, `pinned` that a structural operand (axes, shape,
-    pads) becomes a graph input.
+    `values` holds the tensor of each operand by name, `roles` its role in the graph. `constant` is the probability that
+    a weight or operand becomes a constant, `pinned` that a structural operand (axes, shape, pads) becomes a graph
+    input.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class FreshSite:
         rng: random.Random,
         dtype: str,
         opset: int,
-        limits: Limits | None = None,
+        limits: OperatorLimits | None = None,
         style: Style | None = None,
         constant: float = 0.3,
         pinned: float = 0.1,
@@ -41,10 +41,10 @@ class FreshSite:
         self.rng = rng
         self.dtype = dtype
         self.opset = opset
-        self.limits = limits or Limits()
+        self.limits = limits or OperatorLimits()
         self.style = style or Style()
         self.values: dict[str, Tensor] = {}
-        self.roles: dict[str, Role] = {}
+        self.roles: dict[str, OperandRole] = {}
         self._constant = constant
         self._pinned = pinned
 
@@ -77,7 +77,7 @@ class FreshSite:
         """Return an operand with these elements. See `Site.known`."""
         name = dtype or value.dtype.name
         array = np.asarray(value, DTYPES[name].storage)
-        role: Role = "pinned" if self.rng.random() < self._pinned else "constant"
+        role: OperandRole = "pinned" if self.rng.random() < self._pinned else "constant"
         return self._add(Tensor(name, array), role, known=True)
 
     def shape(self, ranks: tuple[int, int] | None = None) -> Shape:
@@ -96,13 +96,13 @@ class FreshSite:
     def _new(self, dtype: str, shape: Shape, within: tuple[float, float] | None, *, constant: float) -> Operand:
         span = choose_range(dtype, self.style, within)
         array = draw(self.rng, dtype, shape, span)
-        role: Role = "constant" if self.rng.random() < constant else "input"
+        role: OperandRole = "constant" if self.rng.random() < constant else "input"
         operand = self._add(Tensor(dtype, array), role, known=role == "constant")
-        if role == "constant" and array.size:  # nothing can be measured of no elements; the range still holds
+        if role == "constant" and array.size:  # an empty tensor has no facts to measure; the range still holds
             return operand
         return Operand(operand.name, dtype, shape, span.facts(), operand.value)
 
-    def _add(self, value: Tensor, role: Role, *, known: bool) -> Operand:
+    def _add(self, value: Tensor, role: OperandRole, *, known: bool) -> Operand:
         name = f"{'xcp'[('input', 'constant', 'pinned').index(role)]}{len(self.values)}"
         self.values[name] = value
         self.roles[name] = role

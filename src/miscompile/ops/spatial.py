@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.graph.attributes import Plain
+from miscompile.graph.attributes import PlainValue
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spec import Call, Operand, Shape, Site
 
-Padding = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
+AutoPad = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 _KERNEL = 5
 """Largest kernel size."""
@@ -55,7 +55,7 @@ class Window:
         return (small, large) if self.auto_pad == "SAME_UPPER" else (large, small)
 
     def _same(self, axis: int, size: int) -> int:
-        """Padding that SAME asks for on an axis; negative when strides pass over the axis' end."""
+        """Total padding of SAME on an axis; negative when the last stride passes the end of the axis."""
         steps = -(-size // self.strides[axis])
         return (steps - 1) * self.strides[axis] + self.extent(axis) - size
 
@@ -76,10 +76,10 @@ class Window:
         return tuple(self.steps(axis, size) for axis, size in enumerate(spatial))
 
     def fits(self, spatial: Shape) -> bool:
-        """Tell whether every axis has at least one output element, and what the pages leave open does not matter.
+        """Tell whether every axis has at least one output element, and no unspecified behaviour occurs.
 
-        A window that `ceil` rounding starts in the end padding is dropped by some versions of the operators and
-        kept by others; SAME with strides beyond the window would pad by less than nothing. Both are left out.
+        Versions of the operators differ on a window that `ceil` rounding starts in the end padding; SAME with strides
+        larger than the window would need negative padding. Both are excluded.
         """
         for axis, size in enumerate(spatial):
             begin, end = self.padding(axis, size)
@@ -140,7 +140,7 @@ def _draw(site: Site, spatial: Shape, *, dilated: bool, ceil: bool, pooling: boo
     auto: str = rng.choice(("SAME_UPPER", "SAME_LOWER", "VALID")) if rng.random() < 0.3 else "NOTSET"
     kernel = tuple(rng.randint(1, min(_KERNEL, size + 1)) for size in spatial)
     strides = tuple(rng.choice((1, 1, 2, 3)) for _ in spatial) if rng.random() < 0.6 else (1,) * rank
-    # Few compilers take dilations together with SAME padding, so that pair stays rarer.
+    # Drawn rarely, because few compilers support dilations together with SAME padding.
     chance = (0.3 if auto in ("NOTSET", "VALID") else 0.05 if pooling else 0.35) if dilated else 0.0
     dilations = tuple(rng.choice((1, 2, 3)) for _ in spatial) if rng.random() < chance else (1,) * rank
     pads = (0,) * (2 * rank)
@@ -150,10 +150,10 @@ def _draw(site: Site, spatial: Shape, *, dilated: bool, ceil: bool, pooling: boo
     return Window(kernel, strides, dilations, pads, auto, rounding)
 
 
-def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dict[str, Plain | None]:
-    """Return the attributes that say `window`; defaults are sometimes left out, `kernel_shape` when not `kernel`."""
+def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dict[str, PlainValue | None]:
+    """Return the attributes of `window`; defaults are sometimes left out, `kernel_shape` when not `kernel`."""
     rng, ones = site.rng, (1,) * window.rank
-    found: dict[str, Plain | None] = {"kernel_shape": window.kernel if kernel else None}
+    found: dict[str, PlainValue | None] = {"kernel_shape": window.kernel if kernel else None}
     for name, sizes in (("strides", window.strides), ("dilations", window.dilations)):
         found[name] = sizes if sizes != ones or rng.random() < 0.2 else None
     if window.auto_pad != "NOTSET":
@@ -165,13 +165,13 @@ def window_attributes(site: Site, window: Window, *, kernel: bool = True) -> dic
     return found
 
 
-def without_default_dilations(found: Mapping[str, Plain | None]) -> dict[str, Plain | None]:
+def without_default_dilations(found: Mapping[str, PlainValue | None]) -> dict[str, PlainValue | None]:
     """Return the attributes without `dilations`, for operator versions that do not have them."""
     return {name: value for name, value in found.items() if name != "dilations"}
 
 
 def window_of(call: Call, kernel: Shape | None = None) -> Window:
-    """Return the window that `call` says; `kernel` is the default of its kernel_shape."""
+    """Return the window of `call`; `kernel` is the default of its kernel_shape."""
     sizes = call.integers("kernel_shape", kernel or ())
     ones = (1,) * len(sizes)
     return Window(
@@ -202,8 +202,8 @@ def draw_filters(site: Site, x: Shape, kernel: Shape, group: int) -> Shape:
     return (group * site.rng.randint(1, max(1, 6 // group)), x[1] // group, *kernel)
 
 
-def conv_attributes(site: Site, window: Window, group: int) -> dict[str, Plain | None]:
-    """Return the attributes of the Conv family; `kernel_shape` may be left out, since the filters say it."""
+def conv_attributes(site: Site, window: Window, group: int) -> dict[str, PlainValue | None]:
+    """Return the attributes of the Conv family; `kernel_shape` may be left out, because it follows from the filters."""
     found = window_attributes(site, window, kernel=site.rng.random() < 0.6)
     return {**found, "group": group if group > 1 or site.rng.random() < 0.2 else None}
 

@@ -1,4 +1,4 @@
-"""What an operator spec is, and what a sampler may ask of the place where its call is to stand.
+"""The operator spec, and the site: the interface through which a sampler gets operands for its call.
 
 A spec is a few lines: the element types, a sampler that picks operands and attributes, the bounds of the outputs,
 and the exactness class. Output types come from onnx's own inference, never from the spec.
@@ -78,7 +78,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class OperatorLimits:
     """How large the generated tensors may be."""
 
     max_rank: int = 5
@@ -89,9 +89,9 @@ class Limits:
 
 
 class Site(Protocol):
-    """The place where a call is to stand: gives operands, randomness and limits. Samplers see nothing else.
+    """The interface between a sampler and the graph under construction: operands, random stream and limits.
 
-    Every method raises RejectedDraft when it cannot serve; a sampler lets that pass through.
+    Every method raises RejectedDraft when no operand fits; a sampler lets it propagate.
     """
 
     @property
@@ -110,7 +110,7 @@ class Site(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> OperatorLimits:
         """Size limits."""
         ...
 
@@ -126,9 +126,9 @@ class Site(Protocol):
     ) -> Operand:
         """Return a value of `dtype` (default: the site's), existing if possible, else a new input or constant.
 
-        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes,
-        and `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value
-        outside it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is passed over.
+        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes, and
+        `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value outside
+        it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is not considered.
         """
         ...
 
@@ -157,7 +157,7 @@ BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
 
 
 OutputShapes = Callable[[Call], tuple[Shape, ...] | None]
-"""Gives one shape for each output of a call, or None where inference has to say it."""
+"""Returns one shape for each output of a call, or None where inference must decide."""
 
 ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
 """How the outputs' shapes follow: by onnx's inference; by broadcasting; as the first operand's; by a rule."""

@@ -81,7 +81,7 @@ def in_range(values: Array | None, size: int) -> bool:
 
 
 def carried(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of outputs that hold nothing but elements of input 0."""
+    """Bounds of outputs whose elements are elements of input 0."""
     return (kept(call.facts()),) * len(types)
 
 

@@ -1,9 +1,9 @@
-"""The support table: which calls a target takes, found by probing and never guessed.
+"""The support table: the calls that a target supports, as observed by probing.
 
-A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the
-string attributes, which choose an algorithm. Where calls of one key are taken and refused alike, the table looks for
-the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in whatever
-dtype, and bars them; where no trait explains the refusals, only calls with the *detail* of a taken one are admitted.
+A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the string
+attributes, which choose an algorithm. Where the target supports some calls of a key and refuses others, the table looks
+for the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in any dtype,
+and bars them. Where no trait explains the refusals, it admits only calls with the *detail* of a supported one.
 """
 
 import math
@@ -16,17 +16,17 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.registry import version_of
 from miscompile.ops.spec import Call
 
-Key = str
+CallKey = str
 
 TABLES = ("taken", "mixed", "details", "barred")
-"""Fields of `Support` that make up a table, all sets of keys, for those who write it down."""
+"""Fields of `Support` that are stored, all of them sets of keys."""
 
 _SEVERAL = 2
 
 _NONE: frozenset[str] = frozenset()
 
 
-def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
+def key_of(call: Call, types: Sequence[TensorType], opset: int) -> CallKey:
     """Return the key of a call, such as `Conv-11(float32,float32)float32`."""
     version = version_of(call.op, opset, call.domain)
     inputs = ",".join("" if operand is None else operand.dtype for operand in call.inputs)
@@ -37,7 +37,7 @@ def key_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
     return f"{call.op}-{version}({inputs}){outputs}{chosen}"
 
 
-def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> Key:
+def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> CallKey:
     """Return the key with ranks, constness of operands, and string and small-integer attributes."""
     ranks = ",".join(
         "-" if operand is None else f"{operand.rank}{'c' if operand.value is not None else ''}"
@@ -61,8 +61,7 @@ _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode
 class CallClass(NamedTuple):
     """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
 
-    `dtypes` are those of the outputs; `mixed`: whether the details of a call decide; calls with `barred` traits are
-    refused.
+    `dtypes` are those of the outputs; `mixed`: the details of a call decide; calls with `barred` traits are refused.
     """
 
     dtypes: tuple[str, ...]
@@ -92,7 +91,7 @@ def call_class_key(call: Call, opset: int) -> Hashable:
 
 
 def _asked(call: Call, opset: int) -> tuple[object, ...]:
-    """Return what a key is made of, but for the outputs."""
+    """Return the parts of a key except for the outputs."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     if not call.attributes:
         return call.op, call.domain, opset, dtypes
@@ -100,13 +99,13 @@ def _asked(call: Call, opset: int) -> tuple[object, ...]:
     return call.op, call.domain, opset, dtypes, tuple(chosen)
 
 
-def _beginning(key: Key) -> str:
-    """Return the part of a key that stands before the outputs, and the string attributes after them."""
+def _beginning(key: CallKey) -> str:
+    """Return the part of a key before the outputs, with the string attributes after them."""
     inputs, _, rest = key.partition(")")
     return inputs + ")" + rest[len(rest.partition(" ")[0]) :]
 
 
-def _offered(keys: Iterable[Key]) -> Iterator[tuple[str, int, int, str]]:
+def _offered(keys: Iterable[CallKey]) -> Iterator[tuple[str, int, int, str]]:
     """Yield operator, version, place and dtype of every operand of `keys`; outputs have the places ~0, ~1 and so on."""
     for key in keys:
         op, _, rest = key.partition("-")
@@ -118,7 +117,7 @@ def _offered(keys: Iterable[Key]) -> Iterator[tuple[str, int, int, str]]:
             yield op, int(version), ~place, dtype
 
 
-def family_of(call: Call) -> Key:
+def family_of(call: Call) -> CallKey:
     """Return the operator with its string attributes, such as `Conv auto_pad=SAME`, whatever version and dtypes.
 
     Of a string only what stands before an underscore counts: kernels seldom tell SAME_UPPER from SAME_LOWER.
@@ -132,7 +131,7 @@ def family_of(call: Call) -> Key:
 
 
 def traits_of(call: Call) -> Iterator[str]:
-    """Yield what a kernel may balk at: rank and number of elements (0, 1, more) of operands, and attributes."""
+    """Yield the traits that a kernel may not support: rank and element count (0, 1, more) of operands, attributes."""
     for place, operand in enumerate(call.inputs):
         if operand is not None:
             size = min(2, math.prod(operand.shape))
@@ -147,42 +146,42 @@ def traits_of(call: Call) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a target said to one call: `taken`, or refused."""
+class SupportAnswer:
+    """A target's answer to one call: `taken` (supported), or refused."""
 
-    key: Key
-    detail: Key
-    family: Key
+    key: CallKey
+    detail: CallKey
+    family: CallKey
     traits: frozenset[str]
     taken: bool
 
 
 @dataclass(slots=True)
 class Support:
-    """What a target takes. `open` tables admit everything (before probing, or when a user asks for it).
+    """The calls that a target supports. `open` tables admit all (before probing, or when a user asks for it).
 
     `barred` holds `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
     of a family without barred traits are admitted by `details`.
     """
 
-    taken: set[Key] = field(default_factory=set)
-    mixed: set[Key] = field(default_factory=set)
-    details: set[Key] = field(default_factory=set)
-    barred: set[Key] = field(default_factory=set)
+    taken: set[CallKey] = field(default_factory=set)
+    mixed: set[CallKey] = field(default_factory=set)
+    details: set[CallKey] = field(default_factory=set)
+    barred: set[CallKey] = field(default_factory=set)
     open: bool = False
     classes: dict[Hashable, CallClass | None] = field(default_factory=dict, compare=False, repr=False)
     """Classes of calls met so far by their keys, for those who add calls; None is refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
     """Whatever else was found to need a call that is refused, under keys of its own, so that it is not tried again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
-    """Answers by everything that a key is made of, so that the text of a key is made once; None is "mixed"."""
+    """Cache of answers by the parts of a key, so that its text is made once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
     _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
-    _bars: dict[str, dict[Key, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
+    _bars: dict[str, dict[CallKey, frozenset[str]]] | None = field(default=None, compare=False, repr=False)
 
     def admits(self, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether the target is known to take calls like this one."""
+        """Tell whether the target is known to support calls like this one."""
         if self.open:
             return True
         known = self.call_class_of(call, types, opset)
@@ -211,7 +210,7 @@ class Support:
 
     def _barred_traits(self, call: Call) -> frozenset[str]:
         if self._bars is None:
-            bars: dict[str, dict[Key, set[str]]] = {}
+            bars: dict[str, dict[CallKey, set[str]]] = {}
             for entry in self.barred:
                 family, _, trait = entry.partition("|")
                 bars.setdefault(family.partition(" ")[0], {}).setdefault(family, set()).add(trait)
@@ -236,7 +235,9 @@ class Support:
         return answer
 
     def offers(self, op: str, dtype: str, version: int, main: int) -> bool:
-        """Tell whether some call of `op` in that version is taken whose input `main` (or output `~main`) is `dtype`."""
+        """Tell whether some call of `op` is supported in that version whose input `main` (or output `~main`) is
+        `dtype`.
+        """
         if self.open:
             return True
         if self._offers is None:
@@ -245,7 +246,7 @@ class Support:
 
     @property
     def pairs(self) -> set[tuple[str, str]]:
-        """(operator, dtype of the first operand) pairs that are taken in some form, for tables and samplers."""
+        """(operator, dtype of the first operand) pairs that are supported in some form, for tables and samplers."""
         found = set()
         for key in self.taken | self.mixed:
             op, _, rest = key.partition("-")
@@ -255,13 +256,13 @@ class Support:
         return found
 
 
-def support_from(tables: Mapping[str, Iterable[Key]]) -> Support:
-    """Return the table whose `TABLES` were written down. Raises KeyError when one is missing."""
+def support_from(tables: Mapping[str, Iterable[CallKey]]) -> Support:
+    """Return the table that was stored field by field. Raises KeyError when one of `TABLES` is missing."""
     return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
 
 
-def gather(answers: Iterable[Answer]) -> Support:
-    """Make a table from what a target answered."""
+def gather(answers: Iterable[SupportAnswer]) -> Support:
+    """Make a table from a target's answers."""
     known = list(answers)
     yes = {answer.key for answer in known if answer.taken}
     no = {answer.key for answer in known if not answer.taken}
@@ -278,19 +279,19 @@ def gather(answers: Iterable[Answer]) -> Support:
     return Support(yes - no, yes & no, taken_details - refused_details, barred)
 
 
-def _marks(answer: Answer) -> frozenset[Key]:
+def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
     """Return the traits, marked with the operator alone, and with its string attributes as well."""
     families = {answer.family, answer.family.partition(" ")[0]}
     return frozenset(f"{family}|{trait}" for family in families for trait in answer.traits)
 
 
-def _explanation(refusals: list[tuple[frozenset[Key], bool]]) -> set[Key]:
-    """Return few marks of which each refusal has one: those first that most refusals have, and are general.
+def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey]:
+    """Return a small set of marks that covers all refusals, frequent and general marks first (greedy cover).
 
-    A refusal is telling when its key is also taken; where no call of the key was taken, the key alone may be to
-    blame, so a mark needs several such refusals.
+    A refusal counts fully when another call of its key is supported. Otherwise the key alone may be the cause, so a
+    mark needs several such refusals.
     """
-    chosen: set[Key] = set()
+    chosen: set[CallKey] = set()
     while refusals:
         counts = Counter(
             mark for marks, telling in refusals for mark in marks for _ in range(_SEVERAL if telling else 1)
@@ -301,3 +302,23 @@ def _explanation(refusals: list[tuple[frozenset[Key], bool]]) -> set[Key]:
         chosen.add(best)
         refusals = [(marks, telling) for marks, telling in refusals if best not in marks]
     return chosen
+
+
+def joint(parts: Sequence[Support]) -> Support:
+    """Return the table of the calls that every target supports; `parts` are the targets' tables, open ones admit all.
+
+    A key is mixed when it is mixed for some target, and then admits the details that each such target is known to
+    support.
+    """
+    known = [part for part in parts if not part.open]
+    if len(known) <= 1:
+        return known[0] if known else Support(open=True)
+    common = set.intersection(*(part.taken | part.mixed for part in known))
+    mixed = {key for key in common if any(key in part.mixed for part in known)}
+    offered = {detail for part in known for detail in part.details if _key(detail) in mixed}
+    details = {detail for detail in offered if all(detail in p.details for p in known if _key(detail) in p.mixed)}
+    return Support(common - mixed, mixed, details, set.union(*(part.barred for part in known)))
+
+
+def _key(detail: str) -> str:
+    return detail.partition("|")[0]

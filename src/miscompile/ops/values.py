@@ -1,7 +1,7 @@
 """Elements for inputs and constants: ranges, and fast drawing from one pool made in advance.
 
-Drawing a fresh array costs more than everything else that is done for an input, so every array is a scaled slice of a
-fixed pool of uniform numbers; only the offset comes from the case's random stream.
+Drawing a fresh array costs more than all other work for an input, so every array is a scaled slice of a fixed pool of
+uniform numbers; only the offset comes from the case's random stream.
 """
 
 import math
@@ -28,8 +28,8 @@ _POOL = array_stream(0, "values").random(2 * _POOL_SIZE)
 class Style:
     """How elements are chosen in one case.
 
-    `integral`: floats hold small integers only, so that additions and products stay exact; `full`: 8- and 16-bit
-    and unsigned integers run over their whole range, where wraparound is defined and bugs hide.
+    `integral`: floats hold small integers only, so that additions and products stay exact; `full`: 8- and 16-bit and
+    unsigned integers run over their whole range, where wraparound is defined and bugs are frequent.
     """
 
     integral: bool = False
@@ -78,7 +78,7 @@ def choose_range(dtype: str, style: Style, within: tuple[float, float] | None = 
 def _within(dtype: str, lo: float, hi: float) -> Range:
     """Return the range of floats whose elements, rounded to `dtype`, stay in [lo, hi].
 
-    Small floats lie so far apart that the ends must be floats themselves.
+    Neighbouring small floats are so far apart that the ends must be floats of the type themselves.
     """
     if dtype in SMALL_FLOATS:
         numbers = table(dtype)
@@ -138,7 +138,7 @@ def draw(rng: random.Random, dtype: str, shape: tuple[int, ...], span: Range) ->
 
 
 def _scaled(base: Array, span: Range) -> Array:
-    """Bring uniform numbers in [0, 1) into `span`; floats keep a margin, which rounding to the type cannot pass."""
+    """Bring uniform numbers in [0, 1) into `span`; floats keep a margin that exceeds the rounding to the type."""
     if span.integral:
         return np.minimum(np.floor(base * (span.hi - span.lo + 1)) + span.lo, span.hi)
     margin = (span.hi - span.lo) * _MARGIN
@@ -163,14 +163,14 @@ _COMMON = frozenset(
         for usual in [_usual(dtype, style)]
     ]
 )
-"""Ends of the ranges that most values are drawn from: their pools are converted once, and not for every array."""
+"""Ends of the most frequent ranges: their pools are converted once, and not for every array."""
 
 
 _POOLS: dict[tuple[str, Range], tuple[Array]] = {}
 
 
 def _pool(dtype: str, span: Range) -> tuple[Array] | None:
-    """Return the pool of a common range, which is made when it is first asked for; None of any other range."""
+    """Return the pool of a common range, made at the first request; None for any other range."""
     if (span.lo, span.hi) not in _COMMON:
         return None
     pool = _stored(dtype, _scaled(_POOL, span) if dtype != "bool" else _POOL)

@@ -1,1 +1,1 @@
-"""Patterns: what an optimisation looks for, as data: written by us, or mined from tests and from programs."""
+"""Patterns of optimisations as data: written by hand, or mined from tests and from programs."""

@@ -1,9 +1,9 @@
-"""Cutting a graph into what optimisations work on: whole connected units, and contiguous blocks of them.
+"""Cutting a graph into the units that optimisations work on: connected subgraphs, and contiguous blocks of them.
 
-An optimisation looks at a region of a few operators, or at everything that hangs together. Accordingly, a *subgraph* is
-a unit of operators that share input or output tensors, and a *block* a region of a subgraph whose operators follow one
-another, by the intermediate tensors they share (OATest, section 3.1). Both are *convex*: no path leaves them and comes
-back, so that they can run alone and stand in another graph. What flows in is a hole, what others read a broken output.
+An optimisation matches a region of a few operators, or a whole connected subgraph. A *subgraph* is therefore a set of
+operators connected by input or output tensors, and a *block* a region of a subgraph whose operators are connected by
+intermediate tensors (OATest, section 3.1). Both are *convex*: no path leaves and re-enters them, so that they can run
+alone and be part of another graph. A value that enters is a hole; a value that other operators read is a broken output.
 """
 
 import random
@@ -23,18 +23,18 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
 
 _MOST_BLOCKS = 1 << 14
-"""Blocks that are looked for in one graph where all of them are wanted; wide graphs have more than anyone can use."""
+"""Limit on the enumeration of blocks of one graph, because wide graphs have exponentially many."""
 
 _TRIES = 20
-"""Random growths for each block that is wanted; most of them give one that is there already."""
+"""Attempts for each requested random block, because most attempts repeat an earlier one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A graph to be cut, with what is known of its values by name.
+    """A graph to be cut, with facts about its values by name.
 
     `types` are those with fixed sizes; values without one cannot be in a piece. `ranges` bounds elements, and `fixed`
-    holds those that are always the same, such as computed shapes. `name` becomes the source of the pieces.
+    holds constant ones, such as computed shapes. `name` becomes the source of the pieces.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Whole:
 
 
 def whole_of(model: Model, name: str) -> Whole:
-    """Return `model` with the types that inference finds; nothing is known of its elements."""
+    """Return `model` with its inferred types, without ranges of elements."""
     types = {
         value: kind
         for value, kind in value_types(model, strict=False).items()
@@ -56,7 +56,7 @@ def whole_of(model: Model, name: str) -> Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class PieceSizes:
     """How large pieces are: `least` to `most` operators, those on constants alone not counted; constants of at most
     `weights` bytes together; values of at most `elements` elements.
     """
@@ -67,16 +67,16 @@ class Sizes:
     elements: int = 1 << 20
 
     def __post_init__(self) -> None:
-        """Raise SpecError for sizes that no piece has."""
+        """Raise SpecError for sizes that no piece satisfies."""
         if not 1 <= self.least <= self.most:
             raise SpecError(f"pieces of {self.least} to {self.most} operators: write the smaller number first")
 
 
-def subgraphs(whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> Iterator[Seed]:
+def subgraphs(whole: Whole, sizes: PieceSizes, left: Counter[str] | None = None) -> Iterator[Seed]:
     """Yield the connected units of a graph, in the order of their first operators.
 
-    Two units that read one constant stay two; each gets the operators that work on constants alone with it. `left`
-    counts what is left out, by reason.
+    A shared constant does not connect two units; each gets the operators on constants alone that it needs. `left`
+    counts excluded units by reason.
     """
     operators = Operators(whole, sizes, left)
     for number, members in enumerate(operators.units(), 1):
@@ -92,7 +92,7 @@ def subgraphs(whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> I
 
 def blocks(
     whole: Whole,
-    sizes: Sizes,
+    sizes: PieceSizes,
     left: Counter[str] | None = None,
     *,
     rng: random.Random | None = None,
@@ -108,15 +108,15 @@ def blocks(
 
 
 class Operators(Regions):
-    """The operators of a graph, and what pieces they make; `left` counts what cannot be in one, by reason."""
+    """The operators of a graph, and their division into pieces; `left` counts excluded operators by reason."""
 
-    def __init__(self, whole: Whole, sizes: Sizes, left: Counter[str] | None = None) -> None:
+    def __init__(self, whole: Whole, sizes: PieceSizes, left: Counter[str] | None = None) -> None:
         self.whole, self.sizes, self.left = whole, sizes, Counter[str]() if left is None else left
         super().__init__(whole.graph, self._fits)
         self._taken = self.starts()
 
     def units(self) -> Iterator[frozenset[int]]:
-        """Yield the sets of operators that hang together by the tensors they read and make."""
+        """Yield the sets of operators that are connected by their operands and results."""
         groups: dict[str, list[int]] = {}
         for place in self._taken:
             node = self.graph.nodes[place]
@@ -136,7 +136,7 @@ class Operators(Regions):
                 yield frozenset(members)
 
     def regions(self) -> Iterator[frozenset[int]]:
-        """Yield every connected and convex set of `least` to `most` operators, or as many as anyone can use."""
+        """Yield every connected and convex set of `least` to `most` operators, up to `_MOST_BLOCKS`."""
         layer = dict.fromkeys(frozenset({place}) for place in self._taken)
         seen = set(layer)
         waiting: dict[int, dict[frozenset[int], None]] = {1: layer}
@@ -167,7 +167,7 @@ class Operators(Regions):
     def cut(self, members: frozenset[int], source: str) -> Seed | None:
         """Return these operators as a seed; None, counted, when they have no hole, or exceed the sizes.
 
-        Values in `fixed` that flow in are pinned, unlike the others, which are the holes.
+        Inputs in `fixed` are pinned; the other inputs are the holes.
         """
         whole, types = self.whole, self.whole.types
         nodes = tuple(self.graph.nodes[place] for place in sorted(members))
@@ -197,7 +197,7 @@ class Operators(Regions):
     def _unfit(
         self, inputs: Sequence[str], outputs: Sequence[str], constants: Mapping[str, Tensor], made: set[str]
     ) -> str:
-        """Return why a piece is left out, nothing when it is fine."""
+        """Return why a piece is excluded, an empty text when it is not."""
         types, sizes = self.whole.types, self.sizes
         if not outputs:
             return "pieces without outputs"
@@ -208,14 +208,14 @@ class Operators(Regions):
         return ""
 
     def _breaks(self, name: str, members: frozenset[int]) -> bool:
-        """Tell whether a value made in a piece is read outside it; what nothing reads at all is no output.
+        """Tell whether a result of a piece is read outside it; unused results are no outputs.
 
-        Nor is what depends on constants alone: whoever else reads it gets it with their own piece.
+        Nor are values that depend on constants alone, because every piece that reads one includes its computation.
         """
         return not self.fixed[self.made[name]] and self.leaves(name, members)
 
     def _fits(self, node: Node) -> bool:
-        """Tell whether `node` can stand in a piece."""
+        """Tell whether a piece may contain `node`."""
         if not plain(node):
             self.left[f"nodes of {node.domain or 'random'} operator {node.op}"] += 1
             return False

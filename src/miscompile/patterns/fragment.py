@@ -1,7 +1,7 @@
-"""A fragment in other settings: do its operators still take what flows through them?
+"""A fragment under other sizes, types and attributes: evaluation of types and rules without running it.
 
-Nothing here knows an operator. What one accepts is asked of onnx's type inference and of the rules of its page, so that
-every operator that can be generated can be lifted as well.
+Nothing here is specific to an operator. onnx's type inference and the rules of the operator's page decide whether an
+operator accepts its operands, so that every operator with a spec can be lifted.
 """
 
 import math
@@ -19,18 +19,18 @@ from miscompile.ops.facts import Facts, measure
 from miscompile.ops.registry import schema, specs
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 
 SHOWN = 64
-"""Constants up to this many elements are shown to inference; larger ones never decide a shape."""
+"""Greatest number of elements of constants passed to inference; larger ones never determine a shape."""
 
 _ANY = Facts(-3, 3)
 _KINDS = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What a setting says of a hole, a constant or a result: its type, and the elements where they are kept."""
+class KnownValue:
+    """The type of a hole, a constant or a result, with its elements where they matter."""
 
     type: TensorType
     value: Tensor | None = None
@@ -42,16 +42,16 @@ class Known:
         return self.type.shape  # type: ignore[return-value]
 
 
-def kept(value: Tensor) -> Known:
-    """Return a constant whose elements count."""
-    return Known(TensorType(value.dtype, value.shape), value, measure(value))
+def kept(value: Tensor) -> KnownValue:
+    """Return a constant with its elements."""
+    return KnownValue(TensorType(value.dtype, value.shape), value, measure(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
-    """A way to feed a fragment: `given` holes and constants by name, and the attributes of every node."""
+class FragmentSetting:
+    """Inputs of a fragment: `given` holes and constants by name, and the attributes of every node."""
 
-    given: Mapping[str, Known]
+    given: Mapping[str, KnownValue]
     attributes: tuple[Mapping[str, Attribute], ...]
 
 
@@ -59,8 +59,8 @@ class Setting:
 class Fragment:
     """The parts of a seed. Pinned inputs are constants; `holes` are the other inputs that are read, in order.
 
-    `sure` are the nodes that are defined on all elements as far as can be told; other settings must not change that.
-    `filled` are the holes that are constants in the end, with elements from all over a range.
+    `sure` are the nodes that are known to be defined on all elements, which must stay so in other settings. `filled`
+    are the holes that become constants, with their ranges.
     """
 
     nodes: tuple[Node, ...]
@@ -70,11 +70,12 @@ class Fragment:
     sure: frozenset[int] = frozenset()
     filled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    def run(self, setting: Setting, base: Mapping[str, Known] | None = None) -> dict[str, Known] | None:
-        """Return what is known of every value; None when an operator does not take its operands.
+    def run(
+        self, setting: FragmentSetting, base: Mapping[str, KnownValue] | None = None
+    ) -> dict[str, KnownValue] | None:
+        """Return type and elements of every value; None when an operator rejects its operands.
 
-        `base` is what came of another setting that shares objects with this one: what depends on equal things is not
-        worked out again.
+        `base` is the result for another setting. Values whose inputs are the same objects are taken from it.
         """
         known = dict(setting.given)
         for place, node in enumerate(self.nodes):
@@ -92,20 +93,20 @@ class Fragment:
             for name, kind in zip(node.outputs, types, strict=True):
                 if name:
                     same = base is not None and base[name].type == kind
-                    known[name] = base[name] if base is not None and same else Known(kind)
+                    known[name] = base[name] if base is not None and same else KnownValue(kind)
         return known
 
-    def with_sure(self, known: Mapping[str, Known]) -> "Fragment":
-        """Return the fragment that remembers which nodes are sure, given what is known of all values."""
+    def with_sure(self, known: Mapping[str, KnownValue]) -> "Fragment":
+        """Return the fragment with its `sure` nodes recorded, given the facts of all values."""
         return replace(self, sure=frozenset(place for place in range(len(self.nodes)) if self.is_sure(place, known)))
 
-    def is_sure(self, place: int, known: Mapping[str, Known]) -> bool:
-        """Tell whether a node is defined on all elements as far as can be told."""
+    def is_sure(self, place: int, known: Mapping[str, KnownValue]) -> bool:
+        """Tell whether a node is known to be defined on all elements."""
         node = self.nodes[place]
         return _keeps_rules(self._call(node, node.attributes, known), sure=True)
 
     def _types(
-        self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, Known]
+        self, place: int, attributes: Mapping[str, Attribute], known: Mapping[str, KnownValue]
     ) -> tuple[TensorType, ...] | None:
         node = self.nodes[place]
         shown = {place: known[name].value for place, name in enumerate(node.inputs) if name}
@@ -119,19 +120,19 @@ class Fragment:
             return None
         return found  # type: ignore[return-value]
 
-    def _call(self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, Known]) -> Call:
+    def _call(self, node: Node, attributes: Mapping[str, Attribute], known: Mapping[str, KnownValue]) -> Call:
         operands = tuple([self._operand(name, known[name]) if name else None for name in node.inputs])
         return Call(node.op, operands, attributes, len(node.outputs))
 
-    def _operand(self, name: str, known: Known) -> Operand:
+    def _operand(self, name: str, known: KnownValue) -> Operand:
         if known.value is None and name in self.filled:
             known = spread(known.type, self.filled[name])
         array = None if known.value is None else known.value.array
         return Operand(name, known.type.dtype, known.shape, known.facts, array)
 
 
-def spread(kind: TensorType, span: tuple[float, float]) -> Known:
-    """Return a constant of a type, with elements that are spread over a range."""
+def spread(kind: TensorType, span: tuple[float, float]) -> KnownValue:
+    """Return a constant of a type, with elements distributed over a range."""
     shape: tuple[int, ...] = kind.shape  # type: ignore[assignment]
     count = math.prod(shape)
     numbers = np.linspace(*span, count) if count > 1 else np.full(count, span[1])
@@ -142,7 +143,7 @@ def spread(kind: TensorType, span: tuple[float, float]) -> Known:
 def _keeps_rules(call: Call, sure: bool) -> bool:
     """Tell whether a call keeps its operator's page, and with `sure`, whether it is defined on all elements.
 
-    The rules are not written for every rank that is tried here.
+    An exception in a rule counts as a violation, because the rules do not expect every rank that is tried here.
     """
     try:
         return specs()[call.op].defined(call) if sure else well_formed(call)
@@ -151,7 +152,7 @@ def _keeps_rules(call: Call, sure: bool) -> bool:
 
 
 def fragment_of(seed: Seed) -> Fragment | None:
-    """Return the parts of a seed; None of one with bodies, functions, or anything that is no tensor of a plain type."""
+    """Return the parts of a seed; None for one with bodies, functions, or values other than tensors of a plain type."""
     graph = seed.graph
     if graph.sparse_initializers or not graph.nodes:
         return None
@@ -182,7 +183,7 @@ def _trimmed(node: Node) -> Node:
 
 
 def _fits(node: Node, opset: int) -> bool:
-    """Tell whether an operator can be generated, and has only what a line of a motif can say."""
+    """Tell whether an operator has a spec, and a line of a motif can express the node."""
     known = None if node.domain not in ("", "ai.onnx") else schema(node.op, opset)
     if known is None or node.op not in specs() or not node.outputs:
         return False

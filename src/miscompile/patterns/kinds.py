@@ -1,7 +1,7 @@
-"""Which element types of a fragment can be others: type variables, and what all its operators take.
+"""Generalisation of element types: the values of a fragment that share a type variable, and its possible types.
 
 Operators write their types with variables (`T`), so that one dtype runs through a fragment along them. The variable
-that the most holes have is the motif's; what does not hang together with it keeps its dtype.
+that most holes have becomes the motif's; values that are not connected with it keep their dtype.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,25 +13,26 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.model import Attribute, Node, TensorType
+from miscompile.ops.facts import Span
 from miscompile.ops.registry import schema
-from miscompile.patterns.fragment import Fragment, Known, Setting, kept
+from miscompile.patterns.fragment import Fragment, FragmentSetting, KnownValue, kept
 from miscompile.patterns.language import TYPING
 
-Span = tuple[float, float]
-
 _WORTH = 2
-"""How many times the dtypes it must be worth that values of the same dtype go different ways."""
+"""Factor by which the number of possible dtypes must grow to let values of equal dtype have different ones."""
 
 
 class Kinds(NamedTuple):
-    """The values that have the motif's dtype, that dtype in the fragment, and all that it can be, that one first."""
+    """The values of the motif's dtype, that dtype in the fragment, and all possible ones, the original first."""
 
     members: frozenset[str]
     main: str
     dtypes: tuple[str, ...]
 
 
-def kinds(fragment: Fragment, setting: Setting, base: Mapping[str, Known], spans: Mapping[str, Span]) -> Kinds:
+def kinds(
+    fragment: Fragment, setting: FragmentSetting, base: Mapping[str, KnownValue], spans: Mapping[str, Span]
+) -> Kinds:
     """Return which values share the motif's dtype. `spans` bounds the elements of weights, and of holes where known."""
     groups = _Groups(fragment)
     main = _main(fragment, base, groups)
@@ -51,7 +52,7 @@ def kinds(fragment: Fragment, setting: Setting, base: Mapping[str, Known], spans
 
 
 class _Groups:
-    """Values that share a type variable somewhere, as a forest; the root "" holds those of a type that is fixed."""
+    """Union-find of values that share a type variable; the root "" holds those of a fixed type."""
 
     def __init__(self, fragment: Fragment) -> None:
         self._above: dict[str, str] = {}
@@ -64,7 +65,7 @@ class _Groups:
                     self._join(name, variables.setdefault(variable, name))
 
     def root(self, name: str) -> str:
-        """Return the value that stands for all that share a variable with this one."""
+        """Return the representative of the values that share a variable with this one."""
         while (above := self._above.get(name, name)) != name:
             name = above
         return name
@@ -91,8 +92,8 @@ def _variables(node: Node, opset: int) -> Iterator[tuple[str, str]]:
                 yield name, formal.type_str
 
 
-def _main(fragment: Fragment, base: Mapping[str, Known], groups: _Groups) -> str:
-    """Return the hole whose dtype is the motif's: a free one if there is one, a float, that of the most holes."""
+def _main(fragment: Fragment, base: Mapping[str, KnownValue], groups: _Groups) -> str:
+    """Return the hole whose dtype becomes the motif's: preferably free, then a float, then that of most holes."""
     roots = [groups.root(name) for name in fragment.holes]
 
     def rank(name: str) -> tuple[bool, bool, int]:
@@ -101,8 +102,8 @@ def _main(fragment: Fragment, base: Mapping[str, Known], groups: _Groups) -> str
     return max(fragment.holes, key=rank)
 
 
-def _converted(fragment: Fragment, setting: Setting, dtype: str) -> Iterator[str]:
-    """Yield the results that an attribute says to be of `dtype`."""
+def _converted(fragment: Fragment, setting: FragmentSetting, dtype: str) -> Iterator[str]:
+    """Yield the results whose type an attribute sets to `dtype`."""
     for node, attributes in zip(fragment.nodes, setting.attributes, strict=True):
         if any(name in TYPING and given.value == DTYPES[dtype].code for name, given in attributes.items()):
             yield from (name for name in node.outputs if name)
@@ -113,14 +114,14 @@ class _Trial:
     """The fragment with some of its values in another dtype."""
 
     fragment: Fragment
-    setting: Setting
-    base: Mapping[str, Known]
+    setting: FragmentSetting
+    base: Mapping[str, KnownValue]
     members: frozenset[str]
     dtype: str
     spans: Mapping[str, Span]
 
     def takes(self, other: str) -> bool:
-        """Tell whether all operators take `other` instead, and constants have their elements in it."""
+        """Tell whether all operators support `other` instead, and constants can be represented in it."""
         given = dict(self.setting.given)
         for name in self.members & given.keys():
             known = given[name]
@@ -136,7 +137,7 @@ class _Trial:
             _retyped(node, given_, self.members, self.dtype, other)
             for node, given_ in zip(self.fragment.nodes, self.setting.attributes, strict=True)
         )
-        found = self.fragment.run(Setting(given, attributes))
+        found = self.fragment.run(FragmentSetting(given, attributes))
         return found is not None and all(
             one.type == TensorType(other if name in self.members else self.base[name].type.dtype, self.base[name].shape)
             for name, one in found.items()
@@ -174,7 +175,7 @@ def _has(dtype: str, value: Tensor) -> bool:
 
 
 def _meets(dtype: str, span: Span) -> bool:
-    """Tell whether elements of `dtype` lie in a range."""
+    """Tell whether `dtype` has elements in a range."""
     info = DTYPES[dtype]
     if info.kind == "bool":
         return False

@@ -13,7 +13,7 @@
 
 `value()` is a value of any shape, `value(rank=0)` a scalar one. `inf` and `nan` are numbers; a name among whole numbers
 is a size. Attributes are numbers, quoted words, tuples of either, and `numbers(...)` for a tensor; `to` and the like
-hold a dtype's name. The name `_` stands for a result that nothing reads.
+hold a dtype's name. The name `_` is an unused result.
 
 Lines are read with Python's own parser and interpreted, never evaluated.
 """
@@ -45,7 +45,7 @@ class Word(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class MotifValue:
     """An operand from outside: `leading` allows any number of dimensions before `sizes`; None is any shape.
 
     `dtype` is None for the motif's. Elements of a new one lie in [lo, hi] of `within` (None: the usual range).
@@ -116,20 +116,20 @@ class Full:
 
 
 Argument: TypeAlias = Ref | Number | Ints | Full | None
-Setting: TypeAlias = int | float | str | tuple[Size | float, ...] | Elements
+AttributeSetting: TypeAlias = int | float | str | tuple[Size | float, ...] | Elements
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class MotifCall:
     """A call. Attributes in `TYPING` hold a dtype name, `T` for the motif's; words are `Word`, other names sizes."""
 
     names: tuple[str, ...]
     op: str
     arguments: tuple[Argument, ...]
-    attributes: tuple[tuple[str, Setting], ...]
+    attributes: tuple[tuple[str, AttributeSetting], ...]
 
 
-Statement: TypeAlias = Value | Weight | Numbers | Apply
+Statement: TypeAlias = MotifValue | Weight | Numbers | MotifCall
 Vet: TypeAlias = Callable[[Statement], None]
 
 
@@ -145,12 +145,12 @@ class Motif:
     @property
     def operators(self) -> tuple[str, ...]:
         """Operators in order."""
-        return tuple(statement.op for statement in self.statements if isinstance(statement, Apply))
+        return tuple(statement.op for statement in self.statements if isinstance(statement, MotifCall))
 
     @property
-    def holes(self) -> tuple[Value, ...]:
+    def holes(self) -> tuple[MotifValue, ...]:
         """The values from outside, in order: what a fragment must be given."""
-        return tuple(statement for statement in self.statements if isinstance(statement, Value))
+        return tuple(statement for statement in self.statements if isinstance(statement, MotifValue))
 
 
 _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
@@ -159,7 +159,7 @@ _HEADER = re.compile(r"\[(noop:\s*)?([\w-]+)\]\s*$")
 def parse_motifs(text: str, where: str, vet: Vet | None = None) -> Iterator[Motif]:
     """Yield the motifs of `text`; `where` names the source in errors. Raises SpecError at the first bad line.
 
-    `vet` raises ValueError for a statement that parses and yet cannot be meant.
+    `vet` raises ValueError for a statement that parses but is invalid.
     """
     header: re.Match[str] | None = None
     lines: list[tuple[int, str]] = []
@@ -216,7 +216,7 @@ def _known(dtypes: tuple[str, ...]) -> None:
 
 
 def _check_bound(statement: Statement, bound: set[str]) -> None:
-    if isinstance(statement, Apply):
+    if isinstance(statement, MotifCall):
         for argument in statement.arguments:
             if isinstance(argument, Ref) and argument.name not in bound:
                 raise ValueError(f"'{argument.name}' is used before it is bound")
@@ -240,7 +240,7 @@ def _statement(statement: ast.stmt) -> Statement:
             raise ValueError(f"{call.func.id}(...) has one name")
         return makers[call.func.id](names[0], call)
     settings = tuple((keyword.arg or "", _setting(keyword.arg or "", keyword.value)) for keyword in call.keywords)
-    return Apply(names, call.func.id, tuple(map(_argument, call.args)), settings)
+    return MotifCall(names, call.func.id, tuple(map(_argument, call.args)), settings)
 
 
 def _targets(target: ast.expr) -> tuple[str, ...]:
@@ -250,18 +250,18 @@ def _targets(target: ast.expr) -> tuple[str, ...]:
     return tuple(name_in(element) for element in elements)
 
 
-def _value(name: str, call: ast.Call) -> Value:
+def _value(name: str, call: ast.Call) -> MotifValue:
     given = keywords_of(call, ("dtype", "lo", "hi", "rank"))
     dtype, within = _dtype(given), _within(given)
     if "rank" in given:
         if number_in(given["rank"]) != 0 or call.args:
             raise ValueError("rank=0 stands alone, and other ranks are told by the sizes")
-        return Value(name, (), leading=False, dtype=dtype, within=within)
+        return MotifValue(name, (), leading=False, dtype=dtype, within=within)
     if not call.args:
-        return Value(name, None, leading=True, dtype=dtype, within=within)
+        return MotifValue(name, None, leading=True, dtype=dtype, within=within)
     first = call.args[0]
     leading = isinstance(first, ast.Constant) and first.value is Ellipsis
-    return Value(name, tuple(map(size_in, call.args[leading:])), leading, dtype, within)
+    return MotifValue(name, tuple(map(size_in, call.args[leading:])), leading, dtype, within)
 
 
 def _weight(name: str, call: ast.Call) -> Weight:
@@ -337,7 +337,7 @@ def _item(node: ast.expr) -> Size | float:
     return number_in(node)
 
 
-def _setting(name: str, node: ast.expr) -> Setting:
+def _setting(name: str, node: ast.expr) -> AttributeSetting:
     if isinstance(node, ast.Tuple | ast.List):
         return _several(tuple(map(_item, node.elts)))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "numbers":

@@ -168,11 +168,11 @@ def _section(entry: _Entry, number: int, line: str, path: Path) -> list[str] | N
 
 
 def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
-    with _telling(path, entry.start - 1):
+    with _as_store_errors(path, entry.start - 1):
         name, granularity = _head(Cursor(entry.head))
     said: dict[str, list[list[str]]] = {"wakes": [], "origin": [], "seed": []}
     for number, line in entry.settings:
-        with _telling(path, number - 1):
+        with _as_store_errors(path, number - 1):
             texts = _strings(Cursor(line))
         word = line.split()[0]
         if len(texts) != (len(Trigger._fields) if word == "wakes" else 1):
@@ -207,7 +207,7 @@ def _strings(cursor: Cursor) -> list[str]:
 
 
 def _motif(number: int, lines: Sequence[str], path: Path, *, vetted: bool) -> Motif:
-    with _telling(path, number):
+    with _as_store_errors(path, number):
         found = list(parse_motifs("\n".join(lines), "", vet_statement if vetted else None))
     if len(found) != 1:
         raise _damaged(path, number, f"one motif is expected here, not {len(found)}")
@@ -219,23 +219,23 @@ def _seed(number: int, lines: Sequence[str], source: str, path: Path, *, vetted:
     ranges: dict[str, Range] = {}
     place = 0
     while place < len(lines) and lines[place].startswith("range "):
-        with _telling(path, number + place):
+        with _as_store_errors(path, number + place):
             name, span = _range(Cursor(lines[place]))
         ranges[name] = span
         place += 1
     pinned: Mapping[str, Tensor] = {}
     if place < len(lines) and lines[place].startswith(f"graph {_PINNED}("):
         end = next((end for end in range(place, len(lines)) if lines[end] == "}"), len(lines))
-        with _telling(path, number + place):
+        with _as_store_errors(path, number + place):
             pinned = parse_graph(Cursor("\n".join(lines[place : end + 1]))).initializers
         place = end + 1
-    with _telling(path, number + place):
+    with _as_store_errors(path, number + place):
         model = parse_model("\n".join(lines[place:]))
     if model.functions or set(model.opsets) != {""}:
         raise _damaged(path, number, "a seed has one opset, and no functions")
     seed = Seed(source, model.graph, model.opset, ranges, pinned)
     if vetted:
-        with _telling(path, number + place):
+        with _as_store_errors(path, number + place):
             vet_seed(seed)
     return seed
 
@@ -269,7 +269,7 @@ def _damaged(path: Path, number: int, message: str) -> StoreError:
 
 
 @contextmanager
-def _telling(path: Path, before: int) -> Iterator[None]:
+def _as_store_errors(path: Path, before: int) -> Iterator[None]:
     """Turn the errors of a parser into StoreErrors; what it reads begins after line `before` of the file."""
     try:
         yield

@@ -1,8 +1,8 @@
-"""Lifting: from a fragment as it was found to a motif that keeps only what its operators ask for.
+"""Lifting: generalisation of a found fragment to a motif with only the constraints of its operators.
 
-OATest loosens a pattern that fits nowhere by dropping sizes and dtypes and keeping each operator's own constraints
-(section 3.2.1). Here those constraints are not written down anywhere: sizes, ranks and dtypes become free where other
-ones are seen to pass type inference and the operators' pages (`sizes`, `ranks`, `kinds`).
+OATest generalises a pattern by dropping sizes and dtypes and keeping each operator's constraints (section 3.2.1). Here
+no table holds those constraints: sizes, ranks and dtypes become variables where other ones pass type inference and the
+rules of the operators' pages (`sizes`, `ranks`, `kinds`).
 """
 
 import math
@@ -21,42 +21,42 @@ from miscompile.graph.model import Attribute, Node, TensorType
 from miscompile.ops.registry import schema
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, Style, choose_range
-from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, fragment_of, kept, spread
+from miscompile.patterns.fragment import SHOWN, Fragment, FragmentSetting, KnownValue, fragment_of, kept, spread
 from miscompile.patterns.kinds import Kinds, kinds
 from miscompile.patterns.language import (
     FLOAT_SETTINGS,
     TYPING,
-    Apply,
     Argument,
+    AttributeSetting,
     Elements,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
     Size,
     Statement,
-    Value,
     Weight,
     Word,
 )
-from miscompile.patterns.language import Setting as Said
 from miscompile.patterns.ranks import Rank, ranks
-from miscompile.patterns.sizes import Place, Sizes
+from miscompile.patterns.sizes import FragmentSizes, SizePlace
 
 _TINY = 4
-"""Constants up to this many elements keep them, where they look as if someone chose them."""
+"""Greatest size of constants that keep their elements, if these look chosen by hand."""
 
 _DIGITS = 3
-"""Decimals of a number that someone chose."""
+"""Greatest number of decimals of a number that looks chosen by hand."""
 
 _LARGEST = 2**31
-"""Numbers beyond it are not written in calls, where integer types clip them."""
+"""Larger numbers are not inlined in calls, where integer types would clip them."""
 
 
 def lift(seed: Seed, name: str) -> Motif | None:
-    """Return the abstract form of `seed`, called `name` (with dashes for what a motif's name cannot hold).
+    """Return the abstract form of `seed`, called `name` (with dashes for characters that a motif's name cannot have).
 
     None when the language cannot hold it (bodies, foreign or random operators, types that are not plain tensors), when
     no hole is left, or when inference does not know all its types.
@@ -70,7 +70,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
         return None
     weights = {one: span for one, value in fragment.constants.items() if (span := _drawn(fragment, base, one, value))}
     given = {one: replace(known, value=None) if one in weights else known for one, known in setting.given.items()}
-    setting = Setting(given, setting.attributes)
+    setting = FragmentSetting(given, setting.attributes)
     base = fragment.run(setting)
     if base is None:
         return None
@@ -84,7 +84,7 @@ def lift(seed: Seed, name: str) -> Motif | None:
 
 @lru_cache(1 << 12)
 def constant_holes(seed: Seed) -> Mapping[str, tuple[float, float]]:
-    """Return the holes of a seed that operators take only as constants, with the ranges that were seen."""
+    """Return the holes of a seed that its operators require to be constants, with the observed ranges."""
     fragment = fragment_of(seed)
     base = None if fragment is None else fragment.run(_as_found(seed, fragment))
     if fragment is None or base is None:
@@ -93,8 +93,8 @@ def constant_holes(seed: Seed) -> Mapping[str, tuple[float, float]]:
     return found if len(found) < len(fragment.holes) else {}
 
 
-def _as_found(seed: Seed, fragment: Fragment) -> Setting:
-    return Setting(
+def _as_found(seed: Seed, fragment: Fragment) -> FragmentSetting:
+    return FragmentSetting(
         {
             **{hole: _fed(kind, seed.ranges.get(hole)) for hole, kind in fragment.holes.items()},
             **{constant: kept(value) for constant, value in fragment.constants.items()},
@@ -103,13 +103,13 @@ def _as_found(seed: Seed, fragment: Fragment) -> Setting:
     )
 
 
-def _fed(kind: TensorType, span: Range | None) -> Known:
-    """Return what is known of a hole."""
-    return Known(kind) if span is None else Known(kind, facts=span.facts())
+def _fed(kind: TensorType, span: Range | None) -> KnownValue:
+    """Return type and facts of a hole."""
+    return KnownValue(kind) if span is None else KnownValue(kind, facts=span.facts())
 
 
-def _drawn(fragment: Fragment, base: Mapping[str, Known], name: str, value: Tensor) -> tuple[float, float] | None:
-    """Return the range of a constant whose elements may be others; None where they count."""
+def _drawn(fragment: Fragment, base: Mapping[str, KnownValue], name: str, value: Tensor) -> tuple[float, float] | None:
+    """Return the range of a constant whose elements may change; None where they matter."""
     numbers = value.numbers()
     if numbers.size < 2 or value.dtype == "bool":
         return None
@@ -126,12 +126,12 @@ def _drawn(fragment: Fragment, base: Mapping[str, Known], name: str, value: Tens
 
 
 def _chosen(numbers: Array) -> bool:
-    """Tell whether all numbers look as if someone wrote them."""
+    """Tell whether all numbers look chosen by hand."""
     return bool((np.round(numbers, _DIGITS) == numbers).all())
 
 
 def _short(lo: float, hi: float) -> tuple[float, float]:
-    """Return the range with ends of few digits, moved inwards, so that no operator's domain is left."""
+    """Return the range with ends of few digits, moved inwards, so that it stays within every operator's domain."""
     if lo == hi:
         return (lo, hi)
     ends = []
@@ -141,22 +141,22 @@ def _short(lo: float, hi: float) -> tuple[float, float]:
     return (ends[0], ends[1]) if lo <= ends[0] < ends[1] <= hi else (lo, hi)
 
 
-def _decides(fragment: Fragment, base: Mapping[str, Known], name: str) -> bool:
-    """Tell whether the elements of a constant decide on the types of what is made of it."""
+def _decides(fragment: Fragment, base: Mapping[str, KnownValue], name: str) -> bool:
+    """Tell whether the elements of a constant determine the types of its users' results."""
     given = {one: base[one] for one in (*fragment.holes, *fragment.constants)}
     given[name] = replace(base[name], value=None)
-    found = fragment.run(Setting(given, tuple(node.attributes for node in fragment.nodes)), base)
+    found = fragment.run(FragmentSetting(given, tuple(node.attributes for node in fragment.nodes)), base)
     return found is None or any(one.type != base[value].type for value, one in found.items())
 
 
-def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known]) -> dict[str, tuple[float, float]]:
-    """Return the holes that operators take only as constants, such as indices and scales, with their ranges.
+def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, KnownValue]) -> dict[str, tuple[float, float]]:
+    """Return the holes that operators require to be constants, such as indices and scales, with their ranges.
 
-    They are found by trying: as few operands as can be, beside the first, whose elements make a node sure.
+    They are found by search: a minimal set of operands, other than the first, whose elements make a node sure.
     """
     found: dict[str, tuple[float, float]] = {}
     for place, node in enumerate(fragment.nodes):
-        wanted: dict[str, Known] = {}
+        wanted: dict[str, KnownValue] = {}
         for name in node.inputs[1:] if place not in fragment.sure else ():
             if name in fragment.holes and name != node.inputs[0] and (known := _spread(seed, base, name)) is not None:
                 wanted[name] = known
@@ -170,8 +170,8 @@ def _to_be_known(seed: Seed, fragment: Fragment, base: Mapping[str, Known]) -> d
     return found
 
 
-def _spread(seed: Seed, base: Mapping[str, Known], hole: str) -> Known | None:
-    """Return a hole as a constant with elements spread over the range that was seen; None when there is none."""
+def _spread(seed: Seed, base: Mapping[str, KnownValue], hole: str) -> KnownValue | None:
+    """Return a hole as a constant with elements over its observed range; None without a range."""
     kind, span = base[hole].type, seed.ranges.get(hole)
     if span is None or kind.dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
         return None
@@ -192,18 +192,18 @@ class _Names:
 
 
 class _Writer:
-    """What was found out about a fragment, and the statements that say it."""
+    """The analysis of a fragment, and the statements of its motif."""
 
     def __init__(
         self,
         seed: Seed,
         fragment: Fragment,
-        setting: Setting,
-        base: Mapping[str, Known],
+        setting: FragmentSetting,
+        base: Mapping[str, KnownValue],
         drawn: Mapping[str, tuple[float, float]],
     ) -> None:
         self.seed, self.fragment, self.setting, self.base, self.drawn = seed, fragment, setting, base, drawn
-        self.sizes = Sizes(fragment, setting, base).names()
+        self.sizes = FragmentSizes(fragment, setting, base).names()
         together = Counter(self.sizes.values())
         alone = {place for place, name in self.sizes.items() if together[name] == 1}
         self.ranks = ranks(fragment, setting, base, [hole for hole in fragment.holes if hole not in drawn], alone)
@@ -220,7 +220,7 @@ class _Writer:
         return Motif(name, noop=False, dtypes=self.kinds.dtypes, statements=tuple(statements))
 
     def _bounds(self, hole: str) -> tuple[float, float] | None:
-        """Return where the elements of a hole were seen to lie, if that is narrower than usual in a way that counts."""
+        """Return the observed interval of a hole's elements, if it is significantly narrower than the usual range."""
         span = self.seed.ranges.get(hole)
         dtype = self.fragment.holes[hole].dtype
         if span is None or dtype == "bool" or not (math.isfinite(span.lo) and math.isfinite(span.hi)):
@@ -239,23 +239,23 @@ class _Writer:
     def _dtype(self, name: str) -> str | None:
         return None if name in self.kinds.members else self.base[name].type.dtype
 
-    def _size(self, place: Place, number: int) -> Size:
+    def _size(self, place: SizePlace, number: int) -> Size:
         """Return the name of the size at a place, counted in the order of the text, else the number."""
         group = self.sizes.get(place)
         return number if group is None else self.letters.setdefault(group, f"N{len(self.letters) + 1}")
 
     def _axes(self, name: str, dropped: int = 0) -> tuple[Size, ...]:
         sizes = list(enumerate(self.base[name].shape))[dropped:]
-        return tuple([self._size(Place(name, axis), size) for axis, size in sizes])
+        return tuple([self._size(SizePlace(name, axis), size) for axis, size in sizes])
 
-    def _hole(self, hole: str) -> Value:
+    def _hole(self, hole: str) -> MotifValue:
         rank = self.ranks.get(hole, Rank(leading=False, dropped=0))
         sizes = self._axes(hole, rank.dropped)
         name = self.names.new("x", hole)
-        return Value(name, sizes, rank.leading, self._dtype(hole), self.within.get(hole))
+        return MotifValue(name, sizes, rank.leading, self._dtype(hole), self.within.get(hole))
 
     def _node(self, place: int, node: Node) -> Iterator[Statement]:
-        """Yield the constants that are met first here, then the call."""
+        """Yield the constants first used here, then the call."""
         inputs, settings = list(node.inputs), dict(self._settings(place, node))
         axes = self._axes_input(node)
         if axes is not None:
@@ -269,10 +269,10 @@ class _Writer:
             None if not name else inline[name] if name in inline else Ref(self.names.known[name]) for name in inputs
         )
         results = tuple(self.names.new("v", name) if name else "_" for name in node.outputs)
-        yield Apply(results, node.op, arguments, tuple(settings.items()))
+        yield MotifCall(results, node.op, arguments, tuple(settings.items()))
 
     def _axes_input(self, node: Node) -> tuple[Size, ...] | None:
-        """Return axes that are the second and last input: written as an attribute, they serve every opset."""
+        """Return axes that are the second and last input: as an attribute, they work in every opset."""
         known = schema(node.op, self.fragment.opset)
         if known is None or len(node.inputs) != 2 or known.inputs[min(1, len(known.inputs) - 1)].name != "axes":
             return None
@@ -281,7 +281,7 @@ class _Writer:
 
     def _numbers(self, name: str, value: Tensor) -> tuple[Size, ...]:
         numbers = enumerate(value.array.ravel().tolist())
-        return tuple([self._size(Place(name, at, element=True), number) for at, number in numbers])
+        return tuple([self._size(SizePlace(name, at, element=True), number) for at, number in numbers])
 
     def _constant(self, name: str) -> Statement:
         if name in self.drawn:
@@ -335,22 +335,22 @@ class _Writer:
             return own == "float32"
         return own == self._dtype(beside) if beside is not None else own is None
 
-    def _settings(self, place: int, node: Node) -> Iterator[tuple[str, Said]]:
+    def _settings(self, place: int, node: Node) -> Iterator[tuple[str, AttributeSetting]]:
         for name, given in node.attributes.items():
             yield name, self._setting(place, node, name, given)
 
-    def _setting(self, place: int, node: Node, name: str, given: Attribute) -> Said:
-        """Return an attribute as a motif writes it."""
+    def _setting(self, place: int, node: Node, name: str, given: Attribute) -> AttributeSetting:
+        """Return an attribute in the motif language."""
         value = given.value
         own = bool(self.kinds.members.intersection(node.outputs))
         if given.kind == "int":
             dtype = next((one for one, info in DTYPES.items() if info.code == value), None) if name in TYPING else None
             if dtype is not None:
                 return "T" if own and dtype == self.kinds.main else dtype
-            return self._size(Place("", -1, node=place, attribute=name), int(value))
+            return self._size(SizePlace("", -1, node=place, attribute=name), int(value))
         if given.kind == "ints":
             numbers = enumerate(map(int, value))
-            return tuple([self._size(Place("", at, node=place, attribute=name), number) for at, number in numbers])
+            return tuple([self._size(SizePlace("", at, node=place, attribute=name), number) for at, number in numbers])
         if given.kind == "tensor":
             sizes = None if value.array.ndim == 1 else value.shape
             follows = own and value.dtype == self.kinds.main
@@ -361,7 +361,7 @@ class _Writer:
 
 
 def _alike(value: Tensor) -> bool:
-    """Tell whether a constant holds one number again and again, which a call can say."""
+    """Tell whether all elements of a constant are equal, so that a call can inline it."""
     numbers = value.numbers()
     if not numbers.size or value.dtype == "bool" or not (numbers == numbers.flat[0]).all():
         return False
@@ -369,6 +369,6 @@ def _alike(value: Tensor) -> bool:
 
 
 def _plain(value: Tensor) -> Iterator[float]:
-    """Yield the elements as numbers of Python; there is one NaN only, so that motifs with it are equal."""
+    """Yield the elements as numbers of Python; NaN is always the same object, so that motifs with it are equal."""
     for number in value.numbers().ravel().tolist():
         yield math.nan if number != number else int(number) if isinstance(number, bool) else number

@@ -1,6 +1,6 @@
-"""The words of the motif language: names, numbers, sizes and quoted texts in a line that Python's parser has read.
+"""The words of the motif language: names, numbers, sizes and quoted texts in a line parsed by Python's parser.
 
-Nothing is evaluated. Whatever else stands in a line is a ValueError, since a line is written by hand.
+Nothing is evaluated. Any other syntax is a ValueError, because lines are written by hand.
 """
 
 import ast
@@ -16,7 +16,7 @@ def parsed(line: str) -> ast.stmt:
     """Return the one statement of a line. Raises SyntaxError or ValueError."""
     try:
         found = ast.parse(line).body
-    except (RecursionError, MemoryError):  # what Python's parser says of brackets and signs by the thousand
+    except (RecursionError, MemoryError):  # raised by Python's parser for thousands of brackets or signs
         raise ValueError("this is nested too deeply") from None
     if len(found) != 1:
         raise ValueError("one statement stands in a line")
@@ -24,7 +24,7 @@ def parsed(line: str) -> ast.stmt:
 
 
 def literal(node: ast.expr) -> Any:  # noqa: ANN401 - whatever a literal can be
-    """Return what a literal stands for. Raises ValueError for anything else."""
+    """Return the value of a literal. Raises ValueError for anything else."""
     try:
         return ast.literal_eval(node)
     except (TypeError, RecursionError, MemoryError):  # sets of lists, and thousands of signs

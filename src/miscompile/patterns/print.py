@@ -1,6 +1,6 @@
-"""Motifs back to text, so that lifted patterns can be read, kept in a library, and pasted into a file of motifs.
+"""Printing of motifs, so that lifted patterns can be read, stored in a library, and pasted into a file of motifs.
 
-Whatever the language can hold is written such that `parse_motifs` gives an equal motif; comments are lost.
+`parse_motifs` of the text returns an equal motif; comments are lost.
 """
 
 import math
@@ -8,26 +8,26 @@ from collections.abc import Iterable, Mapping
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.patterns.language import (
-    Apply,
     Argument,
+    AttributeSetting,
     Elements,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
-    Setting,
     Size,
     Statement,
-    Value,
     Weight,
     Word,
 )
 
 
 def print_motif(motif: Motif) -> str:
-    """Return the text of `motif`: its header, a line for each statement, and the dtypes where they are not the usual.
+    """Return the text of `motif`: its header, a line for each statement, and the dtypes where they are not the default.
 
     It ends with a newline.
     """
@@ -39,18 +39,18 @@ def print_motif(motif: Motif) -> str:
 
 def _line(statement: Statement) -> str:
     match statement:
-        case Value():
+        case MotifValue():
             return f"{statement.name} = {_value(statement)}"
         case Weight(name, sizes, within, dtype):
             return f"{name} = weight({_joined(map(str, sizes), _options(dtype, within))})"
         case Numbers(name, elements):
             return f"{name} = {_elements(elements)}"
-        case Apply(names, op, arguments, attributes):
+        case MotifCall(names, op, arguments, attributes):
             given = [f"{name}={_setting(value)}" for name, value in attributes]
             return f"{', '.join(names)} = {op}({', '.join([*map(_argument, arguments), *given])})"
 
 
-def _value(statement: Value) -> str:
+def _value(statement: MotifValue) -> str:
     sizes = statement.sizes
     options: dict[str, str] = _options(statement.dtype, statement.within)
     if sizes is None:
@@ -92,7 +92,7 @@ def _argument(argument: Argument) -> str:
             return f"{'index' if scalar else 'ints'}({', '.join(map(str, values))})"
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: AttributeSetting) -> str:
     if isinstance(setting, Elements):
         return _elements(setting)
     if isinstance(setting, tuple):

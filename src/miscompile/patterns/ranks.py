@@ -1,7 +1,7 @@
-"""Which holes of a fragment can have more dimensions in front, or fewer, found by trying.
+"""Generalisation of ranks: the holes of a fragment that can have more or fewer leading dimensions, found by trial.
 
-More dimensions in front are taken when they come through to results in front of what was there; an operator that counts
-its axes from the front would take another axis then, and refuses them.
+Additional leading dimensions are accepted when they appear as leading dimensions of the results. An operator that
+counts axes from the front would use another axis then, so it rejects them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from miscompile.graph.model import Node, TensorType
 from miscompile.ops.registry import schema
-from miscompile.patterns.fragment import Fragment, Known, Setting
-from miscompile.patterns.sizes import Place
+from miscompile.patterns.fragment import Fragment, FragmentSetting, KnownValue
+from miscompile.patterns.sizes import SizePlace
 
 _LEADS = (149, 151, 157, 163, 167, 173, 179, 181, 191, 193)
 _COUNTING = ("axis", "axes")
 
 
 class Rank(NamedTuple):
-    """What a hole asks of its rank: any dimensions in front, or none; how many of its own it can do without."""
+    """The ranks that a hole allows: any leading dimensions, or none; and how many of its own it can lack."""
 
     leading: bool
     dropped: int
@@ -26,12 +26,12 @@ class Rank(NamedTuple):
 
 def ranks(
     fragment: Fragment,
-    setting: Setting,
-    base: Mapping[str, Known],
+    setting: FragmentSetting,
+    base: Mapping[str, KnownValue],
     holes: Iterable[str],
-    alone: Collection[Place],
+    alone: Collection[SizePlace],
 ) -> dict[str, Rank]:
-    """Return what each of `holes` asks; `alone` are the sizes that can change without any other."""
+    """Return the allowed ranks of each of `holes`; `alone` are the sizes that can change without any other."""
     found: dict[str, Rank] = {}
     for name, lead in zip(holes, _LEADS, strict=False):
         shape = setting.given[name].shape
@@ -40,17 +40,17 @@ def ranks(
             found[name] = Rank(leading=False, dropped=0)
             continue
         dropped, whole = 0, (setting, base)
-        while dropped < len(shape) - 1 and (shape[dropped] == 1 or Place(name, dropped) in alone):
+        while dropped < len(shape) - 1 and (shape[dropped] == 1 or SizePlace(name, dropped) in alone):
             narrower = _tried(fragment, setting, base, name, shape[dropped + 1 :], shape[dropped : dropped + 1])
             if narrower is None:
                 break
             setting, base = narrower
             dropped += 1
         again = _tried(fragment, setting, base, name, (lead, *shape[dropped:]), (lead,))
-        if again is None and dropped:  # with fewer and none in front it would no longer fit what it came from
+        if again is None and dropped:  # without its own dimensions it would not match the original fragment
             dropped, (setting, base) = 0, whole
             again = _tried(fragment, setting, base, name, (lead, *shape), (lead,))
-        if again is not None:  # the holes that follow have to get on with this one's
+        if again is not None:  # later holes are tried together with this one's new rank
             setting, base = again
         found[name] = Rank(again is not None, dropped)
     return found
@@ -58,15 +58,15 @@ def ranks(
 
 def _tried(
     fragment: Fragment,
-    setting: Setting,
-    base: Mapping[str, Known],
+    setting: FragmentSetting,
+    base: Mapping[str, KnownValue],
     hole: str,
     shape: tuple[int, ...],
     front: tuple[int, ...],
-) -> tuple[Setting, Mapping[str, Known]] | None:
-    """Return the setting in which a hole has another shape, and what comes of it; None where that is not taken.
+) -> tuple[FragmentSetting, Mapping[str, KnownValue]] | None:
+    """Return the setting in which a hole has another shape, and its evaluation; None where an operator rejects it.
 
-    `front` are the dimensions that the hole has more, or less.
+    `front` are the leading dimensions to add, or to remove.
     """
     kind = TensorType(setting.given[hole].type.dtype, shape)
     changed = replace(setting, given={**setting.given, hole: replace(setting.given[hole], type=kind)})
@@ -75,7 +75,7 @@ def _tried(
         return None
     moved = {name for name, one in known.items() if one.shape != base[name].shape}
     if moved == {hole}:
-        return None  # nobody asked for the rank of this operand, which proves nothing
+        return None  # no operator depends on the rank of this operand, so the trial proves nothing
     for name in moved:
         short, long = sorted((known[name].shape, base[name].shape), key=len)
         if long != (*front, *short) or known[name].type.dtype != base[name].type.dtype:
@@ -89,7 +89,7 @@ def _tried(
     return changed, known
 
 
-def _counts(fragment: Fragment, setting: Setting, place: int, node: Node) -> bool:
+def _counts(fragment: Fragment, setting: FragmentSetting, place: int, node: Node) -> bool:
     """Tell whether an operator counts axes from the front, by an attribute, its default, or a constant."""
     known = schema(node.op, fragment.opset)
     assert known is not None, "a fragment has known operators only"

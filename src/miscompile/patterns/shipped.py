@@ -1,4 +1,4 @@
-"""All patterns that ship with the tool: the catalogue's, with what they were seen to wake, and mined ones."""
+"""All patterns that ship with the tool: the catalogue's, with their observed triggers, and mined ones."""
 
 from functools import cache
 from importlib.resources import as_file, files
@@ -10,13 +10,13 @@ from miscompile.patterns.triggers import patterns_of
 
 @cache
 def shipped_patterns() -> tuple[Pattern, ...]:
-    """Return the catalogue's fusion patterns, and those that were mined from programs on which a pass fired."""
+    """Return the catalogue's fusion patterns, and those mined from programs that triggered a pass."""
     return tuple(one for one in every_pattern() if one.motif is None or not one.motif.noop)
 
 
 @cache
 def every_pattern() -> tuple[Pattern, ...]:
-    """Return the patterns of the catalogue, those that change nothing included, and those that were mined."""
+    """Return the patterns of the catalogue, no-ops included, and the mined ones."""
     return (*patterns_of(), *_mined())
 
 

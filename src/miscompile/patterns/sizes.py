@@ -1,8 +1,8 @@
-"""Which sizes of a fragment can be others, found by trying.
+"""Generalisation of sizes: the numbers of a fragment that can change together, found by trial.
 
-The sizes of holes and weights are changed to numbers that occur nowhere; where the operators refuse that, the fewest
-other places with the same number are sought that must change with them: sizes of other operands, elements of small
-constants (the shape for a Reshape), attributes (the groups of a Conv). What cannot change stays a number.
+The sizes of holes and weights are changed to numbers that occur nowhere. Where the operators reject that, a minimal set
+of other places with the same number is searched that must change with them: sizes of other operands, elements of small
+constants (the shape for a Reshape), attributes (the groups of a Conv). A size that cannot change stays a number.
 """
 
 import random
@@ -15,24 +15,24 @@ import numpy as np
 
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Attribute, TensorType
-from miscompile.patterns.fragment import SHOWN, Fragment, Known, Setting, kept
+from miscompile.patterns.fragment import SHOWN, Fragment, FragmentSetting, KnownValue, kept
 
 _PRIMES = (31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131, 137, 139)
 _SMALL = (5, 4, 3, 6, 2)
-"""Sizes that are drawn for names."""
+"""Sizes tried for names."""
 
 _SERVING = 3
-"""How many of them must serve, or a name promises too much."""
+"""Number of these sizes that must be valid; otherwise a name would allow too much."""
 
 _MOST_PAIRED = 12
-"""Places up to which pairs and triples of them are tried; what hangs together mostly comes in pairs."""
+"""Greatest number of places of which pairs and triples are tried; dependent places mostly come in pairs."""
 
 _DRAWS = 24
-"""Small sizes for all names at once that are tried before a name is given up."""
+"""Attempts to draw small sizes for all names together before a name is dropped."""
 
 
-class Place(NamedTuple):
-    """Where a number stands: an axis of a hole or constant, an element of a constant, or in an attribute.
+class SizePlace(NamedTuple):
+    """The place of a number: an axis of a hole or constant, an element of a constant, or an attribute.
 
     `owner` is the value's name, "" for attributes, which have a `node` and a name; `at` is -1 for a single number.
     """
@@ -44,14 +44,14 @@ class Place(NamedTuple):
     attribute: str = ""
 
 
-class Sizes:
-    """The places of a fragment, and what comes of other numbers there."""
+class FragmentSizes:
+    """The places of a fragment, and its evaluation with other numbers in them."""
 
-    def __init__(self, fragment: Fragment, setting: Setting, base: Mapping[str, Known]) -> None:
-        """Take a setting that the fragment accepts, and what came of it."""
+    def __init__(self, fragment: Fragment, setting: FragmentSetting, base: Mapping[str, KnownValue]) -> None:
+        """Store a setting that the fragment accepts, and its evaluation."""
         self._fragment, self._setting, self._base = fragment, setting, base
         self.axes = {
-            Place(name, axis): size
+            SizePlace(name, axis): size
             for name, known in setting.given.items()
             if known.value is None
             for axis, size in enumerate(known.shape)
@@ -61,12 +61,12 @@ class Sizes:
         occurring = {*self.axes.values(), *self.others.values()}
         self._primes = [prime for prime in _PRIMES if prime not in occurring]
 
-    def names(self) -> dict[Place, str]:
+    def names(self) -> dict[SizePlace, str]:
         """Return the places whose numbers can change, with a name for those that must change together."""
         groups = self._together(list(self._groups()))
         return {place: f"N{number}" for number, group in enumerate(groups, 1) for place in group}
 
-    def _groups(self) -> Iterator[tuple[Place, ...]]:
+    def _groups(self) -> Iterator[tuple[SizePlace, ...]]:
         """Yield the smallest sets of places found that can change together, each place at most once."""
         for size in dict.fromkeys(self.axes.values()):
             axes = [place for place, number in self.axes.items() if number == size]
@@ -79,7 +79,9 @@ class Sizes:
                 if group:
                     yield group
 
-    def _group(self, first: Place, axes: Sequence[Place], others: Sequence[Place], size: int) -> tuple[Place, ...]:
+    def _group(
+        self, first: SizePlace, axes: Sequence[SizePlace], others: Sequence[SizePlace], size: int
+    ) -> tuple[SizePlace, ...]:
         """Return a minimal set with `first` that can change; empty when there is none."""
         for candidate in self._candidates(first, axes, others):
             if not self._free(candidate, size):
@@ -93,7 +95,9 @@ class Sizes:
         return ()
 
     @staticmethod
-    def _candidates(first: Place, axes: Sequence[Place], others: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
+    def _candidates(
+        first: SizePlace, axes: Sequence[SizePlace], others: Sequence[SizePlace]
+    ) -> Iterator[tuple[SizePlace, ...]]:
         rest = (*axes, *others)
         few = len(rest) <= _MOST_PAIRED
         yield (first,)
@@ -106,17 +110,17 @@ class Sizes:
         if few:
             yield from ((first, *chosen) for chosen in combinations(rest, 2))
 
-    def _free(self, places: Iterable[Place], size: int) -> bool:
-        """Tell whether these places can hold a number that occurs nowhere else, and most of those that are drawn."""
+    def _free(self, places: Iterable[SizePlace], size: int) -> bool:
+        """Tell whether these places accept a number that occurs nowhere else, and most of the small sizes."""
         chosen = tuple(places)
         if not self._primes or not self.holds(dict.fromkeys(chosen, self._primes[0])):
             return False
         serving = (small for small in _SMALL if small == size or self.holds(dict.fromkeys(chosen, small)))
         return len(tuple(islice(serving, _SERVING))) == _SERVING
 
-    def _together(self, groups: list[tuple[Place, ...]]) -> list[tuple[Place, ...]]:
-        """Return the groups that can change at the same time, to different numbers and to small ones."""
-        found: list[tuple[Place, ...]] = []
+    def _together(self, groups: list[tuple[SizePlace, ...]]) -> list[tuple[SizePlace, ...]]:
+        """Return the groups that can change at the same time, to different and to small numbers."""
+        found: list[tuple[SizePlace, ...]] = []
         for group in groups[: len(self._primes)]:
             if self.holds(_numbers([*found, group], self._primes)):
                 found.append(group)
@@ -125,7 +129,7 @@ class Sizes:
             found.pop()
         return found
 
-    def holds(self, numbers: Mapping[Place, int]) -> bool:
+    def holds(self, numbers: Mapping[SizePlace, int]) -> bool:
         """Tell whether the fragment accepts these numbers, with results of the same ranks and dtypes."""
         known = self._fragment.run(self.changed(numbers), self._base)
         return known is not None and all(
@@ -134,7 +138,7 @@ class Sizes:
             for name, one in known.items()
         )
 
-    def changed(self, numbers: Mapping[Place, int]) -> Setting:
+    def changed(self, numbers: Mapping[SizePlace, int]) -> FragmentSetting:
         """Return the setting with other numbers in some places."""
         given = dict(self._setting.given)
         attributes = list(self._setting.attributes)
@@ -151,38 +155,38 @@ class Sizes:
             else:
                 shape = (*known.shape[: place.at], number, *known.shape[place.at + 1 :])
                 given[place.owner] = replace(known, type=TensorType(known.type.dtype, shape))
-        return Setting(given, tuple(attributes))
+        return FragmentSetting(given, tuple(attributes))
 
-    def _elements(self) -> dict[Place, int]:
+    def _elements(self) -> dict[SizePlace, int]:
         """Return the elements of small int64 constants that can be sizes."""
-        found: dict[Place, int] = {}
+        found: dict[SizePlace, int] = {}
         for name, known in self._setting.given.items():
             value = known.value
             if value is not None and value.dtype == "int64" and value.array.size <= SHOWN:
                 for index, number in enumerate(np.ravel(value.array).tolist()):
                     if number > 1:
-                        found[Place(name, index, element=True)] = number
+                        found[SizePlace(name, index, element=True)] = number
         return found
 
-    def _numbers(self) -> dict[Place, int]:
+    def _numbers(self) -> dict[SizePlace, int]:
         """Return the numbers in attributes that can be sizes."""
-        found: dict[Place, int] = {}
+        found: dict[SizePlace, int] = {}
         for node, attributes in enumerate(self._setting.attributes):
             for name, given in attributes.items():
                 if given.kind == "int" and given.value > 1:
-                    found[Place("", -1, node=node, attribute=name)] = given.value
+                    found[SizePlace("", -1, node=node, attribute=name)] = given.value
                 elif given.kind == "ints":
                     for index, number in enumerate(given.value):
                         if number > 1:
-                            found[Place("", index, node=node, attribute=name)] = number
+                            found[SizePlace("", index, node=node, attribute=name)] = number
         return found
 
 
-def _numbers(groups: Sequence[tuple[Place, ...]], numbers: Sequence[int]) -> dict[Place, int]:
+def _numbers(groups: Sequence[tuple[SizePlace, ...]], numbers: Sequence[int]) -> dict[SizePlace, int]:
     return {place: number for group, number in zip(groups, numbers, strict=False) for place in group}
 
 
-def _renumbered(attributes: Mapping[str, Attribute], place: Place, number: int) -> dict[str, Attribute]:
+def _renumbered(attributes: Mapping[str, Attribute], place: SizePlace, number: int) -> dict[str, Attribute]:
     given = attributes[place.attribute]
     value = number if place.at < 0 else (*given.value[: place.at], number, *given.value[place.at + 1 :])
     return {**attributes, place.attribute: Attribute(given.kind, value)}

@@ -1,10 +1,10 @@
-"""What the catalogue's motifs were seen to wake, target by target, and what is known of the passes that none wakes.
+"""Observed triggers: the passes that the catalogue's motifs trigger on each target, and reasons where none does.
 
-Which pass a motif was written for is a wish; which pass it wakes is an observation that a release may overturn. So
-what ships is the observation, with the version on which it was made (`data/wakes/<target>.json`, made anew by
-`mining/verify.py`). Beside it stand, per target and pass, a stated reason where no motif can wake the pass
-(`data/unmatched.toml`), and whether the pass works on a block or on a whole subgraph (`data/granularity.toml`, OATest,
-section 3.1: read off the documentation of each pass). A target with much to say has files of its own, such as
+The pass for which a motif was written and the passes that it triggers may differ, and a release may change them. The
+shipped tables are therefore observations, with the version on which they were made (`data/wakes/<target>.json`, written
+by `harvest/patterns/verify.py`). Two more tables hold, per target and pass, the reason why no motif can trigger the
+pass (`data/unmatched.toml`), and whether the pass works on a block or on a whole subgraph (`data/granularity.toml`,
+OATest, section 3.1: from the documentation of each pass). Targets with many entries have files of their own, such as
 `granularity_tvm.toml`.
 """
 
@@ -24,18 +24,18 @@ _DATA = files("miscompile.patterns").joinpath("data")
 
 
 class Hidden(NamedTuple):
-    """A pass that a motif wakes only while the passes `off`, which would fire before it, are switched off."""
+    """A pass that a motif triggers only while the passes `off`, which would fire before it, are disabled."""
 
     name: str
     off: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Wakes:
-    """What was seen on one version of one target.
+class ObservedTriggers:
+    """The observations on one version of one target.
 
     `seen` holds, by the motif's name, the passes that fire in the build as shipped, in order of name; `behind` those
-    that fire only with others off. Motifs that wake nothing are left out of both.
+    that fire only with others off. Motifs that trigger no pass are left out of both.
     """
 
     target: str
@@ -44,13 +44,13 @@ class Wakes:
     behind: Mapping[str, tuple[Hidden, ...]] = field(default_factory=dict)
 
     def passes(self) -> frozenset[str]:
-        """Return every pass that some motif wakes, those behind others included."""
+        """Return every pass that some motif triggers, including those that need others off."""
         hidden = {one.name for group in self.behind.values() for one in group}
         return frozenset(hidden.union(*self.seen.values()))
 
 
-def print_wakes(triggers: Wakes) -> str:
-    """Return `wakes` as JSON with a line for each motif, so that two releases can be compared line by line."""
+def print_triggers(triggers: ObservedTriggers) -> str:
+    """Return `triggers` as JSON with a line for each motif, so that two releases can be compared line by line."""
     parts = (
         f' "target": {json.dumps(triggers.target)}',
         f' "version": {json.dumps(triggers.version)}',
@@ -66,8 +66,8 @@ def _table(rows: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()) + "\n }"
 
 
-def parse_wakes(text: str, where: str) -> Wakes:
-    """Read what `print_wakes` has written; `where` names the source. Raises SpecError for anything else."""
+def parse_triggers(text: str, where: str) -> ObservedTriggers:
+    """Parse the text of `print_triggers`; `where` names the source. Raises SpecError for anything else."""
     try:
         data = json.loads(text)
         seen = {name: tuple(map(str, passes)) for name, passes in data["seen"].items()}
@@ -75,16 +75,16 @@ def parse_wakes(text: str, where: str) -> Wakes:
             name: tuple(Hidden(one, tuple(map(str, off))) for one, off in some.items())
             for name, some in data["behind"].items()
         }
-        return Wakes(str(data["target"]), str(data["version"]), seen, behind)
+        return ObservedTriggers(str(data["target"]), str(data["version"]), seen, behind)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SpecError(f"{where}: not a table of what motifs wake: {error!r}") from None
 
 
 @cache
-def shipped(target: str) -> Wakes | None:
-    """Return what ships for the target called `target`; None where nobody has looked yet."""
+def shipped(target: str) -> ObservedTriggers | None:
+    """Return the shipped table of the target called `target`; None without one."""
     entry = _DATA.joinpath("triggers", f"{target}.json")
-    return parse_wakes(entry.read_text("utf-8"), entry.name) if entry.is_file() else None
+    return parse_triggers(entry.read_text("utf-8"), entry.name) if entry.is_file() else None
 
 
 def known_targets() -> tuple[str, ...]:
@@ -94,10 +94,11 @@ def known_targets() -> tuple[str, ...]:
 
 
 def patterns_of(targets: Collection[str] | None = None) -> tuple[Pattern, ...]:
-    """Return the catalogue as patterns, in its order, with what they wake on `targets` (None: all that are known).
+    """Return the catalogue as patterns, in its order, with the passes that they trigger on `targets` (None: all with a
+    table).
 
-    A pattern is a block when some pass that it wakes works on blocks, or when it wakes none: it was written as one
-    contiguous region. Otherwise it is a subgraph.
+    A pattern is a block when some pass that it triggers works on blocks, or when it triggers none, because motifs are
+    written as one contiguous region. Otherwise it is a subgraph.
     """
     tables = [found for name in targets or known_targets() if (found := shipped(name)) is not None]
     return tuple(
@@ -108,25 +109,25 @@ def patterns_of(targets: Collection[str] | None = None) -> tuple[Pattern, ...]:
     )
 
 
-def _wakes(name: str, tables: Collection[Wakes]) -> Iterator[Trigger]:
+def _wakes(name: str, tables: Collection[ObservedTriggers]) -> Iterator[Trigger]:
     for table in tables:
         for one in table.seen.get(name, ()):
             yield Trigger(table.target, table.version, one)
 
 
-def _granularity(name: str, tables: Collection[Wakes]) -> Granularity:
+def _granularity(name: str, tables: Collection[ObservedTriggers]) -> Granularity:
     kinds = {granularities(table.target).get(one) for table in tables for one in table.seen.get(name, ())}
     return "subgraph" if "subgraph" in kinds and "block" not in kinds else "block"
 
 
 @cache
 def unmatched(target: str) -> Mapping[str, str]:
-    """Return for each pass of `target` that no motif can wake the reason why."""
+    """Return for each pass of `target` that no motif can trigger the reason."""
     return {name: str(reason) for name, reason in _rows("unmatched", target).items()}
 
 
 def reasons(target: str) -> Mapping[str, str]:
-    """Return why no motif wakes a pass of `target` as shipped, for each such: what it hides behind, or `unmatched`."""
+    """Return for each pass of `target` that no motif triggers by default why: passes before it, or `unmatched`."""
     found = shipped(target)
     hidden = {
         one.name: f"fires only with {', '.join(one.off)} off ({motif})"
@@ -138,7 +139,7 @@ def reasons(target: str) -> Mapping[str, str]:
 
 @cache
 def granularities(target: str) -> Mapping[str, Granularity]:
-    """Return for each labelled pass of `target` what it works on. Raises SpecError for another label."""
+    """Return the granularity of each labelled pass of `target`. Raises SpecError for an unknown label."""
     found: dict[str, Granularity] = {}
     for name, row in _rows("granularity", target).items():
         kind = row["granularity"]
@@ -149,7 +150,7 @@ def granularities(target: str) -> Mapping[str, Granularity]:
 
 
 def _rows(kind: str, target: str) -> dict[str, Any]:
-    """Return what is written down of each pass of `target`: in the common file, and in the one of that target."""
+    """Return the entries of `target`: of the common file, and of the target's own."""
     own = _toml(f"{kind}_{target}.toml")
     return {**_toml(f"{kind}.toml").get(target, {}), **own.get(target, own)}
 

@@ -1,7 +1,7 @@
-"""What is wrong with a pattern that parses: said when its file is read, not when a campaign has begun to use it.
+"""Validation of patterns that parse, when their file is read and before a campaign uses them.
 
-Nothing that is placed into seeds is looked at again there: a graph that reads what nothing makes, or an operator that
-nobody knows, would end the process that places it.
+Synthesis does not validate patterns again: a graph with an undefined value or an unknown operator would end its
+process.
 """
 
 import math
@@ -19,42 +19,42 @@ from miscompile.ops.registry import specs
 from miscompile.ops.seed import Seed
 from miscompile.patterns.language import (
     TYPING,
-    Apply,
     Argument,
+    AttributeSetting,
     Elements,
     Full,
     Ints,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
-    Setting,
     Size,
     Statement,
-    Value,
     Weight,
     Word,
 )
 
 _LARGEST = 1 << 16
-"""Elements that a constant may have: seeds have no room for more."""
+"""Greatest number of elements of a constant, because seeds have no room for more."""
 
 _LARGEST_HOLE = 1 << 24
-"""Elements that a hole may have: no bridge is tried to one that is larger by a slip of the pen."""
+"""Greatest number of elements of a hole, so that no bridge is tried to one that is large by a typing error."""
 
 _WHOLE = (-(2**63), 2**63 - 1)
-"""Where whole numbers lie that become int64: sizes, indices, and attributes."""
+"""Range of whole numbers that become int64: sizes, indices, and attributes."""
 
 _NUMBERS = (-(2**63), 2**64 - 1)
-"""Where they lie that become a number of whatever type."""
+"""Range of whole numbers that become an element of any type."""
 
 
 def vet_statement(statement: Statement) -> None:
-    """Raise ValueError for a statement that parses and yet means nothing in any opset.
+    """Raise ValueError for a statement that parses but is invalid in every opset.
 
-    A call has an operator that is known, attributes of its names and kinds, and no more operands and results than some
-    opset allows; how many there must be depends on the opset. Sizes and numbers are such as tensors can have.
+    A call has a known operator, attributes of its names and kinds, and no more operands and results than some opset
+    allows; the least numbers depend on the opset. Sizes and numbers are within the limits of tensors.
     """
     match statement:
-        case Value(_, sizes, within=within):
+        case MotifValue(_, sizes, within=within):
             _vet_sizes(sizes or (), _LARGEST_HOLE)
             _vet_whole(within or (), _NUMBERS)
         case Weight(_, sizes, within):
@@ -62,11 +62,11 @@ def vet_statement(statement: Statement) -> None:
             _vet_whole(within or (), _NUMBERS)
         case Numbers(_, elements):
             _vet_elements(elements)
-        case Apply():
+        case MotifCall():
             _vet_call(statement)
 
 
-def _vet_call(call: Apply) -> None:
+def _vet_call(call: MotifCall) -> None:
     if call.op not in specs():
         raise ValueError(f"there is no operator '{call.op}' that can be generated")
     most_in, most_out = _arity(call.op)
@@ -108,7 +108,7 @@ def _vet_sizes(sizes: Sequence[Size], most: int = _LARGEST) -> None:
 
 
 def _vet_elements(elements: Elements) -> None:
-    """Raise ValueError for elements that the dtype, where there is one of their own, has not."""
+    """Raise ValueError for elements that their own dtype, if any, cannot represent."""
     if elements.dtype is None or is_float(elements.dtype):
         _vet_whole(elements.values, _NUMBERS)
         return
@@ -119,7 +119,7 @@ def _vet_elements(elements: Elements) -> None:
 
 
 def _vet_whole(items: Iterable[object], ends: tuple[int, int] = _WHOLE) -> None:
-    """Raise ValueError for a whole number outside `ends`; words, names and fractions are not looked at."""
+    """Raise ValueError for a whole number outside `ends`; words, names and fractions are not checked."""
     for item in items:
         if isinstance(item, int) and not ends[0] <= item <= ends[1]:
             raise ValueError(f"a whole number lies between {ends[0]} and {ends[1]} here")
@@ -150,8 +150,8 @@ def _kinds(op: str) -> Mapping[str, frozenset[str]]:
     return dict(sorted(found.items()))
 
 
-def _is(kind: str, name: str, given: Setting) -> bool:
-    """Tell whether a setting can be an attribute of `kind`; names that stand among whole numbers are sizes."""
+def _is(kind: str, name: str, given: AttributeSetting) -> bool:
+    """Tell whether a setting can be an attribute of `kind`; names among whole numbers are sizes."""
     items = given if isinstance(given, tuple) else None
     match kind:
         case "int":
@@ -171,7 +171,7 @@ def _is(kind: str, name: str, given: Setting) -> bool:
 
 
 def sound(seed: Seed) -> bool:
-    """Tell whether `vet_seed` has nothing against a seed: a library with one that is not would not be read again."""
+    """Tell whether `vet_seed` accepts a seed; a library with another one could not be read again."""
     try:
         vet_seed(seed)
     except ModelError:
@@ -180,7 +180,7 @@ def sound(seed: Seed) -> bool:
 
 
 def vet_seed(seed: Seed) -> None:
-    """Raise ModelError for a graph that breaks ONNX's rules, or that has more, or says less, than can be played."""
+    """Raise ModelError for a graph that breaks ONNX's rules, or that replay does not support."""
     graph = seed.graph
     check(Model(graph, {"": seed.opset}))
     if graph.sparse_initializers or not graph.nodes or not graph.outputs:

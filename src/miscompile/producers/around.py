@@ -1,7 +1,7 @@
-"""Around the user's own model: the model as it is, on many feeds, and with inner values as further outputs.
+"""Cases of the user's own model: unchanged, on many feeds, and with inner values as additional outputs.
 
-Symbolic sizes are bound anew for every case. An inner value that becomes an output keeps optimisers from removing it,
-which is one of the settings that their patterns forget.
+Symbolic sizes are bound anew for every case. An additional output keeps optimisers from removing an inner value, a
+condition that their patterns sometimes fail to check.
 """
 
 import random
@@ -27,11 +27,11 @@ _SIZES = (1, 2, 3, 4, 7)
 _INNER_SHARE = 0.5
 _MOST_EXTRA = 3
 _EXACT_LIMIT = 2000
-"""Models with more nodes than this are not analysed for exactness in every case: it would take longer than they run."""
+"""Models with more nodes are not analysed for exactness, because the analysis would take longer than the run."""
 
 
 class Around:
-    """Producer of cases of one model. Raises ModelError when the model is broken or takes something but tensors."""
+    """Producer of cases of one model. Raises ModelError when the model is invalid or has an input that is no tensor."""
 
     def __init__(self, path: Path) -> None:
         self.model = load(path)
@@ -54,7 +54,7 @@ class Around:
         return Case(to_program(model, exact), (feed,), recipe)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice."""
+        """Do nothing: the cases of a fixed model do not depend on outcomes."""
 
     def _variant(self, rng: random.Random) -> tuple[Model, list[str]]:
         if not self._inner or rng.random() > _INNER_SHARE:

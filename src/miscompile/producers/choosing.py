@@ -1,7 +1,7 @@
-"""A producer for several targets: each case is made for some of them, from what these take alike.
+"""A producer for several targets: each case is made for some of them, from the calls that all of these support.
 
-What all targets take shrinks with every target; pairs of them take more. So half of the cases are for all targets, the
-others for a pair.
+The common support shrinks with every target, and a pair has more in common than all. So half of the cases are for all
+targets, the others for a pair.
 """
 
 import itertools
@@ -32,7 +32,7 @@ class Choosing:
             try:
                 self._parts[chosen] = make(chosen)
             except UsageError:
-                continue  # these have nothing in common; others have
+                continue  # these targets have nothing in common; other pairs may
         if not self._parts:
             raise UsageError(f"{', '.join(everyone)} have no operator in common")
         self._everyone = everyone
@@ -46,7 +46,7 @@ class Choosing:
         return replace(case, recipe={**case.recipe, "targets": list(chosen)})
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Pass on what came of a case to the producer that made it; cases of other producers name no targets."""
+        """Forward the outcomes of a case to the producer that made it; cases of other producers name no targets."""
         part = self._parts.get(tuple(case.recipe.get("targets", ())))
         if part is not None:
             part.learn(case, outcomes, verdict)

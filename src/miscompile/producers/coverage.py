@@ -1,8 +1,8 @@
 """The three coverages of HIRFUZZ: operator x dtype, operator x output shape, operator x operator edges.
 
-They serve as a gate (a node enters only if it adds coverage, Algorithm 1), as a steer (operator and dtype that
-were used least are preferred), and as a metric (the diversity score counts the items). The paper's extension of the
-third, paths of three operators, counts for those who give them.
+They serve as a gate (a node enters only if it adds coverage, Algorithm 1), as a steer (operator and dtype that were
+used least are preferred), and as a metric (the diversity score counts the items). The paper's extension of the third,
+paths of three operators, counts for callers that pass paths.
 """
 
 import random
@@ -17,14 +17,15 @@ Path = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Coverage:
-    """What has been covered so far, by this producer."""
+    """The coverage of one producer so far."""
 
     dtypes: dict[tuple[str, str], int] = field(default_factory=dict)
     shapes: set[tuple[str, Shape]] = field(default_factory=set)
     edges: set[tuple[str, str]] = field(default_factory=set)
     paths: set[Path] = field(default_factory=set)
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How often nothing came of an operator and dtype: what is mostly refused must not look neglected for ever."""
+    """Failed insertions by operator and dtype, so that a pair that mostly fails does not stay the least used for ever.
+    """
 
     turns: dict[tuple[str, str], int] = field(default_factory=dict)
     """Nodes and refusals together."""
@@ -35,7 +36,7 @@ class Coverage:
         return len(self.dtypes) + len(self.shapes) + len(self.edges) + len(self.paths)
 
     def fresh(self, op: str, dtype: str, shape: Shape, parents: Iterable[str], paths: Iterable[Path] = ()) -> int:
-        """Return in how many of the coverages a node would add something; `paths` are those that end at it."""
+        """Return how many of the coverages a node would increase; `paths` are those that end at it."""
         return (
             ((op, dtype) not in self.dtypes)
             + ((op, shape) not in self.shapes)
@@ -55,13 +56,13 @@ class Coverage:
         self.paths.update(paths)
 
     def refuse(self, op: str, dtype: str) -> None:
-        """Take into account that nothing came of an operator; no coverage, but it had its turn."""
+        """Record a failed insertion: it adds no coverage, but counts as a use of the pair."""
         pair = (op, dtype)
         self.refused[pair] = self.refused.get(pair, 0) + 1
         self.turns[pair] = self.turns.get(pair, 0) + 1
 
     def choose(self, rng: random.Random, pairs: Sequence[tuple[str, str]], looks: int = 2) -> tuple[str, str]:
-        """Draw `looks` of the (operator, dtype) pairs and return the one that had the fewest turns so far."""
+        """Draw `looks` of the (operator, dtype) pairs and return the one with the fewest attempts so far."""
         best = pairs[int(rng.random() * len(pairs))]
         for _ in range(looks - 1):
             pair = pairs[int(rng.random() * len(pairs))]

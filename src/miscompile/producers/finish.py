@@ -1,7 +1,7 @@
-"""From a scope to a case: outputs, the model, the feeds, and which outputs are exact.
+"""Turning a scope into cases: outputs, model, feeds, and the set of exact outputs.
 
-One graph makes several programs: what is constant and what is an input decides as much over an optimiser's paths as
-the operators do, and a graph costs more to think out than to write down again in another setting.
+One graph gives several programs that differ in which values are constants and which are inputs. That choice affects an
+optimiser's paths as much as the operators do, and generating a graph costs more than serialising it again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,29 +26,29 @@ _NAME = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class InputSetting:
     """Which inputs become constants (`frozen`, with their elements), and which drawn constants become inputs."""
 
     frozen: Mapping[str, Tensor] = field(default_factory=dict)
     opened: frozenset[str] = frozenset()
 
 
-AS_BUILT = Setting()
+AS_BUILT = InputSetting()
 
 _OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
 """Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
 
 
 def ir_version_of(opset: int) -> int:
-    """Return the oldest IR version that goes with `opset`, so that old releases read old models."""
+    """Return the oldest IR version that allows `opset`, so that old releases can read the models."""
     return next((version for first, version in _IR_VERSIONS if opset >= first), _IR_VERSIONS[-1][1])
 
 
 class Finisher:
-    """Writes the programs of one graph. Nothing may be added to the scope meanwhile.
+    """Serialises the programs of one graph. The scope must not change in the meantime.
 
-    Nodes, constants and ports that the programs share are written once, and not as a `Model` that is emitted: to write
-    them anew for every program would cost as much as a third of the graph itself.
+    Nodes, constants and ports that the programs share are serialised once. Emitting a `Model` for every program would
+    cost a third of the time of generating the graph.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -61,7 +61,9 @@ class Finisher:
         self._inputs: dict[str, Port] = {}
         self._outputs: dict[str, Port] = {}
 
-    def case(self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: Setting = AS_BUILT) -> Case:
+    def case(
+        self, outputs: Sequence[str], feeds: int, recipe: Mapping[str, Any], setting: InputSetting = AS_BUILT
+    ) -> Case:
         """Return a case with `outputs` and freshly drawn feeds. Raises RejectedDraft when no output is given.
 
         There are at least `feeds` feeds, and enough for every input that is fed several values in turn.
@@ -75,7 +77,7 @@ class Finisher:
         drawn = tuple([tuple([self._tensor(name, turn) for name in names]) for turn in range(turns)])
         return Case(Program("onnx", payload, ports, results), drawn, recipe)
 
-    def model(self, outputs: Sequence[str], setting: Setting = AS_BUILT) -> Model:
+    def model(self, outputs: Sequence[str], setting: InputSetting = AS_BUILT) -> Model:
         """Return the graph as a model; its bytes are the payload of the case with these outputs and this setting."""
         inputs = tuple([self._info(name) for name in self._fed(setting)])
         kept = {name: value for name, value in self.constants.items() if name not in setting.opened}
@@ -83,25 +85,25 @@ class Finisher:
         graph = Graph(_NAME, inputs, results, tuple(self.nodes), {**kept, **setting.frozen})
         return Model(graph, {"": self.scope.opset}, (), ir_version_of(self.scope.opset))
 
-    def draw_setting(self, flip: float) -> Setting:
-        """Draw another setting: each input and each constant changes its part with probability `flip`."""
+    def draw_setting(self, flip: float) -> InputSetting:
+        """Draw another setting: each input becomes a constant, or vice versa, with probability `flip`."""
         scope, rng = self.scope, self.scope.rng
         fed = [*scope.inputs, *scope.cycled]
         frozen = {name: self._tensor(name) for name in fed if scope.uses[name] and rng.random() < flip}
         wanted = {name for name in sorted(scope.drawn) if rng.random() < flip}
-        return Setting(frozen, self.openable(wanted))
+        return InputSetting(frozen, self.openable(wanted))
 
     def openable(self, constants: Iterable[str]) -> frozenset[str]:
         """Return those of the drawn `constants` that may be inputs for every target that takes their operators."""
         wanted = set(constants)
         for node in self.scope.nodes if wanted else ():
             if node.op not in specs():
-                wanted.difference_update(reads(node))  # what carries bodies, and whatever these capture
+                wanted.difference_update(reads(node))  # nodes with bodies, and the values that these capture
             elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
                 wanted.difference_update(node.inputs)
         return frozenset(wanted)
 
-    def _fed(self, setting: Setting) -> list[str]:
+    def _fed(self, setting: InputSetting) -> list[str]:
         """Return the names of the inputs in order."""
         scope, frozen = self.scope, setting.frozen
         names = [name for name in (*scope.inputs, *scope.cycled) if name not in frozen]
@@ -110,7 +112,7 @@ class Finisher:
         return [name for name in names if scope.uses[name]]
 
     def _shared(self) -> tuple[bytes, dict[str, bytes]] | None:
-        """Return the nodes' fields, and those of the constants by name; None when something has no short form."""
+        """Return the serialised nodes, and constants by name; None when a part has no short encoding."""
         nodes = [node_field(node) for node in self.nodes]
         constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
         if None in nodes or None in constants.values():
@@ -118,7 +120,7 @@ class Finisher:
         nodes.append(name_field(_NAME))
         return b"".join(nodes), constants  # type: ignore[arg-type, return-value]
 
-    def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: Setting) -> bytes:
+    def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: InputSetting) -> bytes:
         """Return the serialised model."""
         opened = setting.opened
         frozen = [tensor_field(name, value) for name, value in setting.frozen.items()]
@@ -150,7 +152,7 @@ class Finisher:
         return tuple([known[name] for name in names])
 
     def _tensor(self, name: str, turn: int = 0) -> Tensor:
-        """Return what input `name` is fed in the feed of number `turn`: new elements, unless its values are fixed."""
+        """Return the elements of input `name` in feed number `turn`: newly drawn, unless its values are fixed."""
         scope = self.scope
         if name in scope.cycled:
             return scope.cycled[name][turn % len(scope.cycled[name])]

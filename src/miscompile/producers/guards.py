@@ -1,4 +1,4 @@
-"""Guards: operators put in front of an operand so that its elements come to lie where the next operator is defined."""
+"""Guards: operators in front of an operand that bring its elements into the domain of the next operator."""
 
 import numpy as np
 
@@ -23,9 +23,9 @@ _INTEGER_GUARDS = (("Abs",), ("Sign",), ("Abs", "+1"))
 
 
 def guard(scope: Scope, operand: Operand, within: tuple[float, float]) -> Operand:
-    """Return a value made from `operand` whose elements lie in `within`: by a fitting function, else by Clip.
+    """Return a value computed from `operand` with elements in `within`: by a fitting function, else by Clip.
 
-    Raises RejectedDraft when nothing fits or the target takes none of the guards; the scope is then as it was.
+    Raises RejectedDraft when no guard fits or the target supports none; the scope is then unchanged.
     """
     guards = _FLOAT_GUARDS if is_float(operand.dtype) else _INTEGER_GUARDS
     for steps in scope.rng.sample(guards, k=min(3, len(guards))):

@@ -1,4 +1,4 @@
-"""Several producers as one, each with its share."""
+"""Several producers combined into one, each with its share of the cases."""
 
 import random
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from miscompile.core.verdict import Verdict
 
 @dataclass(slots=True)
 class Mixture:
-    """Draws a producer for every case, in proportion to the shares. One that has nothing to propose drops out."""
+    """Draws a producer for every case, in proportion to the shares. A producer that raises UsageError is removed."""
 
     parts: tuple[tuple[Producer, float], ...]
     _sums: list[float] = field(init=False)
@@ -36,6 +36,6 @@ class Mixture:
             self._sums = list(accumulate(share for _, share in self.parts))
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Tell every producer; each knows its own cases by their recipes."""
+        """Forward the outcomes to every producer; each recognises its own cases by their recipes."""
         for producer, _ in self.parts:
             producer.learn(case, outcomes, verdict)

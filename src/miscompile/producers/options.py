@@ -8,7 +8,7 @@ from typing import Literal
 from miscompile.base.errors import SpecError
 
 Guidance = Literal["steer", "gate", "off"]
-"""steer: prefer what was used least; gate: a node enters only if it adds coverage; off: uniform."""
+"""steer: prefer pairs that were used least; gate: a node enters only if it adds coverage; off: uniform."""
 
 
 OPSETS = tuple(range(13, 29))
@@ -19,16 +19,16 @@ _WEIGHT = 3
 """Models in use have opsets 17 to 21: each of these is drawn three times as often as any other."""
 
 _FEWEST, _LARGEST = 3, 200
-"""Operators of graphs that are to be small, and of the largest ones."""
+"""Greatest number of operators in a small graph, and in the largest graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorOptions:
-    """What strict generation can be told.
+    """The options of strict generation.
 
     `nodes` is the number of operators aimed at; `spread` the share of graphs of another size, half of them with one to
     three operators, the others with up to 200, fewer more often; `ops` and `dtypes` restrict what is generated (empty:
-    everything the target takes); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
+    everything the target supports); `opsets` are drawn from; `motifs` and `noops` are probabilities of planting one
     instead of inserting an operator, `quantised` and `containers` the shares of the motifs that are quantised chains,
     and blocks of sequences and optionals; `control` is the probability of planting a block with bodies (If, Loop,
     Scan); `integral` is the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their

@@ -1,7 +1,7 @@
-"""Computed shapes: elements of small integer values that follow from sizes and from known elements.
+"""Data propagation: elements of small integer values computed from static sizes and known elements.
 
-Exporters write what a shape is as a computation (Shape, Gather, Concat, Reshape). The graph has fixed sizes, so the
-elements are known when it is built, and decide the types of what follows, as onnx's own data propagation has it
+Exporters compute shapes in the graph (Shape, Gather, Concat, Reshape). Because a generated graph has fixed sizes, the
+elements are known while it is built, and the types of later nodes depend on them, as in onnx's data propagation
 (https://onnx.ai/onnx/repo-docs/ShapeInference.html).
 """
 
@@ -29,9 +29,9 @@ _OF_ELEMENTS = frozenset({
 
 
 def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | None:
-    """Return the elements of the result of a call that computes on known integers or sizes; None of other calls.
+    """Return the elements of the result of a call on known integers or sizes; None for other calls.
 
-    The call must be defined. Results of more than 64 elements are not computed, since they are no shapes.
+    The call must be defined. Results of more than 64 elements are not computed, because they are no shapes.
     """
     if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > STRUCTURAL_SIZE:
         return None
@@ -42,7 +42,7 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
     try:
         found = _computed(call.op, opset, tuple(map(_written, attributes)), given, _Kept(call.attributes))
     except (ValueError, IndexError, TypeError, RuntimeError):
-        return None  # the evaluator lacks this form; the elements stay unknown
+        return None  # the evaluator does not support this call; the elements stay unknown
     fits = found.dtype == DTYPES[results[0].dtype].storage and found.shape == results[0].shape
     return Tensor(results[0].dtype, found) if fits else None
 
@@ -53,17 +53,17 @@ def _is_known(operand: Operand | None) -> bool:
     )
 
 
-Given = tuple[str, tuple[int, ...], bytes | None]
+OperandKey = tuple[str, tuple[int, ...], bytes | None]
 """Dtype, shape and elements of an operand; no elements where only the shape matters."""
 
 
-def _given(operand: Operand, sizes: bool) -> Given:
+def _given(operand: Operand, sizes: bool) -> OperandKey:
     elements = None if sizes or operand.value is None else operand.value.tobytes()
     return "bool" if sizes else operand.dtype, operand.shape, elements
 
 
 class _Kept:
-    """Attributes that travel beside their written form, which alone counts when calls are compared."""
+    """Attributes together with their text, by which alone calls are compared."""
 
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
         self.attributes = attributes
@@ -82,7 +82,7 @@ def _written(item: tuple[str, Attribute]) -> tuple[str, str]:
 
 @lru_cache(1 << 12)
 def _computed(
-    op: str, opset: int, written: tuple[tuple[str, str], ...], given: tuple[Given | None, ...], kept: _Kept
+    op: str, opset: int, written: tuple[tuple[str, str], ...], given: tuple[OperandKey | None, ...], kept: _Kept
 ) -> Array:
     del written  # a part of the key only
     names = tuple("" if value is None else f"x{place}" for place, value in enumerate(given))
@@ -95,7 +95,7 @@ def _computed(
         return np.asarray(ReferenceEvaluator(emit(Model(graph, {"": opset}))).run(None, feed)[0])
 
 
-def _array(value: Given) -> Array:
+def _array(value: OperandKey) -> Array:
     dtype, shape, elements = value
     storage = DTYPES[dtype].storage
     if elements is None:

@@ -13,9 +13,9 @@ PRODUCERS = Catalogue(
         "strict": f"{_PACKAGE}.strict:STRICT",
         "sweep": f"{_PACKAGE}.sweep:SWEEP",
         "seeded": f"{_PACKAGE}.seeded:SEEDED",
-        "dynamic": f"{_PACKAGE}.dynamic:DYNAMIC",
-        "disruptive": f"{_PACKAGE}.disruptive:DISRUPTIVE",
-        "hirfuzz": f"{_PACKAGE}.presets:HIRFUZZ",
+        "dynamic": f"{_PACKAGE}.dynamic.producer:DYNAMIC",
+        "disruptive": f"{_PACKAGE}.disruptive.producer:DISRUPTIVE",
+        "hirfuzz": f"{_PACKAGE}.hirfuzz.producer:HIRFUZZ",
         "oatest": f"{_PACKAGE}.synthesis.kind:OATEST",
     },
 )

@@ -1,7 +1,7 @@
-"""Putting a seed into a scope: node by node, as it is or in another setting, typed and guarded anew.
+"""Replaying a seed in a scope: node by node, unchanged or with changes, with types and facts computed anew.
 
-Whatever a setting changes, each call must again be one that the target takes and that is defined for all elements
-that can reach it; so a seed in a scope is as valid as a graph that was drawn, and its values are operands like others.
+After any change each call must again be supported by the target and defined for all elements in the intervals of its
+operands. A replayed seed is therefore as valid as a generated graph, and its values are ordinary operands.
 """
 
 import math
@@ -31,25 +31,25 @@ from miscompile.producers.scope import Scope
 
 _DTYPE_ATTRIBUTES = frozenset({"to", "dtype"})
 _PINNED = 0.15
-"""How often what always has the same elements is fed: few compilers take shapes that they cannot see."""
+"""Probability that a pinned input is fed: few compilers support shapes that they do not know at compile time."""
 
 _MOST_TURNS = 100
-"""Turns of a loop that a slice may take."""
+"""Greatest number of loop iterations in a slice."""
 
 _UNBOUNDED = Facts(-math.inf, math.inf)
 
 _STATES = {name: Range(-math.inf, math.inf, integral=False) for name in FLOATS} | {"bool": Range(0, 1, integral=True)}
-"""What an input of a body may hold; integers other than the counter of turns are refused by what overflows."""
+"""Assumed ranges of a body's inputs; for integers other than the iteration number, overflow checks reject the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a seed is changed on its way into a scope.
+    """The changes made to a seed by its replay.
 
-    `dtypes` maps element types to others; `batch` is the size that takes the place of the first one of every input
-    (None: as it is); `twice` the probability that an operator gets its first operand a second time; `integral` puts
-    small integers in place of real weights and inputs, so that more results are exact; `fresh` draws inputs from the
-    usual ranges and not from those that were seen.
+    `dtypes` maps element types to others; `batch` replaces the first size of every input (None: unchanged); `twice` is
+    the probability that an operator gets its first operand a second time; `integral` replaces real weights and inputs
+    by small integers, so that more results are exact; `fresh` draws inputs from the usual ranges instead of the
+    observed ones.
     """
 
     dtypes: Mapping[str, str] = field(default_factory=dict)
@@ -72,14 +72,14 @@ AS_IT_IS = Changes()
 def replay(scope: Scope, seed: Seed, changes: Changes = AS_IT_IS) -> dict[str, Operand]:
     """Add the inputs, constants and nodes of `seed` to `scope`; return its values by their names in the seed.
 
-    Raises RejectedDraft when the target does not take a call, or a call is invalid or may be undefined in this
-    setting; roll back to a mark then.
+    Raises RejectedDraft when the target does not support a call, or a call is invalid or may be undefined after the
+    changes; the caller must then roll back to a mark.
     """
     return Player(scope, seed, changes).run()
 
 
 def has_batch(seed: Seed) -> bool:
-    """Tell whether the inputs that are not pinned have a first size, the same for all."""
+    """Tell whether all inputs that are not pinned have the same first size."""
     firsts = {
         info.type.shape[:1]
         for info in seed.graph.inputs
@@ -89,11 +89,10 @@ def has_batch(seed: Seed) -> bool:
 
 
 class Player:
-    """Replays a seed step by step, so that something else can come in between.
+    """Replays a seed node by node, so that a caller can add other nodes in between.
 
-    `known` holds the seed's values so far, by their names in the seed. `strict` refuses calls that might overflow as
-    far as intervals tell, where otherwise nothing is claimed of what comes of them. Every step raises RejectedDraft as
-    `replay` does.
+    `known` holds the seed's values so far, by their names in the seed. `strict` rejects calls that may overflow
+    according to the intervals; otherwise their results have no facts. Every step raises RejectedDraft as `replay` does.
     """
 
     def __init__(self, scope: Scope, seed: Seed, changes: Changes = AS_IT_IS, *, strict: bool = False) -> None:
@@ -120,9 +119,9 @@ class Player:
             self.known[name] = self._constant(value)
 
     def play(self, node: Node, instead: Mapping[int, Operand] = MappingProxyType({})) -> tuple[Operand, ...]:
-        """Add one of the seed's nodes; operands in `instead`, by their places, stand in for the node's own.
+        """Add one of the seed's nodes; operands in `instead`, by position, replace the node's own.
 
-        Returns the results, which take the places of the node's outputs in `known`. A node with bodies takes no others.
+        Returns the results, which become the node's outputs in `known`. A node with bodies allows no replacement.
         """
         results = self._block(node) if any(True for _ in node.subgraphs()) else self._call(node, instead)
         self.known.update((name, result) for name, result in zip(node.outputs, results, strict=True) if name)
@@ -186,7 +185,7 @@ class Player:
         return given
 
     def _block(self, node: Node) -> tuple[Operand, ...]:
-        """Add a node with bodies as it is: nothing is known of its results but their types."""
+        """Add a node with bodies unchanged; only the types of its results are known."""
         if self.changes != AS_IT_IS:
             raise RejectedDraft(f"{node.op} is not changed")
         self._require_same_types(node)
@@ -205,14 +204,14 @@ class Player:
         return kind
 
     def _require_same_types(self, node: Node) -> None:
-        """Refuse a node with bodies when something else has come in the place of what they read."""
+        """Reject a node with bodies when a value that they capture has another type now."""
         for name in reads(node):
             known, kind = self.known[name], self._written.get(name)
             if kind is not None and (known.dtype, known.shape) != (kind.dtype, kind.shape):
                 raise RejectedDraft(f"{node.op} is not changed")
 
     def _require_sound(self, node: Node) -> None:
-        """Refuse bodies that the target may not take, that may be undefined, or that may not come to an end."""
+        """Reject bodies that the target may not support, that may be undefined, or whose loop may not terminate."""
         taken = blocks(self.scope.support, self.scope.opset)
         if not (taken.has(node.op, "own") and taken.has(node.op, "captured")):
             raise RejectedDraft(f"{node.op} is not taken by the target")
@@ -230,7 +229,7 @@ class Player:
         return self.known[node.inputs[0]].facts.hi if node.inputs[0] else math.inf
 
     def _try(self, body: Graph, turns: float) -> None:
-        """Add the nodes of a body as if they stood in the graph; a state may hold anything. No bodies in bodies."""
+        """Add the nodes of a body to a trial scope, with states of any value. Nested bodies are rejected."""
         trial = Player(self.scope, self.seed, AS_IT_IS)
         trial.known = dict(self.known)
         for info in body.inputs:
@@ -258,7 +257,7 @@ def _sizes(kind: TensorType) -> Shape:
 
 
 def _ends(value: Tensor) -> tuple[float, float] | None:
-    """Return room for integers where the weights lie, so that what must be positive stays so."""
+    """Return an interval of integers around the weights' range, so that positive weights stay positive."""
     facts = _facts(value)
     return (1.0, 4.0) if facts.lo > 0 else (-4.0, -1.0) if facts.hi < 0 else None
 

@@ -1,4 +1,4 @@
-"""The graph under construction: values with their facts, nodes, inputs and constants, and a way back.
+"""The graph under construction: values with their facts, nodes, inputs and constants, and rollback.
 
 Nodes are typed by onnx's own inference as they are added, so the graph is valid at every moment.
 """
@@ -19,13 +19,13 @@ from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.facts import Facts, measure, settle
 from miscompile.ops.registry import schema, specs, written
 from miscompile.ops.shapes import promised_shapes
-from miscompile.ops.spec import Call, Limits, Operand, OpSpec, Shape, always
+from miscompile.ops.spec import Call, Operand, OperatorLimits, OpSpec, Shape, always
 from miscompile.ops.support import CallClass, Support, call_class_key
 from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
 _MEASURED_SIZE = 16
-"""Drawn constants up to this many elements are measured; larger ones come near the ends of their range anyway."""
+"""Drawn constants up to this many elements are measured; larger ones nearly reach the ends of their range."""
 
 _MOST_CLASSES = 1 << 16
 """Forms of calls that are remembered for a support table."""
@@ -40,7 +40,7 @@ class CallRefused(RejectedDraft):
 
 
 class Mark(NamedTuple):
-    """A moment to come back to."""
+    """A state of the scope for `rollback`."""
 
     names: int
     nodes: int
@@ -48,10 +48,16 @@ class Mark(NamedTuple):
 
 
 class Scope:
-    """Values and nodes of one case. Names are given in order, so a rollback cuts the newest ones off."""
+    """Values and nodes of one case. Names are numbered in order, so a rollback removes the newest ones."""
 
     def __init__(
-        self, rng: random.Random, opset: int, limits: Limits, style: Style, support: Support, elements: int = 8192
+        self,
+        rng: random.Random,
+        opset: int,
+        limits: OperatorLimits,
+        style: Style,
+        support: Support,
+        elements: int = 8192,
     ) -> None:
         self.rng = rng
         self.opset = opset
@@ -72,11 +78,11 @@ class Scope:
         self._fresh = 0
 
     def mark(self) -> Mark:
-        """Remember this moment."""
+        """Return the current state for `rollback`."""
         return Mark(len(self.operands), len(self.nodes), self._fresh)
 
     def rollback(self, mark: Mark) -> None:
-        """Forget everything that came after `mark`."""
+        """Remove everything added since `mark`."""
         while len(self.operands) > mark.names:  # tables keep the order of insertion, so the newest is the last
             name, operand = self.operands.popitem()
             self.pool[operand.dtype].pop()
@@ -130,7 +136,7 @@ class Scope:
         return self._register(Operand(name, dtype, shape, facts, value.array), "")
 
     def given_constant(self, value: Tensor, facts: Facts, *, free: bool = True) -> Operand:
-        """Add an initialiser that someone chose, with its facts. `free`: other settings may make it an input."""
+        """Add an initialiser with given elements and facts. `free`: an `InputSetting` may make it an input."""
         name = self._name("c")
         self.initializers[name] = value
         if free:
@@ -138,12 +144,12 @@ class Scope:
         return self._register(Operand(name, value.dtype, value.shape, facts, value.array), "")
 
     def apply(self, call: Call, *, drawn: bool = False, loose: bool = False) -> tuple[Operand, ...]:
-        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so that it is well formed.
+        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so it is well-formed.
 
-        `loose`: nothing is claimed of floats that might overflow as far as intervals tell, instead of a refusal.
+        `loose`: results that may overflow according to the intervals have no facts, instead of being rejected.
 
-        Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or
-        not taken by the target; the scope is then as it was.
+        Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or not
+        supported by the target; the scope is then unchanged.
         """
         spec = specs().get(call.op)
         if spec is None:
@@ -161,7 +167,7 @@ class Scope:
         return self._add(call, types, facts)
 
     def learn(self, operand: Operand, elements: Tensor) -> Operand:
-        """Take note of the elements of the newest value, an integer one that was worked out; return it anew."""
+        """Record the computed elements of the newest value, an integer one; return the updated operand."""
         known = operand._replace(facts=measure(elements), value=elements.array)
         self.operands[operand.name] = self.pool[operand.dtype][-1] = known
         return known
@@ -177,9 +183,9 @@ class Scope:
         attributes: Mapping[str, Attribute],
         results: Sequence[tuple[TensorType, Facts]],
     ) -> tuple[Operand, ...]:
-        """Add a node that carries bodies, whose results have these types and facts, and return the results.
+        """Add a node with bodies, whose results have these types and facts, and return the results.
 
-        Nothing is checked here: who made the bodies answers for types and facts. Types are static.
+        Nothing is checked here: the caller is responsible for types and facts. Types are static.
         """
         call = Call(op, tuple(inputs), attributes, len(results))
         made = self._add(call, tuple([kind for kind, _ in results]), tuple([facts for _, facts in results]))
@@ -191,7 +197,7 @@ class Scope:
     def add_inner(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute]) -> str:
         """Add a node whose one result is no tensor (a sequence, an optional), and return that one's name.
 
-        Whoever adds it must see to what reads it; it has no entry among the operands.
+        It has no entry among the operands, so the caller must add the nodes that read it.
         """
         name = f"v{self._fresh}"
         self._fresh += 1
@@ -202,7 +208,7 @@ class Scope:
     def add_outer(
         self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute], kind: TensorType, facts: Facts
     ) -> Operand:
-        """Add a node that reads what `add_inner` made and gives a tensor of a static type; nothing is checked here."""
+        """Add a node that reads a value of `add_inner` and returns a tensor of a static type, unchecked."""
         if math.prod(kind.shape or ()) > self._elements:  # type: ignore[arg-type]
             raise RejectedDraft(f"{op}: the output is too large")
         result = self._register(Operand(f"v{self._fresh}", kind.dtype, kind.shape, facts), op)  # type: ignore[arg-type]
@@ -212,7 +218,7 @@ class Scope:
         return result
 
     def _count_reads(self) -> None:
-        """Count what the newest node reads, in bodies as well; what is no tensor is not counted."""
+        """Count the tensors that the newest node reads, in its bodies too."""
         for name in reads(self.nodes[-1]):
             if name in self.uses:
                 self.uses[name] += 1
@@ -237,7 +243,7 @@ class Scope:
         return tuple(results)
 
     def _types(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
-        """Return the output types of a call that the target takes: worked out where the spec says how, else inferred.
+        """Return the output types of a call that the target supports: by the spec's shape rule, else inferred.
 
         The dtypes of a class of calls, and what the target says to it, are asked for once.
         """
@@ -277,7 +283,7 @@ class Scope:
 
     def _ask(self, call: Call) -> tuple[TensorType, ...]:
         """Return the output types by onnx's inference. Raises RejectedDraft when they are not fully known."""
-        if not self.support.may_admit(call, self.opset):  # cheaper to ask than inference
+        if not self.support.may_admit(call, self.opset):  # cheaper than inference
             _refuse(call)
         least = _least(call.op, self.opset, call.domain)
         if least is None or len(call.inputs) < least or None in call.inputs[:least]:
@@ -336,7 +342,7 @@ def _refuse(call: Call) -> NoReturn:
 
 @lru_cache(1 << 14)
 def tensor_type(dtype: str, shape: Shape) -> TensorType:
-    """Return the type; equal ones are one object, because making one costs more than finding it."""
+    """Return the type; equal ones are one object, because a look-up costs less than construction."""
     return TensorType(dtype, shape)
 
 

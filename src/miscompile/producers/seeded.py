@@ -1,7 +1,7 @@
-"""Cases made from seeds, such as slices of the user's models: as they are, extended, or in another setting.
+"""Cases made from seeds, such as slices of the user's models: unchanged, extended, or mutated.
 
-Real graphs combine operators, shapes and weights in ways that random ones do not reach, and bugs lie next to them as
-well: behind one operator more, in another dtype, with an inner result that is an output.
+Real graphs combine operators, shapes and weights in ways that random graphs rarely reach. Small changes of them find
+bugs as well: one more operator, another dtype, an inner result as an output.
 """
 
 import math
@@ -18,7 +18,7 @@ from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.registry import version_of
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import Finisher, inner_results, leaves
@@ -31,7 +31,7 @@ from miscompile.producers.strict import Strict
 _MOST_DRAFTS = 2000
 
 _PLAIN, _EXTENDED = 0.2, 0.65
-"""Shares of cases that are a slice as it is, and of those or extended ones; the others are mutated."""
+"""Shares of unchanged slices, and of unchanged or extended ones; the others are mutated."""
 
 _ALSO_EXTENDED = 0.4
 _MOST_ADDED = 8
@@ -49,16 +49,16 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
 
 
 class Seeded:
-    """Producer of cases that begin from seeds. Holds the coverage of what it adds, as strict generation does.
+    """Producer of cases from seeds. It keeps a coverage of the operators that it adds, as strict generation does.
 
-    `options` say what is added; they do not restrict the seeds. Of the seeds, those are used that the target takes and
-    that are defined for all elements in their intervals; `usable` counts them. Raises UsageError when there is none.
+    `options` apply to the additions and do not restrict the seeds. A seed is used if the target supports it and it is
+    defined for all elements in its intervals; `usable` counts them. Raises UsageError when there is none.
     """
 
     def __init__(self, seeds: Sequence[Seed], options: GeneratorOptions, support: Support) -> None:
         self.options, self.support = options, support
         self.spec = print_spec("seeded", options)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
         self._waiting: deque[Case] = deque()
         self._usable = [(seed, opset) for seed in seeds for opset in [self._opset(seed)] if opset is not None]
         if not self._usable:
@@ -71,7 +71,7 @@ class Seeded:
         return len(self._usable)
 
     def propose(self, rng: random.Random) -> Case:
-        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        """Return a new case. A rejected draft is drawn again from the same stream."""
         for _ in range(_MOST_DRAFTS):
             if self._waiting:
                 return self._waiting.popleft()
@@ -80,7 +80,7 @@ class Seeded:
         raise UsageError("no case comes about from the slices under these options")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: the coverages speak of graphs, not of outcomes."""
+        """Do nothing, because the coverages count graphs and not outcomes."""
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:
         seed, opset = self._usable[int(rng.random() * len(self._usable))]
@@ -108,7 +108,7 @@ class Seeded:
     def _extended(
         self, scope: Scope, known: Mapping[str, Operand], outputs: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Let strict generation go on from the seed; return the outputs, and the motifs that were planted."""
+        """Extend the seed by strict generation; return the outputs and the planted motifs."""
         rng = scope.rng
         dtypes = tuple(sorted({operand.dtype for operand in known.values() if operand.value is None}))
         found, motifs = self._strict.extend(scope, 1 + int(rng.random() * _MOST_ADDED), dtypes)
@@ -121,7 +121,7 @@ class Seeded:
         return Scope(rng, opset, self._limits, style, self.support, max(_ROOM, 2 * _largest(seed)))
 
     def _opset(self, seed: Seed) -> int | None:
-        """Return the opset under which the target takes the seed as it is: its own, or one that means the same."""
+        """Return an opset in which the target supports the unchanged seed: its own or an equivalent one."""
         opsets = self.options.opsets
         own = [seed.opset] if seed.opset in opsets or min(opsets) <= seed.opset <= max(opsets) else []
         alike = [
@@ -155,7 +155,7 @@ def _largest(seed: Seed) -> int:
 
 
 def _draw_changes(rng: random.Random, seed: Seed) -> Changes:
-    """Draw one change, now and then two."""
+    """Draw one change, or sometimes two."""
     floats = sorted({info.type.dtype for info in seed.graph.inputs if isinstance(info.type, TensorType)} & set(_OTHERS))
     kinds = ["twice", "integral", "fresh", "setting"]
     kinds += ["dtype", "dtype"] if floats else []
@@ -171,7 +171,7 @@ def _draw_changes(rng: random.Random, seed: Seed) -> Changes:
 
 
 def _all_leaves(scope: Scope, outputs: Sequence[str]) -> list[str]:
-    """Return `outputs`, or every leaf where a change has left none of them."""
+    """Return `outputs`, or every leaf if the changes removed all of them."""
     return list(dict.fromkeys(outputs)) or leaves(scope)
 
 

@@ -14,13 +14,13 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.ops.registry import specs
 from miscompile.ops.shapes import broadcasts, draw_partner, draw_shape
-from miscompile.ops.spec import Call, Limits, Operand, Shape
+from miscompile.ops.spec import Call, Operand, OperatorLimits, Shape
 from miscompile.ops.values import choose_range
 from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
 
 _NAMES = {info.storage: name for name, info in DTYPES.items() if info.storage.name == name}
-"""Names of numpy's own types: a look-up, where numpy spells the name out every time."""
+"""Names of numpy's own types: cached because numpy builds the name on every access."""
 
 _LOOKS = 6
 _ATTEMPTS = 12
@@ -29,17 +29,17 @@ _ATTEMPTS = 12
 def insert(scope: Scope, op: str, site: "ScopeSite") -> tuple[Call, tuple[Operand, ...]]:
     """Draw a call of `op` at `site` and add it; return it with its outputs.
 
-    Raises RejectedDraft when nothing came of it; what was created on the way stays, so roll back to a mark.
+    Raises RejectedDraft when that fails; created operands stay, so the caller must roll back to a mark.
     """
     try:
         call = specs()[op].sample(site)
-    except (ArithmeticError, ValueError) as error:  # bounds worked out by a sampler may leave a function's domain
+    except (ArithmeticError, ValueError) as error:  # a sampler's bounds may exceed a function's domain
         raise RejectedDraft(f"{op}: {error}") from None
     return call, scope.apply(call, drawn=True)
 
 
 class ScopeSite:
-    """The place for one call in `scope`. `reuse` is the probability to look for an existing operand first.
+    """The site of one call in `scope`. `reuse` is the probability to look for an existing operand first.
 
     `constants` is the probability that a created operand is a constant (weights: the complement), `pinned` that a
     structural operand is a graph input.
@@ -52,7 +52,7 @@ class ScopeSite:
         self.rng: random.Random = scope.rng
         self.dtype = dtype
         self.opset = scope.opset
-        self.limits: Limits = scope.limits
+        self.limits: OperatorLimits = scope.limits
         self._reuse = reuse
         self._constants = constants
         self._pinned = pinned
@@ -68,7 +68,7 @@ class ScopeSite:
         fits: Callable[[Shape], bool] | None = None,
         draw: Callable[[], Shape] | None = None,
     ) -> Operand:
-        """Select an existing value that serves, guard one that nearly does, or create one. See `Site.operand`."""
+        """Select an existing value that fits, guard one that is out of range, or create one. See `Site.operand`."""
         wanted = dtype or self.dtype
 
         def serves(candidate: Shape) -> bool:
@@ -97,7 +97,7 @@ class ScopeSite:
         )
 
     def weight(self, shape: Shape, dtype: str | None = None, *, within: tuple[float, float] | None = None) -> Operand:
-        """Create a constant of that shape, now and then an input. See `Site.weight`."""
+        """Create a constant of that shape, or sometimes an input. See `Site.weight`."""
         return self._create(dtype or self.dtype, shape, within, constant=1 - self._constants)
 
     def known(self, value: Array, dtype: str | None = None) -> Operand:

@@ -1,8 +1,8 @@
 """Strict generation: valid graphs, operator by operator, motif by motif.
 
-GENERATION of HIRFUZZ (Algorithm 1) with the three coverages as a gate or a steer, and three things it lacks: fusion
-motifs in unusual settings, semantic no-ops next to each other and next to outputs, and intervals that keep every
-element defined.
+GENERATION of HIRFUZZ (Algorithm 1) with the three coverages as gate or as preference, and three additions: fusion
+motifs in unusual settings, semantic no-ops next to each other and next to outputs, and intervals that exclude undefined
+behaviour.
 """
 
 import random
@@ -20,7 +20,7 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
@@ -32,25 +32,25 @@ from miscompile.producers.finish import Finisher, inner_results, leaves
 from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.motifs.containers import plant_container, taken_blocks
 from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
-from miscompile.producers.motifs.quantised import NAME as QUANTISED
-from miscompile.producers.motifs.quantised import NEEDED, plant_chain
+from miscompile.producers.motifs.quantised.planting import NAME as QUANTISED
+from miscompile.producers.motifs.quantised.planting import NEEDED, plant_chain
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Mark, Scope
 from miscompile.producers.sites import ScopeSite, insert
 
 _MOST_DRAFTS = 2000
-"""Drafts in a row that come to nothing, after which the options are taken to be the reason."""
+"""Rejected drafts in a row after which the options are considered the cause."""
 
 _VARIANT_INNER = 0.2
 _VARIANT_FLIP = 0.3
 
 _GATE_PATIENCE = 8
-"""Refusals in a row after which the gate lets a node in, so that a saturated campaign still makes graphs."""
+"""Refusals in a row after which the gate admits a node, so that a saturated campaign still makes graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Menu:
-    """What can be drawn under one opset."""
+    """The operators, motifs and blocks that can be drawn under one opset."""
 
     pairs: tuple[tuple[str, str], ...]
     motifs: tuple[Motif, ...]
@@ -58,13 +58,13 @@ class _Menu:
     dtypes: tuple[str, ...]
     blocks: Blocks
     quantised: bool
-    """Whether quantised chains can be planted; they bring operators and types of their own."""
+    """Whether quantised chains can be planted; they have operators and types of their own."""
     containers: tuple[tuple[str, str], ...]
     """Blocks of sequences and optionals, with their element types."""
 
 
 class Strict:
-    """Producer of random graphs. Holds the coverage of what it made, so its cases depend on those before."""
+    """Producer of random graphs. Its coverage grows with every case, so a case depends on those before."""
 
     def __init__(self, options: GeneratorOptions, support: Support) -> None:
         self.options = options
@@ -75,14 +75,14 @@ class Strict:
         self._bodies = not options.ops or not FEATURES.keys().isdisjoint(options.ops)
         self._menu = lru_cache(maxsize=None)(self._make_menu)
         self._waiting: deque[Case] = deque()
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, options.zero_size)
         if not any(self._menu(opset).pairs for opset in options.opsets):
             raise UsageError(
                 "no operator is left to generate: the target takes none of those asked for (--ops, --dtypes)"
             )
 
     def propose(self, rng: random.Random) -> Case:
-        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        """Return a new case. A rejected draft is drawn again from the same stream."""
         for _ in range(_MOST_DRAFTS):
             if self._waiting:
                 return self._waiting.popleft()
@@ -91,7 +91,7 @@ class Strict:
         raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: the coverages speak of graphs, not of outcomes."""
+        """Do nothing, because the coverages count graphs and not outcomes."""
 
     def _draft(self, rng: random.Random) -> Iterator[Case]:
         """Yield the programs of a grown graph: as built, then with other outputs, constants and inputs."""
@@ -110,7 +110,7 @@ class Strict:
     ) -> tuple[Scope, list[str], dict[str, Any]]:
         """Grow a graph of one of `opsets` (None: any); return it with its outputs and the recipe of its cases.
 
-        Producers that turn finished graphs into other cases begin here. Raises RejectedDraft.
+        Producers that make other cases of finished graphs call this. Raises RejectedDraft.
         """
         options = self.options
         opset = options.draw_opset(rng, opsets)
@@ -125,9 +125,9 @@ class Strict:
         return scope, outputs, recipe
 
     def extend(self, scope: Scope, nodes: int, dtypes: tuple[str, ...]) -> tuple[list[str], list[str]]:
-        """Add up to `nodes` operators to what `scope` holds already; return the outputs and the motifs planted.
+        """Add up to `nodes` operators to the contents of `scope`; return the outputs and the motifs planted.
 
-        The operators are of `dtypes`, as far as the target takes any; what exists is used rather than new inputs.
+        The operators are of `dtypes`, if the target supports any; existing values are preferred to new inputs.
         """
         menu = self._menu(scope.opset, dtypes)
         if not menu.pairs:
@@ -139,7 +139,7 @@ class Strict:
         return self._outputs(scope, menu, inner), planted
 
     def _grow(self, scope: Scope, menu: _Menu, planted: list[str], inner: list[str], nodes: int) -> None:
-        """Grow `nodes` operators, or fewer where too little comes about; a block counts as one."""
+        """Grow `nodes` operators, or fewer when too many insertions fail; a block counts as one."""
         options, rng = self.options, scope.rng
         control = options.control if depth_of(scope) < MOST_DEPTH and self._bodies else 0.0
         tries = 0

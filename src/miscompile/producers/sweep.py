@@ -1,8 +1,8 @@
 """The sweep: every operator alone, over attributes x ranks x dtypes x constant-or-input x optionals.
 
-More than half of all known compiler bugs need one operator in an uncommon form. Cases are ordered so that new
-combinations come first: of a few drafts the one with the most unseen pairs of features is taken, for the operator
-and dtype that had the fewest cases.
+More than half of all known compiler bugs need only one operator in an uncommon form. New combinations come first: for
+the operator and dtype with the fewest cases, the sweep proposes the one of a few drafts that has the most unseen pairs
+of features.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Verdict
 from miscompile.graph.model import TensorType
 from miscompile.ops.registry import dtypes_of, schema, specs, version_of
-from miscompile.ops.spec import Call, Limits, Operand
+from miscompile.ops.spec import Call, Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish
@@ -37,7 +37,7 @@ _PINNED = (0.0, 0.0, 0.3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A program of one operator: its call, the outputs' types, and the scope it stands in."""
+    """A program of one operator: its call, the outputs' types, and its scope."""
 
     call: Call
     results: tuple[Operand, ...]
@@ -55,9 +55,9 @@ class Single:
 
 
 def draft_single(
-    rng: random.Random, op: str, dtype: str, opset: int, limits: Limits, style: Style, support: Support
+    rng: random.Random, op: str, dtype: str, opset: int, limits: OperatorLimits, style: Style, support: Support
 ) -> Single:
-    """Draw a program of one operator. Raises RejectedDraft when the sampler or the target says no."""
+    """Draw a program of one operator. Raises RejectedDraft when the sampler or the target rejects it."""
     scope = Scope(rng, opset, limits, style, support)
     constants, pinned = _CONSTANTS[int(rng.random() * 4)], _PINNED[int(rng.random() * 4)]
     site = ScopeSite(scope, dtype, reuse=0.0, constants=constants, pinned=pinned)
@@ -92,7 +92,7 @@ class Sweep:
         self.options = replace(options, nodes=1, spread=0.0)
         self.support = support
         self.spec = print_spec("sweep", self.options)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.03)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.03)
         self._seen: dict[str, set[int]] = {}
         self._numbers: dict[str, int] = {}
         self._order = count()
@@ -113,7 +113,7 @@ class Sweep:
         raise UsageError("no operator can be drawn under these options; allow more with --ops, --dtypes, --max-rank")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take no notice: order follows from what was made."""
+        """Do nothing, because the order depends on the cases and not on outcomes."""
 
     def _newest(self, rng: random.Random, op: str, dtype: str) -> Single | None:
         best: tuple[int, Single, set[int]] | None = None
@@ -139,7 +139,7 @@ class Sweep:
         return best[1]
 
     def _pairs_in(self, single: Single) -> set[int]:
-        """Return the pairs of features of a program, as numbers: one hashes and compares them far faster than words."""
+        """Return the pairs of features of a program, as numbers: because they hash and compare far faster than text."""
         known = self._numbers
         numbers = sorted([known.setdefault(feature, len(known)) for feature in features(single)])
         return {one << 24 | other for one, other in combinations(numbers, 2)}

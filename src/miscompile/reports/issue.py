@@ -1,9 +1,9 @@
-"""The issue text of a stored finding: what a maintainer needs, in the order in which it is read.
+"""The issue text of a stored finding, in the order in which a maintainer reads it.
 
-Facts that are used when they are there (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
+Optional facts that it shows (all JSON): `rule`, `output`, `faulty`, `reference`, `details` (written by
 `miscompile.findings.encode.evidence_facts`); `nodes`, `original_nodes`; `test`, the index of the test that found it;
 `attribution`, a sentence on how the culprits were found; `environment`, further names and versions; `reproduced`;
-`evidence`, a mapping of further measurements; `found_as`, the form of the program in which the bug came up;
+`evidence`, a mapping of further measurements; `found_as`, the form of the program in which the bug was found;
 `resisted`, an object with `class`, `edges` and `healing`; `referee`, an object with `message`; `known`, an object with
 `link` and `note`.
 """
@@ -22,9 +22,9 @@ from miscompile.findings.folder import Stored
 MESSAGE_LIMIT = 4_000
 MODEL_LIMIT = 20_000
 SCRIPT_LIMIT = 35_000
-"""Characters of a block; trackers stop at 65,536 a text."""
+"""Greatest number of characters in a block; trackers accept 65,536 in a text."""
 LINE_LIMIT = 300
-"""Characters of a line of the model: the elements of large constants say little to a reader."""
+"""Characters of a line of the model: the elements of large constants do not help a reader."""
 
 _NOUN: dict[FindingKind, str] = {
     "wrong": "wrong result",
@@ -79,7 +79,7 @@ _RULES = {
 
 
 _LIBRARY = "library"
-"""The rule of findings in which a front end is held against the library that an operator is from."""
+"""The rule of findings that compare a front end with the library of an operator."""
 
 _FAITHFUL = "the compiler computes what the library computes, with the same outputs, types and shapes"
 
@@ -176,11 +176,11 @@ def _builds(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _votes(votes: Mapping[str, int]) -> list[str]:
-    """Return a line that says who agreed with whom, when several compilers were asked."""
-    camps: dict[int, list[str]] = {}
-    for voter, camp in votes.items():
-        camps.setdefault(camp, []).append(f"`{voter}`")
-    return [f"Agreed with each other: {' | '.join(', '.join(camp) for camp in camps.values())}"] if votes else []
+    """Return a line with the groups of compilers that agreed, if several voted."""
+    groups: dict[int, list[str]] = {}
+    for voter, group in votes.items():
+        groups.setdefault(group, []).append(f"`{voter}`")
+    return [f"Agreed with each other: {' | '.join(', '.join(group) for group in groups.values())}"] if votes else []
 
 
 def _size(facts: Mapping[str, Any]) -> str:
@@ -203,7 +203,7 @@ def _culprit(stored: Stored) -> str:
 
 
 def _phase(phase: Mapping[str, Any] | None) -> str:
-    """Say which phase of the compilation is to blame, where that could be told."""
+    """Return a sentence on the culprit phase of the compilation, if it is known."""
     if not phase:
         return ""
     what = "fails in" if phase["fails"] else "goes wrong in"
@@ -212,7 +212,7 @@ def _phase(phase: Mapping[str, Any] | None) -> str:
 
 
 def _resisted(healing: Mapping[str, Any] | None) -> str:
-    """Say which class of optimisations is to blame, where keeping it from its work heals the bug."""
+    """Return a sentence on the culprit class of optimisations, if barriers against it remove the bug."""
     if not healing:
         return ""
     text = f"\n\nClass of optimisations: {healing['class']}. The bug is gone when a barrier that changes no value"
@@ -221,7 +221,7 @@ def _resisted(healing: Mapping[str, Any] | None) -> str:
 
 
 def _history(releases: Mapping[str, Any] | None) -> str:
-    """Say which release brought the bug, if that was looked for."""
+    """Return a sentence on the release that introduced the bug, if that was searched for."""
     if not releases:
         return ""
     name, good = releases["distribution"], releases["last_good"]
@@ -243,7 +243,7 @@ def _blame(stored: Stored, culprits: Sequence[str], how: str) -> str:
 
 
 def _converted(stored: Stored, functions: Sequence[str]) -> str:
-    """Say which conversion function is to blame, and what the unoptimised build does."""
+    """Return a sentence on the culprit conversion function and the unoptimised build."""
     names = ", ".join(f"`{name}`" for name in functions)
     text = f"{names}: the conversion function of the operator `{stored.finding.facts.get('operator', '')}`."
     off = stored.finding.facts.get("unoptimised", "")

@@ -20,7 +20,7 @@ COUNTERS = ("tests", "invalid", "unsupported", "deaths", "timeouts", "mismatches
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What came of a campaign so far, all its sessions together. `seconds` are wall-clock seconds."""
+    """The results of a campaign so far, over all its sessions. `seconds` are wall-clock seconds."""
 
     target: str
     seed: int
@@ -49,7 +49,7 @@ class Summary:
 
 
 def record_json(record: Record) -> dict[str, Any]:
-    """Return one finding as it stands in `summary.json`."""
+    """Return one finding as a JSON object for `summary.json`."""
     data = asdict(record)
     return {"id": data.pop("identifier"), **data, "culprits": list(record.culprits)}
 
@@ -109,7 +109,7 @@ def findings_table(records: Iterable[Record]) -> Table:
 
 
 def summary_view(summary: Summary, out: Path) -> Group:
-    """Return the terminal's view of a summary: one line of figures, the findings, and where they lie."""
+    """Return the terminal's view of a summary: one line of figures, the findings, and their folder."""
     share = 1 - (summary.invalid + summary.unsupported) / summary.tests if summary.tests else 0.0
     line = (
         f"{summary.tests:,} tests in {summary.seconds:.0f} s ({summary.tests_per_second:.0f}/s), "

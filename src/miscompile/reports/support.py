@@ -15,7 +15,7 @@ _STYLES = {"pass": "green", "unsupported": "dim", "skip": "dim", "rejected": "ye
 
 
 def table_view(table: SupportTable) -> Group:
-    """Return the operator x dtype x version matrix: passed of all cases in each cell, and what went wrong."""
+    """Return the operator x dtype x version matrix: passed of all cases in each cell, and the failures."""
     title = " ".join([table.target, *(f"{name} {version}" for name, version in table.versions.items())])
     head = Text(f"{title}, level {table.level}: ", style="bold")
     head.append(", ".join(f"{count} {status}" for status, count in table.totals.items()), style="not bold")

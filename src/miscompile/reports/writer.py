@@ -1,4 +1,4 @@
-"""Issue texts into findings folders: on the spot while a campaign runs, and afterwards for those that lack one."""
+"""Writing issue texts into findings folders: while a campaign runs, and afterwards for findings that lack one."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from miscompile.reports.registry import Report
 
 
 def model_text(program: Program) -> str:
-    """Return the text form of a program; of one that cannot be read, a line that says why."""
+    """Return the text form of a program; for one that cannot be read, a line with the reason."""
     if program.kind != "onnx":
         return f"(a program of kind {program.kind} has no text form)"
     try:
@@ -35,7 +35,7 @@ def write_issue(out: Path, identifier: str) -> str:
 
 
 def write_missing_issues(out: Path) -> list[str]:
-    """Write the issue of every finding that has none: a kill can come between finding and issue.
+    """Write the issue of every finding that has none: because a process can be killed between finding and issue.
 
     Returns a line for each finding whose folder is damaged or cannot be written.
     """
@@ -68,7 +68,7 @@ class IssueWriter:
         self.problems: list[str] = []
 
     def on(self, event: Event) -> None:
-        """Write the issue of a fresh finding; what goes wrong is noted in `problems`, as listeners must not raise."""
+        """Write the issue of a fresh finding; errors are recorded in `problems`, because listeners must not raise."""
         if isinstance(event, Found) and event.fresh:
             try:
                 write_issue(self._out, event.finding.identifier)

@@ -1,1 +1,1 @@
-"""Equivalent ways to say the same program."""
+"""Transformations of a program into equivalent programs."""

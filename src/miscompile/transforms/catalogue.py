@@ -31,7 +31,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
     "miscompile.transforms",
     type,
     {
-        "functions": "miscompile.transforms.functions:Functions",
+        "functions": "miscompile.transforms.functions.transform:Functions",
         "egraph": "miscompile.transforms.egraph.transform:Saturated",
         "resist": "miscompile.transforms.resist.transform:Resistant",
         "constness": f"{_EXACT}.constness:Constness",
@@ -39,7 +39,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "closed": f"{_EXACT}.feeding:Closed",
         "duplicate": f"{_EXACT}.duplicate:Duplicate",
         "merge": f"{_EXACT}.merge:Merge",
-        "order": f"{_EXACT}.order:Order",
+        "order": f"{_EXACT}.order:NodeOrder",
         "rename": f"{_EXACT}.rename:Rename",
         "inline": f"{_EXACT}.inline:Inline",
         "expand": f"{_EXACT}.expand:Expand",
@@ -48,7 +48,7 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
         "dead": f"{_EXACT}.dead:Dead",
         "identity": f"{_EXACT}.identity:Identity",
         "noidentity": f"{_EXACT}.identity:NoIdentity",
-        "stored": f"{_EXACT}.storage:Stored",
+        "stored": f"{_EXACT}.storage:Storage",
     },
 )
 """Transforms of ONNX models by name, each a class; other packages add theirs."""

@@ -1,6 +1,6 @@
-"""The transform `static`: every symbolic size is what is fed, and the program is built for these sizes alone.
+"""The transform `static`: every symbolic size is replaced by its fed size, and the program is built for these alone.
 
-A program that is compiled once for all sizes must do at each of them what this program does.
+A program that is compiled once for all sizes must give the same results at each of them.
 """
 
 from miscompile.core.case import Feed, Port, Program

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from miscompile.producers.slices.collection import collect, models_below
-from miscompile.producers.slices.slices import Cut
+from miscompile.producers.slices.slices import SliceLimits
 
 pytestmark = [pytest.mark.compiler, pytest.mark.process]
 
@@ -25,7 +25,7 @@ def test_exported_blocks_give_slices(tmp_path: Path) -> None:
     spec.loader.exec_module(example)
     written = example.export(tmp_path)
     assert [path.name for path in written] == ["attention.onnx", "convolution.onnx", "cell.onnx", "recurrent.onnx"]
-    found = collect(models_below(tmp_path), Cut(per_model=40))
+    found = collect(models_below(tmp_path), SliceLimits(per_model=40))
     assert found.skipped == ()
     assert len(found.seeds) > 60
     assert {"MatMul", "Softmax", "Conv", "BatchNormalization", "Sigmoid", "LSTM", "GRU"} <= set(found.operators)

@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import SEQUENTIAL, in_sequence
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 from miscompile.targets.keras.source import source
 
 X = Drawn("float32", (2, 3))
@@ -28,7 +28,7 @@ def assigned(text: str) -> set[str]:
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 values: st.SearchStrategy[Value] = st.recursive(
     plain
-    | st.sampled_from([X, Name("dtype", "bfloat16"), Name("special", "Ellipsis"), Span(None, 2, None)])
+    | st.sampled_from([X, Name("dtype", "bfloat16"), Name("special", "Ellipsis"), SliceValue(None, 2, None)])
     | st.sampled_from([Name("function", "keras.activations.relu"), Made("keras.initializers.Ones")]),
     lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=8,

@@ -15,7 +15,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.harvest.patterns.verify import TRIES, main, opsets_of, programs, verify
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
-from miscompile.patterns.triggers import parse_wakes, shipped
+from miscompile.patterns.triggers import parse_triggers, shipped
 from miscompile.targets.registry import about, versions
 
 pytestmark = [pytest.mark.compiler, pytest.mark.process]
@@ -83,7 +83,7 @@ def test_the_table_that_ships_is_what_is_seen_here(pool: LocalPool) -> None:
 def test_a_table_can_be_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("miscompile.harvest.patterns.verify.catalogue", lambda: (MOTIFS["relu_clip"],))
     main(["onnxruntime", str(tmp_path / "found.json"), "--siblings"])
-    table = parse_wakes((tmp_path / "found.json").read_text("utf-8"), "found.json")
+    table = parse_triggers((tmp_path / "found.json").read_text("utf-8"), "found.json")
     assert table.version == versions(about("onnxruntime"))["onnxruntime"]
     assert table.seen == {"relu_clip": ("FuseReluClip",)}
 

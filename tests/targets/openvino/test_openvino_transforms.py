@@ -23,7 +23,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.dynamic.producer import DynamicProducer
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.triage.confirm import run_script
@@ -63,7 +63,7 @@ def small() -> Case:
 
 def drawn(count: int) -> Iterator[Case]:
     strict = Strict(KNOBS, Support(open=True))
-    dynamic = Dynamic(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
+    dynamic = DynamicProducer(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):
             yield (dynamic if number % 5 == 0 else strict).propose(stream(11, "forms", number))

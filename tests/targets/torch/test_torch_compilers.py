@@ -15,7 +15,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.instances.values import Held, Name, Span, Value
+from miscompile.instances.values import Held, Name, SliceValue, Value
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.torch.source import source
 
@@ -43,7 +43,7 @@ INSTANCES = (
     function("Tensor.add_", V, V),
     function("sub", Held(tensor(np.array([3, 5], np.int64))), 2),
     function("topk", V, 2),
-    function("Tensor.__getitem__", X, (Name("special", "Ellipsis"), Span(0, None, 2))),
+    function("Tensor.__getitem__", X, (Name("special", "Ellipsis"), SliceValue(0, None, 2))),
     Instance("torch", "torch.nn.Conv2d", "module", (3, 2, 3), {}, (X,)),
 )
 

@@ -17,7 +17,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 from miscompile.targets.torch.source import source
 from miscompile.triage.library_script import Failure, write_front_script
 
@@ -79,7 +79,7 @@ def test_conjugated_views_are_written_out(pool: LocalPool) -> None:
 
 
 def test_parameters_of_all_kinds(pool: LocalPool) -> None:
-    index = (Name("special", "Ellipsis"), Span(None, None, 2))
+    index = (Name("special", "Ellipsis"), SliceValue(None, None, 2))
     (found,) = values(run(pool, function("Tensor.__getitem__", X, index)))
     assert found.shape == (1, 3, 4, 2)
     (found,) = values(
@@ -177,7 +177,7 @@ SOURCES = (
     function("nn.functional.max_pool2d", X, 2, return_indices=True),
     function("cat", (C, C), dim=0),
     function("Tensor.add_", B, B),
-    function("Tensor.__getitem__", X, (Name("special", "Ellipsis"), Span(0, None, 2))),
+    function("Tensor.__getitem__", X, (Name("special", "Ellipsis"), SliceValue(0, None, 2))),
     function("add", Drawn("float32", (100,)), Drawn("bfloat16", (100,), seed=3), alpha=2),
     function("nan_to_num", V, nan=float("inf")),
     Instance("torch", "torch.nn.Conv2d", "module", (3, 2, 3), {"dtype": Name("dtype", "float32")}, (X,)),

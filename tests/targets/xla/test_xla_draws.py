@@ -22,7 +22,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.ops.conformance import Unchecked, evaluate
 from miscompile.ops.draws import Draw, admitted, draw_call
-from miscompile.ops.reference_bugs import gap
+from miscompile.ops.reference_bugs import reference_bug
 from miscompile.ops.registry import specs
 from miscompile.targets.onnxruntime.about import ABOUT as RUNTIME
 
@@ -91,7 +91,7 @@ def references(draw: Draw, runtime: LocalPool) -> Iterator[list[Any]]:
         (outcome,) = runtime.run([Run(case_of(draw, RUNTIME.max_ir_version), "onnxruntime", Build("off"))])
         if isinstance(outcome, Values):
             yield [value.numbers() if value else None for value in outcome.results[0]]
-    if gap(draw.call) is None and draw.call.op not in BLIND:
+    if reference_bug(draw.call) is None and draw.call.op not in BLIND:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

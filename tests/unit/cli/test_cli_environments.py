@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from miscompile.base.progress import ProgressListener
 from miscompile.cli.main import program
 from miscompile.cli.verbs import bisect
 from miscompile.cli.verbs import targets as verb
 from miscompile.engine import single
 from miscompile.environments import cache
-from miscompile.environments.cache import Environment, Say
+from miscompile.environments.cache import Environment
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_environments_are_removed(folder: Path) -> None:
 
 
 def test_targets_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(target: str, version: str, say: Say) -> Environment:
+    def make(target: str, version: str, say: ProgressListener) -> Environment:
         say(f"making {version}")
         return placed(target, version)
 

@@ -12,7 +12,7 @@ from miscompile.codegen.layout import lay_out
 from miscompile.codegen.literals import array_code, literal, native, number_code
 from miscompile.codegen.values import Dialect, spell, spell_call, spell_drawn
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 NATIVE = ["float32", "float16", "float64", "int8", "uint16", "int64", "bool", "complex64", "complex128"]
 DIALECT = Dialect(
@@ -78,7 +78,13 @@ def test_plain_values_evaluate_to_themselves(value: Value) -> None:
 
 
 def test_what_python_lacks_is_spelled_by_the_dialect() -> None:
-    value = (Span(0, None, 2), Name("special", "Ellipsis"), Name("dtype", "int8"), Slot(3, "int8", ()), Made("f", (1,)))
+    value = (
+        SliceValue(0, None, 2),
+        Name("special", "Ellipsis"),
+        Name("dtype", "int8"),
+        Slot(3, "int8", ()),
+        Made("f", (1,)),
+    )
     assert lay_out(spell(value, DIALECT)) == "(slice(0, None, 2), Ellipsis, 'int8', x3, f(1))"
     held = Held(tensor(np.array([1.5, 2.0], np.float32)))
     assert lay_out(spell([held], DIALECT)) == "[np.array([1.5, 2.0], np.float32)]"

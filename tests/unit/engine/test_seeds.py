@@ -27,7 +27,7 @@ from miscompile.producers.around import Around
 from miscompile.producers.mixture import Mixture
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.slices.collection import INDEX, Collection
-from miscompile.producers.slices.slices import Cut
+from miscompile.producers.slices.slices import SliceLimits
 
 OPEN = Support(open=True)
 
@@ -91,9 +91,9 @@ def test_only_campaigns_with_models_want_seeds() -> None:
 
 
 def test_models_are_cut_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[list[Path], Cut]] = []
+    asked: list[tuple[list[Path], SliceLimits]] = []
 
-    def collect(paths: Sequence[Path], cut: Cut, seed_: int, say: object = None) -> Collection:
+    def collect(paths: Sequence[Path], cut: SliceLimits, seed_: int, say: object = None) -> Collection:
         asked.append((list(paths), cut))
         return Collection((seed("Relu"),), 1)
 
@@ -103,7 +103,7 @@ def test_models_are_cut_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     keep_seeds(plan, seeds_of(plan))
     assert (plan.out / FOLDER / INDEX).exists()
     assert [one.source for one in seeds_of(plan).seeds] == ["Relu.onnx/1"]
-    assert asked == [([tmp_path / "m.onnx"], Cut(2, 4))]
+    assert asked == [([tmp_path / "m.onnx"], SliceLimits(2, 4))]
 
 
 def test_a_folder_without_models_is_a_usage_error(tmp_path: Path) -> None:

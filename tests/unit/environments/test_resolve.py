@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.environments import cache, pip, resolve
-from miscompile.environments.cache import Environment, Say
-from miscompile.environments.recipe import Recipe
+from miscompile.environments.cache import Environment
+from miscompile.environments.recipe import EnvironmentRecipe
 from miscompile.environments.resolve import environment_of, prepare, python_of, versions_of
 from miscompile.execution.zygote_client import Origin
 from miscompile.targets import registry
@@ -22,7 +23,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An empty shelf; environments are records without packages, and what is made is noted."""
     names: list[str] = []
 
-    def make(recipe: Recipe, say: Say) -> Environment:
+    def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
         names.append(recipe.spec)
         path = cache.cache_folder() / recipe.name
         (path / "bin").mkdir(parents=True)

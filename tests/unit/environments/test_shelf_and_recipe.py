@@ -11,7 +11,7 @@ from miscompile.base.errors import UsageError
 from miscompile.environments import cache, interpreters, pip
 from miscompile.environments.cache import Environment
 from miscompile.environments.interpreters import Interpreter, choose, meets
-from miscompile.environments.recipe import Recipe, distribution_of, recipe_of
+from miscompile.environments.recipe import EnvironmentRecipe, distribution_of, recipe_of
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,9 @@ def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
 
 def test_a_recipe_holds_what_everybody_needs_and_the_pins() -> None:
     recipe = recipe_of("onnxruntime", "1.17.3")
-    assert recipe == Recipe("onnxruntime", "1.17.3", ("onnxruntime==1.17.3", "numpy<2", "ml_dtypes", "onnx"), "<3.13")
+    assert recipe == EnvironmentRecipe(
+        "onnxruntime", "1.17.3", ("onnxruntime==1.17.3", "numpy<2", "ml_dtypes", "onnx"), "<3.13"
+    )
     assert (recipe.name, recipe.spec) == ("onnxruntime-1.17.3", "onnxruntime==1.17.3")
     assert recipe_of("onnxruntime", "1.31.1").requirements == ("onnxruntime==1.31.1", "numpy", "ml_dtypes", "onnx")
     with pytest.raises(UsageError, match="a part of this tool"):

@@ -17,7 +17,7 @@ from miscompile.graph.equality import difference, same_model
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType
 from miscompile.graph.prune import prune
-from miscompile.graph.rename import Names, rename
+from miscompile.graph.rename import NameSupply, rename
 from miscompile.graph.text.parser import parse_model
 from miscompile.graph.text.printer import print_model
 
@@ -110,7 +110,7 @@ def test_renaming_reaches_into_bodies() -> None:
 
 
 def test_names_are_given_once() -> None:
-    names = Names(["v", "v_2"])
+    names = NameSupply(["v", "v_2"])
     assert [names.fresh("v") for _ in range(3)] == ["v_1", "v_3", "v_4"]
     assert names.fresh("") == "_1"
     assert "v_3" in names

@@ -19,7 +19,7 @@ from miscompile.instances.archive import Archive, check_place, distinct, read_ar
 from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case, slots, to_case
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value, leaves
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value, leaves
 
 X = Held(tensor(np.array([[1.5, -2.0], [math.inf, math.nan]], np.float32)))
 
@@ -42,7 +42,7 @@ def values() -> st.SearchStrategy[Value]:
             st.lists(inner, max_size=3)
             | st.lists(inner, max_size=3).map(tuple)
             | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-            | st.builds(Span, inner, inner, inner)
+            | st.builds(SliceValue, inner, inner, inner)
             | st.builds(lambda a, b: Made("torch.nn.Identity", (a,), {"b": b}), inner, inner)
         ),
         max_leaves=5,

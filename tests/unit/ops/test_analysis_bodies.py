@@ -7,7 +7,7 @@ import pytest
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.analysis import analyse, every_value, exact_outputs, require_well_formed
 from miscompile.ops.spec import Operand
@@ -16,7 +16,7 @@ COUNT, TRUTH, F32 = TensorType("int64", ()), TensorType("bool", ()), TensorType(
 X = tensor(np.array([1.0, 2.0], np.float32))
 
 
-def node(op: str, inputs: str, output: str, **given: Plain) -> Node:
+def node(op: str, inputs: str, output: str, **given: PlainValue) -> Node:
     names = tuple("" if name == "_" else name for name in inputs.split())
     return Node(op, names, tuple(output.split()), attributes(given))
 

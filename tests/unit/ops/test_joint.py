@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from miscompile.ops.joint import joint
-from miscompile.ops.support import Support
+from miscompile.ops.support import Support, joint
 
 KEYS = st.sets(st.sampled_from(["a", "b", "c", "d"]))
 DETAILS = st.sets(st.builds("{}|{}".format, st.sampled_from("abcd"), st.sampled_from("12")))

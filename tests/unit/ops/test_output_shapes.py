@@ -7,7 +7,7 @@ import pytest
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Array, Tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Facts
@@ -30,7 +30,7 @@ def ints(*values: int) -> Array:
     return np.array(values, np.int64)
 
 
-def call_of(op: str, inputs: Sequence[Sequence[int] | Array | None], outputs: int = 1, **given: Plain) -> Call:
+def call_of(op: str, inputs: Sequence[Sequence[int] | Array | None], outputs: int = 1, **given: PlainValue) -> Call:
     """Return a call on operands as `operand` makes them."""
     return Call(op, tuple(operand(x, place) for place, x in enumerate(inputs)), attributes(given), outputs)
 

@@ -6,11 +6,11 @@ import pytest
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.ops.registry import dtypes_of, specs
-from miscompile.ops.relation_rules import RELATION_RULES
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
+from miscompile.ops.wellformed.relation_rules import RELATION_RULES
 from miscompile.producers.sweep import Single, draft_single
 
 OPSETS = (17, 21, 23, 24)
@@ -26,7 +26,9 @@ def singles(op: str, count: int = 40) -> list[Single]:
         rng = stream(1, "relations", op, number)
         try:
             found.append(
-                draft_single(rng, op, dtypes[number % len(dtypes)], opset, Limits(), Style(), Support(open=True))
+                draft_single(
+                    rng, op, dtypes[number % len(dtypes)], opset, OperatorLimits(), Style(), Support(open=True)
+                )
             )
         except RejectedDraft:
             continue

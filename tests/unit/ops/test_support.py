@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Facts
 from miscompile.ops.spec import Call, Operand
 from miscompile.ops.support import (
     TABLES,
-    Answer,
     CallClass,
     Support,
+    SupportAnswer,
     call_class_key,
     detail_of,
     family_of,
@@ -23,7 +23,7 @@ from miscompile.ops.support import (
 OPSET = 21
 
 
-def lrn(shape: tuple[int, ...], dtype: str = "float32", **settings: Plain) -> Call:
+def lrn(shape: tuple[int, ...], dtype: str = "float32", **settings: PlainValue) -> Call:
     return Call("LRN", (Operand("x", dtype, shape, Facts(0, 1)),), attributes(settings))
 
 
@@ -36,9 +36,9 @@ def types(call: Call) -> tuple[TensorType, ...]:
     return (TensorType(call.operand(0).dtype, call.operand(0).shape),)
 
 
-def answer(call: Call, taken: bool) -> Answer:
+def answer(call: Call, taken: bool) -> SupportAnswer:
     kinds = types(call)
-    return Answer(
+    return SupportAnswer(
         key_of(call, kinds, OPSET), detail_of(call, kinds, OPSET), family_of(call), frozenset(traits_of(call)), taken
     )
 
@@ -96,7 +96,7 @@ def test_a_table_survives_being_written_down() -> None:
     assert support_from({name: sorted(getattr(support, name)) for name in TABLES}) == support
 
 
-def _call(op: str, *dtypes: str, **given: Plain) -> Call:
+def _call(op: str, *dtypes: str, **given: PlainValue) -> Call:
     inputs = tuple(Operand(f"x{place}", dtype, (2,), Facts(-1, 1)) for place, dtype in enumerate(dtypes))
     return Call(op, inputs, attributes(given))
 

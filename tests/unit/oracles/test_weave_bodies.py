@@ -11,7 +11,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.check import check
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
@@ -33,7 +33,7 @@ def body(
     return Graph("body", infos[0], infos[1], tuple(nodes), dict(constants or {}))
 
 
-def block(op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], **given: Plain) -> Node:
+def block(op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], **given: PlainValue) -> Node:
     return Node(op, inputs, outputs, attributes(given))
 
 

@@ -6,17 +6,17 @@ from hypothesis import strategies as st
 
 from miscompile.base.dtypes import DTYPES, FLOATS, PLAIN
 from miscompile.patterns.language import (
-    Apply,
     Argument,
     Elements,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
     Statement,
-    Value,
     Weight,
     Word,
 )
@@ -40,10 +40,10 @@ def elements(draw: st.DrawFn) -> Elements:
 
 
 @st.composite
-def values(draw: st.DrawFn) -> Value:
+def values(draw: st.DrawFn) -> MotifValue:
     shape = draw(st.none() | sizes)
     leading = True if shape is None else draw(st.booleans())
-    return Value(draw(names), shape, leading, draw(dtypes), draw(within))
+    return MotifValue(draw(names), shape, leading, draw(dtypes), draw(within))
 
 
 settings = st.one_of(
@@ -60,7 +60,7 @@ attributes = st.dictionaries(names, settings, max_size=3)
 
 
 @st.composite
-def calls(draw: st.DrawFn, bound: list[str]) -> Apply:
+def calls(draw: st.DrawFn, bound: list[str]) -> MotifCall:
     chosen = draw(attributes)
     if draw(st.booleans()):
         chosen["to"] = draw(st.sampled_from(["T", *DTYPES]) | st.integers(1, 20))
@@ -69,7 +69,7 @@ def calls(draw: st.DrawFn, bound: list[str]) -> Apply:
         if bound and draw(st.booleans()):
             arguments[place] = Ref(draw(st.sampled_from(bound)))
     results = draw(st.lists(names | st.just("_"), min_size=1, max_size=3))
-    return Apply(tuple(results), draw(names), tuple(arguments), tuple(chosen.items()))
+    return MotifCall(tuple(results), draw(names), tuple(arguments), tuple(chosen.items()))
 
 
 constants = st.builds(Weight, names, sizes, within, dtypes) | st.builds(Numbers, names, elements())
@@ -82,7 +82,7 @@ def motifs(draw: st.DrawFn) -> Motif:
     for _ in range(draw(st.integers(0, 5))):
         statement = draw(draw(st.sampled_from([values(), constants, calls(bound)])))
         statements.append(statement)
-        made = statement.names if isinstance(statement, Apply) else (statement.name,)
+        made = statement.names if isinstance(statement, MotifCall) else (statement.name,)
         bound += [name for name in made if name != "_"]
     name = draw(st.sampled_from(["m", "a-b_c", "1", "noop"]))
     chosen = draw(st.just(FLOATS) | st.lists(st.sampled_from(list(DTYPES)), min_size=1, max_size=3).map(tuple))

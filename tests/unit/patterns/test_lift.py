@@ -11,7 +11,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.patterns.catalogue import catalogue
@@ -26,7 +26,7 @@ SUPPORT = Support(open=True)
 
 
 def scope(*names: object, opset: int = 21) -> Scope:
-    return Scope(stream(0, "lift", *map(str, names)), opset, Limits(), Style(), SUPPORT)
+    return Scope(stream(0, "lift", *map(str, names)), opset, OperatorLimits(), Style(), SUPPORT)
 
 
 def planted_seed(known: Scope) -> Seed:

@@ -12,15 +12,15 @@ from miscompile.base.errors import SpecError
 from miscompile.ops.registry import specs
 from miscompile.patterns.catalogue import catalogue, fusion_motifs, noop_motifs
 from miscompile.patterns.language import (
-    Apply,
     Elements,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
-    Value,
     Weight,
     Word,
     parse_motifs,
@@ -48,11 +48,11 @@ def test_every_construct_parses() -> None:
     assert (motif.name, motif.noop, motif.dtypes) == ("all-of_it", True, ("float16", "int8"))
     assert motif.operators == ("Split", "Sum")
     x, s, w, split, total = motif.statements
-    assert x == Value("x", ("N",), leading=True)
-    assert s == Value("s", None, leading=True)
+    assert x == MotifValue("x", ("N",), leading=True)
+    assert s == MotifValue("s", None, leading=True)
     assert w == Weight("w", ("N", 3), (0.5, 2))
-    assert split == Apply(("a", "b"), "Split", (Ref("x"), Ints((0, "N", -1))), (("axis", -1), ("mode", "edge")))
-    assert isinstance(total, Apply)
+    assert split == MotifCall(("a", "b"), "Split", (Ref("x"), Ints((0, "N", -1))), (("axis", -1), ("mode", "edge")))
+    assert isinstance(total, MotifCall)
     assert total.arguments == (Ref("a"), None, Number(0.5), Full(2, (1, "N")))
     assert total.attributes == (("to", "T"), ("axes", (-1,)))
 
@@ -68,8 +68,8 @@ def test_values_and_constants_of_a_dtype_of_their_own_parse() -> None:
         "c = numbers((3,), sizes=())\n"
     )
     assert motif.statements == (
-        Value("i", ("N",), True, "int64", (0, 5)),
-        Value("s", (), False, "bool"),
+        MotifValue("i", ("N",), True, "int64", (0, 5)),
+        MotifValue("s", (), False, "bool"),
         Weight("w", ("N",), (-5, 5), "int8"),
         Numbers("a", Elements((1, "N", -2), None, "int64")),
         Numbers("b", Elements((1.5, -math.inf, math.nan, 0), (2, 2))),
@@ -85,7 +85,7 @@ def test_attributes_of_every_kind_parse() -> None:
         "j=numbers((7,), dtype='int8'), to=int8, dtype='T')"
     )
     (_, call) = motif.statements
-    assert isinstance(call, Apply)
+    assert isinstance(call, MotifCall)
     found = dict(call.attributes)
     assert found == {
         "a": 1, "b": 1.0, "c": math.inf, "d": "N", "e": "N", "f": (1, "N"), "g": (1.0, 0.5), "h": ("N", "b"), "i": (),
@@ -160,8 +160,8 @@ def test_errors_name_file_line_and_motif(line: str, says: str) -> None:
 
 def test_a_whole_number_can_be_larger_than_any_float() -> None:
     value, call = only(f"[m]\nx = value({BIG})\ny = F(x, {BIG}, ints({BIG}), a={BIG})").statements
-    assert value == Value("x", (10**400,), leading=False)
-    assert call == Apply(("y",), "F", (Ref("x"), Number(10**400), Ints((10**400,))), (("a", 10**400),))
+    assert value == MotifValue("x", (10**400,), leading=False)
+    assert call == MotifCall(("y",), "F", (Ref("x"), Number(10**400), Ints((10**400,))), (("a", 10**400),))
 
 
 SCRAPS = [
@@ -189,5 +189,5 @@ def test_the_shipped_motifs_parse_and_name_operators_that_have_specs() -> None:
 
 def test_a_no_op_begins_with_its_value_and_ends_with_a_call() -> None:
     for motif in noop_motifs():
-        assert isinstance(motif.statements[0], Value), motif.name
-        assert isinstance(motif.statements[-1], Apply), motif.name
+        assert isinstance(motif.statements[0], MotifValue), motif.name
+        assert isinstance(motif.statements[-1], MotifCall), motif.name

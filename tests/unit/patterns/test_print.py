@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from motif_strategies import motifs
 
 from miscompile.patterns.catalogue import catalogue
-from miscompile.patterns.language import Apply, Elements, Motif, parse_motifs
+from miscompile.patterns.language import Elements, Motif, MotifCall, parse_motifs
 from miscompile.patterns.print import print_motif
 
 
@@ -21,7 +21,7 @@ def kinds(motif: Motif) -> Any:
     return [
         [typed(setting) for _, setting in statement.attributes if not isinstance(setting, Elements)]
         for statement in motif.statements
-        if isinstance(statement, Apply)
+        if isinstance(statement, MotifCall)
     ]
 
 

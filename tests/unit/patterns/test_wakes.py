@@ -12,12 +12,12 @@ from miscompile.base.errors import SpecError
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.triggers import (
     Hidden,
-    Wakes,
+    ObservedTriggers,
     granularities,
     known_targets,
-    parse_wakes,
+    parse_triggers,
     patterns_of,
-    print_wakes,
+    print_triggers,
     reasons,
     shipped,
     unmatched,
@@ -34,7 +34,11 @@ hidden = st.dictionaries(words, lists, min_size=1, max_size=3).map(
     lambda found: tuple(Hidden(name, off) for name, off in found.items())
 )
 tables = st.builds(
-    Wakes, words, words, st.dictionaries(words, lists, max_size=4), st.dictionaries(words, hidden, max_size=4)
+    ObservedTriggers,
+    words,
+    words,
+    st.dictionaries(words, lists, max_size=4),
+    st.dictionaries(words, hidden, max_size=4),
 )
 
 
@@ -44,12 +48,12 @@ def every_name(face: About) -> Iterator[str]:
 
 
 @given(tables)
-def test_a_table_reads_back_as_it_was_written(triggers: Wakes) -> None:
-    assert parse_wakes(print_wakes(triggers), "here") == triggers
+def test_a_table_reads_back_as_it_was_written(triggers: ObservedTriggers) -> None:
+    assert parse_triggers(print_triggers(triggers), "here") == triggers
 
 
 def test_a_table_has_a_line_for_each_motif() -> None:
-    text = print_wakes(Wakes("toy", "1", {"a": ("P", "Q"), "b": ("P",)}, {"b": (Hidden("R", ("P",)),)}))
+    text = print_triggers(ObservedTriggers("toy", "1", {"a": ("P", "Q"), "b": ("P",)}, {"b": (Hidden("R", ("P",)),)}))
     assert '\n  "a": ["P", "Q"],\n  "b": ["P"]\n' in text
     assert '\n  "b": {"R": ["P"]}\n' in text
 
@@ -59,11 +63,11 @@ def test_a_table_has_a_line_for_each_motif() -> None:
 )
 def test_a_damaged_table_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(SpecError, match=r"there\.json"):
-        parse_wakes(text, "there.json")
+        parse_triggers(text, "there.json")
 
 
 def test_passes_behind_others_count_as_woken_and_not_as_seen() -> None:
-    triggers = Wakes("toy", "1", {"a": ("P",), "b": ("P", "Q")}, {"a": (Hidden("R", ("P",)),)})
+    triggers = ObservedTriggers("toy", "1", {"a": ("P",), "b": ("P", "Q")}, {"a": (Hidden("R", ("P",)),)})
     assert triggers.passes() == {"P", "Q", "R"}
 
 

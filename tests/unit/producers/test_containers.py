@@ -8,7 +8,7 @@ import pytest
 from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish, leaves
@@ -28,7 +28,7 @@ EVALUATED = sorted(name for name in BLOCKS if not name.startswith("optional") an
 
 
 def scope_of(seed: int, opset: int) -> Scope:
-    return Scope(random.Random(seed), opset, Limits(max_elements=256), Style(integral=True), OPEN)
+    return Scope(random.Random(seed), opset, OperatorLimits(max_elements=256), Style(integral=True), OPEN)
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKS))

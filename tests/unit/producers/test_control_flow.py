@@ -17,7 +17,7 @@ from miscompile.graph.edges import all_names, captured
 from miscompile.graph.model import Graph, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.ops.facts import Facts
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.producers.control.body import BodyScope
@@ -53,7 +53,7 @@ def bodies(graph: Graph, depth: int = 1) -> Iterator[tuple[Node, Graph, int]]:
 
 
 def scope(seed: int = 0, style: Style | None = None) -> Scope:
-    return Scope(stream(seed, "blocks"), 18, Limits(max_dim=4), style or Style(), OPEN)
+    return Scope(stream(seed, "blocks"), 18, OperatorLimits(max_dim=4), style or Style(), OPEN)
 
 
 def fill(body: Scope, nodes: int) -> None:

@@ -23,15 +23,21 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
 from miscompile.ops.registry import schema
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.producers.disruptive import ACCEPTANCE, KINDS, BrokenCoverage, Disruptive, DisruptiveOptions
-from miscompile.producers.disruptive_attributes import break_attribute, break_declared, break_signature
-from miscompile.producers.disruptive_breaks import break_contents, break_dtype, break_mixed, break_rank, break_shape
-from miscompile.producers.disruptive_checker import refusal_of, serve
-from miscompile.producers.disruptive_draft import Draft, Part, Presentation, take_apart
-from miscompile.producers.disruptive_proof import Prover, keeps_page
+from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
+from miscompile.producers.disruptive.checker import refusal_of, serve
+from miscompile.producers.disruptive.draft import DraftOperand, InvalidDraft, Presentation, take_apart
+from miscompile.producers.disruptive.operands import break_contents, break_dtype, break_mixed, break_rank, break_shape
+from miscompile.producers.disruptive.producer import (
+    ACCEPTANCE,
+    KINDS,
+    BrokenCoverage,
+    DisruptiveOptions,
+    DisruptiveProducer,
+)
+from miscompile.producers.disruptive.proof import Prover, keeps_page
 from miscompile.producers.sweep import draft_single
 
 OPEN = Support(open=True)
@@ -39,9 +45,9 @@ OPS = ("Add", "MatMul", "Conv", "Transpose", "Gather", "Reshape", "Softmax", "Wh
 PROVER = Prover(refusal_of)
 
 
-def producer(**options: object) -> Disruptive:
+def producer(**options: object) -> DisruptiveProducer:
     options = replace(DisruptiveOptions(ops=OPS), **options)  # type: ignore[arg-type]
-    return Disruptive(options, OPEN, check=refusal_of)
+    return DisruptiveProducer(options, OPEN, check=refusal_of)
 
 
 @cache
@@ -50,20 +56,20 @@ def some_cases() -> tuple[Case, ...]:
     return tuple(made.propose(stream(7, index)) for index in range(100))
 
 
-def addition() -> Draft:
-    part = Part(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
-    return Draft("Add", 21, (part, part), {}, (TensorType("float32", (None, None)),))
+def addition() -> InvalidDraft:
+    part = DraftOperand(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
+    return InvalidDraft("Add", 21, (part, part), {}, (TensorType("float32", (None, None)),))
 
 
-def transposition() -> Draft:
-    part = Part(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
-    return Draft("Transpose", 21, (part,), attributes({"perm": (1, 0)}), (TensorType("float32", (None, None)),))
+def transposition() -> InvalidDraft:
+    part = DraftOperand(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
+    return InvalidDraft("Transpose", 21, (part,), attributes({"perm": (1, 0)}), (TensorType("float32", (None, None)),))
 
 
-def reshaping(role: str = "constant") -> Draft:
-    data = Part(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
-    shape = Part(tensor(np.array([3, 2])), role, known=True)  # type: ignore[arg-type]
-    return Draft("Reshape", 21, (data, shape), {}, (TensorType("float32", (None, None)),))
+def reshaping(role: str = "constant") -> InvalidDraft:
+    data = DraftOperand(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
+    shape = DraftOperand(tensor(np.array([3, 2])), role, known=True)  # type: ignore[arg-type]
+    return InvalidDraft("Reshape", 21, (data, shape), {}, (TensorType("float32", (None, None)),))
 
 
 def test_the_checker_refuses_what_it_is_said_to_refuse() -> None:
@@ -111,7 +117,7 @@ def test_the_kinds_whose_acceptance_counts_can_be_chosen() -> None:
 
 
 def test_of_a_target_with_lowerings_only_compiled_code_counts() -> None:
-    made = Disruptive(DisruptiveOptions(ops=OPS), OPEN, lowered=True, check=refusal_of)
+    made = DisruptiveProducer(DisruptiveOptions(ops=OPS), OPEN, lowered=True, check=refusal_of)
     assert {made.propose(stream(1, index)).recipe["counts"] for index in range(20)} == {"compiled"}
 
 
@@ -185,7 +191,7 @@ def test_a_valid_call_is_never_proven_invalid(presentation: Presentation) -> Non
     for seed, op in enumerate(OPS * 2):
         rng = stream(11, op, seed)
         try:
-            single = draft_single(rng, op, "float32", 21, Limits(4, 5, 256), Style(integral=True), OPEN)
+            single = draft_single(rng, op, "float32", 21, OperatorLimits(4, 5, 256), Style(integral=True), OPEN)
         except RejectedDraft:
             continue
         draft = take_apart(single, rng)
@@ -244,14 +250,14 @@ def test_sizes_that_stay_compatible_are_no_break() -> None:
 
 
 def test_hidden_sizes_make_it_a_matter_of_the_run() -> None:
-    part = Part(tensor(np.ones((2, 4), np.float32)), "fed", known=False)
+    part = DraftOperand(tensor(np.ones((2, 4), np.float32)), "fed", known=False)
     broken = replace(addition(), parts=(addition().parts[0], part))
     assert refusal_of_kind(broken, "plain") == "checker"
     assert refusal_of_kind(broken, "sizes") == "runtime"
     assert refusal_of_kind(broken, "ranks") == "runtime"
 
 
-def refusal_of_kind(draft: Draft, presentation: Presentation) -> str:
+def refusal_of_kind(draft: InvalidDraft, presentation: Presentation) -> str:
     proof = PROVER.prove(draft, presentation, "form")
     return "" if proof is None else proof.kind
 
@@ -335,7 +341,7 @@ def test_rules_that_cannot_read_a_call_prove_nothing() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_parts_keep_their_storage_whatever_becomes_of_them(dtype: str, shape: tuple[int, ...]) -> None:
-    part = Part(tensor(np.arange(6).reshape(2, 3)), "fed", known=False)
+    part = DraftOperand(tensor(np.arange(6).reshape(2, 3)), "fed", known=False)
     if dtype not in ("string", "complex64", "bool", "bfloat16") and DTYPES[dtype].storage.name != dtype:
         return  # types that numpy lacks are not tried
     changed = part.cast(dtype).sized(shape)

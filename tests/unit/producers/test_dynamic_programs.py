@@ -14,13 +14,13 @@ from miscompile.core.verdict import Holds
 from miscompile.graph.check import check
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.producers.dynamic import SIZES, Dynamic
-from miscompile.producers.dynamic_plan import Base, Linear, Plan, ReplayError, require_same_kind
-from miscompile.producers.dynamic_plant import PATTERNS
-from miscompile.producers.dynamic_search import GENERIC, search
+from miscompile.producers.dynamic.plan import Base, Linear, ReplayError, SizePlan, require_same_kind
+from miscompile.producers.dynamic.planting import PATTERNS
+from miscompile.producers.dynamic.producer import SIZES, DynamicProducer
+from miscompile.producers.dynamic.search import GENERIC, search
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Scope
 from miscompile.transforms.static import specialise
@@ -34,7 +34,7 @@ OPEN = Support(open=True)
 
 
 def cases(count: int) -> list[Case]:
-    producer = Dynamic(KNOBS, OPEN)
+    producer = DynamicProducer(KNOBS, OPEN)
     return [producer.propose(stream(3, "dynamic", number)) for number in range(count)]
 
 
@@ -113,7 +113,7 @@ def test_the_same_stream_gives_the_same_cases(made: list[Case]) -> None:
 
 
 def test_what_is_refused_when_computed_is_given_up() -> None:
-    producer = Dynamic(KNOBS, OPEN)
+    producer = DynamicProducer(KNOBS, OPEN)
     for number in range(30):
         case = producer.propose(stream(4, "refused", number))
         refused = bool(case.recipe["computed"])
@@ -124,7 +124,7 @@ def test_what_is_refused_when_computed_is_given_up() -> None:
 
 
 def scope(opset: int = 18) -> Scope:
-    return Scope(stream(0, "scope"), opset, Limits(), Style(), OPEN)
+    return Scope(stream(0, "scope"), opset, OperatorLimits(), Style(), OPEN)
 
 
 def test_a_constant_target_follows_the_size_it_depends_on() -> None:
@@ -154,7 +154,7 @@ def test_a_size_of_one_that_would_stretch_is_refused() -> None:
     x, y = graph.new_input("float32", (4,), span), graph.new_input("float32", (9,), span)
     part = graph.call("Slice", y, graph.new_constant(_vector(0)), graph.new_constant(_vector(4)))
     base = Base(graph, [graph.call("Add", x, part).name])
-    plan = Plan().tied((y.name, 0), "N")
+    plan = SizePlan().tied((y.name, 0), "N")
     generic = base.replay(plan, {"N": 11})
     require_same_kind(base, generic, base.replay(plan, {"N": 4}))
     with pytest.raises(ReplayError, match="stretches"):
@@ -165,7 +165,7 @@ def test_undefined_sizes_are_refused() -> None:
     graph = scope()
     x = graph.new_input("float32", (4, 3), Range(-1, 1, integral=False))
     base = Base(graph, [graph.call("ReduceMax", x, graph.new_constant(_vector(0))).name])
-    plan = Plan().tied((x.name, 0), "N")
+    plan = SizePlan().tied((x.name, 0), "N")
     assert base.replay(plan, {"N": 1})
     with pytest.raises(ReplayError) as caught:
         base.replay(plan, {"N": 0})

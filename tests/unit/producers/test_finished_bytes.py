@@ -11,10 +11,10 @@ from miscompile.graph.emit import emit, model_proto
 from miscompile.graph.model import Model, Node
 from miscompile.graph.read import read
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import Call, Limits
+from miscompile.ops.spec import Call, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.ops.wellformed import well_formed
+from miscompile.ops.wellformed.check import well_formed
 from miscompile.producers import finish
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
 from miscompile.producers.options import GeneratorOptions
@@ -28,7 +28,7 @@ OPEN = Support(open=True)
 
 def grown(number: int) -> Scope:
     """Return a scope of a few operators."""
-    scope = Scope(stream(4, "grown", number), 18, Limits(max_dim=4), Style(), OPEN)
+    scope = Scope(stream(4, "grown", number), 18, OperatorLimits(max_dim=4), Style(), OPEN)
     for op in ("Add", "Conv", "Clip", "Slice", "Where", "ReduceSum", "Split", "MatMul"):
         mark = scope.mark()
         try:
@@ -63,7 +63,7 @@ def test_what_has_no_short_form_goes_the_long_way(monkeypatch: pytest.MonkeyPatc
         return emit(model)
 
     monkeypatch.setattr(finish, "emit", remember)
-    scope = Scope(stream(0, "long"), 18, Limits(), Style(), OPEN)
+    scope = Scope(stream(0, "long"), 18, OperatorLimits(), Style(), OPEN)
     x = scope.new_input("float32", (2,), Range(-1, 1, integral=False))
     y = scope.apply(Call("Elu", (x,), attributes({"alpha": 1.0})))[0]
     Finisher(scope).case([y.name], 1, {})
@@ -85,7 +85,7 @@ def test_calls_that_samplers_draw_are_well_formed() -> None:
     for op in specs():
         for opset in (17, 22):
             for number, dtype in enumerate(dtypes_of(op, opset)):
-                limits = Limits(max_dim=5, max_elements=256, zero_size=(0.0, 0.3)[number % 2])
+                limits = OperatorLimits(max_dim=5, max_elements=256, zero_size=(0.0, 0.3)[number % 2])
                 try:
                     single = draft_single(
                         stream(3, op, opset, number), op, dtype, opset, limits, Style(number % 3 == 0), OPEN
@@ -111,7 +111,7 @@ def test_every_operator_that_is_taken_in_the_dtype_of_its_main_operand_is_on_the
 
 
 def test_constants_keep_their_elements_over_programs() -> None:
-    scope = Scope(stream(0, "kept"), 18, Limits(), Style(), OPEN)
+    scope = Scope(stream(0, "kept"), 18, OperatorLimits(), Style(), OPEN)
     x = scope.new_input("float32", (2,), Range(-1, 1, integral=False))
     fixed = scope.new_constant(tensor(np.array([0.5, -2.0]), "float32"))
     y = scope.call("Add", x, fixed)

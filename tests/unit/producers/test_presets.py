@@ -18,20 +18,20 @@ from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.case import Case
 from miscompile.graph.check import check
 from miscompile.graph.read import read
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.coverage import Coverage
 from miscompile.producers.finish import finish
-from miscompile.producers.hirfuzz_operators import (
+from miscompile.producers.hirfuzz.operators import (
     HIRFUZZ_DTYPES,
     HIRFUZZ_OPERATORS,
     by_name,
     pairs_in_onnx,
     plain_names,
 )
-from miscompile.producers.paper_operators import operands_of, say
-from miscompile.producers.presets import Hirfuzz, HirfuzzGraph, HirfuzzOptions
+from miscompile.producers.hirfuzz.paper_operator import encode, operands_of
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzGraph, HirfuzzOptions
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite
 
@@ -63,10 +63,10 @@ def single(name: str, dtype: str, number: int) -> Case:
     form = operator.decomposition(dtype)
     assert form is not None
     scope = Scope(
-        stream(0, name, dtype, number), 22, Limits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
+        stream(0, name, dtype, number), 22, OperatorLimits(2, 4, 16, 0.0), Style(number % 2 == 0, number % 3 == 0), OPEN
     )
     operands = operands_of(ScopeSite(scope, dtype, constants=0.0), operator, form)
-    result = say(scope, form, operands)[-1]
+    result = encode(scope, form, operands)[-1]
     copies = [scope.call("Identity", operand).name for operand in operands]
     return finish(scope, [*copies, result.name], 1, {})
 

@@ -9,17 +9,17 @@ import pytest
 from onnx import checker
 
 from miscompile.core.tensor import Tensor
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.finish import finish, leaves
-from miscompile.producers.motifs.quantised import plant_chain
-from miscompile.producers.motifs.quantised_steps import Chain
+from miscompile.producers.motifs.quantised.chain import QuantisedChain
+from miscompile.producers.motifs.quantised.planting import plant_chain
 from miscompile.producers.scope import Scope
 
 
 def scope_of(seed: int, opset: int, support: Support | None = None, *, integral: bool = False) -> Scope:
-    return Scope(random.Random(seed), opset, Limits(), Style(integral), support or Support(open=True))
+    return Scope(random.Random(seed), opset, OperatorLimits(), Style(integral), support or Support(open=True))
 
 
 @pytest.mark.parametrize("opset", [13, 17, 19, 21, 23, 25])
@@ -49,23 +49,24 @@ def test_a_target_that_takes_nothing_leaves_the_scope_as_it_was() -> None:
 
 def test_small_types_wait_for_the_opset_that_brings_them() -> None:
     kinds = {
-        opset: {Chain(scope_of(seed, opset), False, True).draw_kind() for seed in range(400)} for opset in (18, 21)
+        opset: {QuantisedChain(scope_of(seed, opset), False, True).draw_kind() for seed in range(400)}
+        for opset in (18, 21)
     }
     assert kinds[18] == {"uint8", "int8"}
     assert {"int4", "uint4", "int16", "float8e4m3fn"} <= kinds[21]
-    assert {Chain(scope_of(seed, 21), True, True).draw_kind() for seed in range(100)} == {"uint8", "int8"}
+    assert {QuantisedChain(scope_of(seed, 21), True, True).draw_kind() for seed in range(100)} == {"uint8", "int8"}
 
 
 def test_powers_of_two_are_powers_of_two() -> None:
-    scales = Chain(scope_of(1, 21), False, True).numbers((50,)).array
+    scales = QuantisedChain(scope_of(1, 21), False, True).numbers((50,)).array
     assert (np.frexp(scales)[0] == 0.5).all()
-    assert not (np.frexp(Chain(scope_of(1, 21), False, False).numbers((50,)).array)[0] == 0.5).all()
+    assert not (np.frexp(QuantisedChain(scope_of(1, 21), False, False).numbers((50,)).array)[0] == 0.5).all()
 
 
 def test_a_bias_has_the_product_of_the_scales() -> None:
     found = 0
     for seed in range(20):
-        chain = Chain(scope_of(seed, 21), True, False)
+        chain = QuantisedChain(scope_of(seed, 21), True, False)
         x = chain.through(chain.matrix())
         weight, scale = chain.weight((x.shape[-1], 3), 1)
         bias = chain.bias(3, x, scale)
@@ -83,7 +84,7 @@ def test_a_bias_has_the_product_of_the_scales() -> None:
 
 
 def test_a_value_that_was_not_dequantised_gets_no_bias() -> None:
-    chain = Chain(scope_of(3, 21), True, True)
+    chain = QuantisedChain(scope_of(3, 21), True, True)
     x = chain.matrix()
     scale = chain.constant(Tensor("float32", np.array(0.5, np.float32)))
     assert all(chain.bias(2, x, scale) is None for _ in range(10))

@@ -12,7 +12,7 @@ from miscompile.base.dtypes import NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.ops.registry import dtypes_of, specs, version_of
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, choose_range
 from miscompile.patterns.catalogue import catalogue, noop_motifs
@@ -31,7 +31,7 @@ NOT_PLANTABLE: frozenset[str] = frozenset()
 
 
 def scope(seed: int | str, opset: int = 21, style: Style | None = None) -> Scope:
-    return Scope(stream(0, "scope", seed), opset, Limits(), style or Style(), Support(open=True))
+    return Scope(stream(0, "scope", seed), opset, OperatorLimits(), style or Style(), Support(open=True))
 
 
 def snapshot(known: Scope) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def test_float_motifs_take_the_default_floats() -> None:
 
 def test_a_motif_that_needs_what_the_target_refuses_is_not_tried_again() -> None:
     support = Support({f"Neg-{version_of('Neg', 18)}(float32)float32"})
-    known = Scope(stream(0, "barren"), 18, Limits(), Style(), support)
+    known = Scope(stream(0, "barren"), 18, OperatorLimits(), Style(), support)
     x = known.call("Neg", known.new_input("float32", (2, 3), Range(-1, 1, integral=False)))
     motif = next(motif for motif in noop_motifs() if motif.name == "cast_same")
     assert plant_noop(known, [motif], x) is None

@@ -18,7 +18,7 @@ from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.graph.typing import value_types
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Call, Limits, Operand
+from miscompile.ops.spec import Call, Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.producers.finish import Finisher
@@ -104,7 +104,7 @@ def of_kind(*kinds: str) -> list[Case]:
 
 
 def scope(number: int = 0, support: Support = OPEN) -> Scope:
-    return Scope(stream(number, "scope"), 17, Limits(), Style(), support)
+    return Scope(stream(number, "scope"), 17, OperatorLimits(), Style(), support)
 
 
 def operators(case: Case) -> list[str]:

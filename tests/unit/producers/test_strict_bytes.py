@@ -8,7 +8,7 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.graph.model import TensorType
 from miscompile.graph.typing import inferred_types
-from miscompile.ops.spec import Call, Limits
+from miscompile.ops.spec import Call, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.producers.options import GeneratorOptions
@@ -42,7 +42,7 @@ def test_fed_tensors_have_the_dtypes_and_shapes_of_their_ports() -> None:
 
 
 def test_elementwise_calls_that_do_not_broadcast_are_rejected_and_leave_the_scope_as_it_was() -> None:
-    scope = Scope(stream(0, "scope"), 18, Limits(), Style(), Support(open=True))
+    scope = Scope(stream(0, "scope"), 18, OperatorLimits(), Style(), Support(open=True))
     x = scope.new_input("float32", (2, 3), Range(-1, 1, integral=False))
     y = scope.new_input("float32", (4,), Range(-1, 1, integral=False))
     scope.apply(Call("Add", (x, x)))  # from here on the dtypes of Add are known, and its shapes are worked out
@@ -55,7 +55,7 @@ def test_elementwise_calls_that_do_not_broadcast_are_rejected_and_leave_the_scop
 
 
 def test_rollback_forgets_the_newest_values_and_their_uses() -> None:
-    scope = Scope(stream(0, "scope"), 18, Limits(), Style(), Support(open=True))
+    scope = Scope(stream(0, "scope"), 18, OperatorLimits(), Style(), Support(open=True))
     x = scope.new_input("float32", (2,), Range(-1, 1, integral=False))
     mark = scope.mark()
     made = scope.call("Neg", x)

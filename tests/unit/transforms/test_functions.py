@@ -28,7 +28,7 @@ from miscompile.graph.text.parser import parse_model
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
-from miscompile.transforms.functions import Functions, describe
+from miscompile.transforms.functions.transform import Functions, describe
 
 shares = st.sampled_from((0.0, 0.5, 1.0))
 forms = st.builds(
@@ -143,7 +143,7 @@ PRINTED = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from wrapped_models import TEXTS, made
-from miscompile.transforms.functions import Functions
+from miscompile.transforms.functions.transform import Functions
 from miscompile.graph.emit import emit
 for name in TEXTS:
     for seed in range(3):

@@ -14,9 +14,9 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.graph.model import Function, Model
 from miscompile.graph.text.parser import parse_model
-from miscompile.transforms.function_calls import pure, share_operator, split_call
-from miscompile.transforms.function_compose import (
-    Piece,
+from miscompile.transforms.functions.calls import pure, share_operator, split_call
+from miscompile.transforms.functions.compose import (
+    FunctionPiece,
     Traits,
     call_of,
     cut,
@@ -25,11 +25,11 @@ from miscompile.transforms.function_compose import (
     splice,
     with_function,
 )
-from miscompile.transforms.function_matches import call_again
-from miscompile.transforms.function_regions import call_depth, regions
-from miscompile.transforms.function_rewrite import rewrite
-from miscompile.transforms.function_sets import convex_set, links, wrappable
-from miscompile.transforms.functions import describe
+from miscompile.transforms.functions.convex_sets import convex_set, links, wrappable
+from miscompile.transforms.functions.matches import call_again
+from miscompile.transforms.functions.regions import call_depth, regions
+from miscompile.transforms.functions.rewrite import rewrite
+from miscompile.transforms.functions.transform import describe
 
 PLAINLY = Traits(attributes=0.0, constants=0.0, overloads=False)
 HEAD = "ir 8 opset 17 graph g(%x: float32[2,3], %z: float32[2,3]) -> (%y: float32[2,3])"
@@ -47,7 +47,7 @@ def wrap(model: Model, places: set[int], traits: Traits = PLAINLY, seed: int = 0
 
 def wrap_once(
     model: Model, places: set[int], traits: Traits = PLAINLY, seed: int = 0, region: int = 0
-) -> tuple[Model, Function, Piece]:
+) -> tuple[Model, Function, FunctionPiece]:
     rng = stream(seed, "wrap")
     where = regions(model)[region]
     piece = cut(where, frozenset(places), rng, traits)

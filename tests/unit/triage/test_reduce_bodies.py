@@ -11,7 +11,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
@@ -44,7 +44,7 @@ class Evaluating:
 CAPTURE = ReferenceCapture(Evaluating(), "reference", Build("off"))
 
 
-def node(op: str, inputs: str, output: str, **given: Plain) -> Node:
+def node(op: str, inputs: str, output: str, **given: PlainValue) -> Node:
     names = tuple("" if name == "_" else name for name in inputs.split())
     return Node(op, names, tuple(output.split()), attributes(given))
 

@@ -1,7 +1,7 @@
-"""What documentation says of parameters: kinds, lists of values, ranks and bounds, read from text.
+"""Constraints on parameters extracted from documentation: kinds, lists of values, ranks and bounds.
 
 The texts are docstrings in the styles of PyTorch and Keras (`name (type, optional): what it is`, under `Args:`), and
-descriptions in the schemas of ONNX. Reading takes what follows a few fixed ways of speaking, and leaves the rest.
+descriptions in the schemas of ONNX. A few fixed phrases are recognised, and other text is ignored.
 """
 
 import ast
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from miscompile.harvest.constraints.generate import Constraint, Kind, Place
+from miscompile.harvest.constraints.generate import Constraint, ParameterKind, ParameterPlace
 from miscompile.instances.values import Value
 
 
@@ -21,7 +21,7 @@ IGNORED = _words(
     "out layout device requires_grad generator pin_memory memory_format name size_average reduce self cls args kwargs "
     "seed noise_shape autocast lora_rank lora_alpha quantization_config seed_generator _stacklevel _freeze"
 )
-"""Parameters that say nothing of what is computed, or that only a library's own objects can be."""
+"""Parameters that do not affect the results, or that only accept objects of the library."""
 
 _IGNORED_ENDS = ("_initializer", "_regularizer", "_constraint", "_weights", "_weight")
 _TENSORS = _words(
@@ -39,22 +39,22 @@ _NAMED = re.compile(r"\b[A-Z][A-Z_]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a docstring says of one parameter."""
+class DocumentedParameter:
+    """The documentation of one parameter."""
 
     kind: str
     text: str
 
 
-def said_of(doc: str) -> dict[str, Said]:
-    """Return what a docstring says of each parameter, by name; the first mention counts."""
-    found: dict[str, Said] = {}
+def documented_parameters(doc: str) -> dict[str, DocumentedParameter]:
+    """Return the documentation of each parameter in a docstring, by name; the first mention counts."""
+    found: dict[str, DocumentedParameter] = {}
     name, kind, lines, depth = "", "", [""], 0
     for line in [*doc.splitlines(), " end: "]:
         entry = _ENTRY.match(line)
         if entry and (not name or len(entry[1]) <= depth):
             if name:
-                found.setdefault(name, Said(kind, " ".join(lines)))
+                found.setdefault(name, DocumentedParameter(kind, " ".join(lines)))
             depth, name, kind, lines = len(entry[1]), entry[2], entry[3] or "", [entry[4]]
         else:
             lines.append(line.strip())
@@ -79,7 +79,7 @@ def head_of(doc: str) -> list[tuple[str, str | None, bool]]:
 
 
 def literal(text: str | None) -> Value:
-    """Return the plain value that a default's text stands for, None for anything else."""
+    """Return the plain value of a default's text, None for anything else."""
     try:
         value = ast.literal_eval(text or "None")
     except (ValueError, SyntaxError):
@@ -97,7 +97,7 @@ def listed_in(text: str) -> tuple[Value, ...]:
 
 
 def bounds_in(text: str) -> tuple[float | None, float | None]:
-    """Return the least and the largest number that a description allows, None where it does not say."""
+    """Return the least and the largest number that a description allows, None where it has no bound."""
     number = r"(-?\d+(?:\.\d+)?)"
     between = re.search(
         rf"(?:between|range|\bin|interval)\s*(?:is|of)?\s*[\[(`]*\s*{number}\s*(?:,|and|to)\s*{number}\s*[\])]?", text
@@ -114,7 +114,7 @@ def bounds_in(text: str) -> tuple[float | None, float | None]:
 
 
 def ranks_in(text: str) -> tuple[int, ...]:
-    """Return the ranks of which a description of a tensor speaks."""
+    """Return the ranks in a description of a tensor."""
     ranks = {int(rank) for rank in re.findall(r"\b([0-6])-?\s?[dD]\b", text)}
     for shape in re.findall(r"(?:shape|tensor of shape|size)[^(]{0,20}\(([^()]*)\)", text):
         if "*" not in shape and "..." not in shape:
@@ -122,10 +122,10 @@ def ranks_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(rank for rank in ranks if rank <= 6))
 
 
-def kinds_in(text: str) -> tuple[Kind, ...]:
+def kinds_in(text: str) -> tuple[ParameterKind, ...]:
     """Return the kinds that the text of a type names: an annotation, or what stands in brackets after a name."""
     plain = text.replace("torch.", "").replace("typing.", "")
-    rules: tuple[tuple[Kind, str], ...] = (
+    rules: tuple[tuple[ParameterKind, str], ...] = (
         (
             "tensors",
             r"(sequence|list|tuple|iterable)s?\b[^,]{0,12}\btensors?|List\[Tensor|Tuple\[Tensor|Sequence\[Tensor",
@@ -146,23 +146,27 @@ def kinds_in(text: str) -> tuple[Kind, ...]:
 
 
 def constraint(
-    name: str, default: str | None, annotation: str, said: Mapping[str, Said], place: Place = "given"
+    name: str,
+    default: str | None,
+    annotation: str,
+    documented: Mapping[str, DocumentedParameter],
+    place: ParameterPlace = "given",
 ) -> Constraint | None:
     """Return the constraint on a parameter out of its name, default, annotation and documentation.
 
-    None when it is one of those that are left alone, or nothing tells what it may be.
+    None for an ignored parameter, or when its kind is unknown.
     """
     if name in IGNORED or name.endswith(_IGNORED_ENDS) or name.startswith("_"):
         return None
-    told = said.get(name, Said("", ""))
+    entry = documented.get(name, DocumentedParameter("", ""))
     value = literal(default)
-    kinds = kinds_in(told.kind) or kinds_in(annotation) or kinds_in(told.text[:60]) or _kinds_of(name, value)
+    kinds = kinds_in(entry.kind) or kinds_in(annotation) or kinds_in(entry.text[:60]) or _kinds_of(name, value)
     if name in _TENSORS and default is None and not set(kinds) & {"tensor", "tensors"}:
         kinds = ("tensor",)
     if not kinds:
         return None
-    low, high = bounds_in(told.text)
-    values = listed_in(told.text) if "text" in kinds else ()
+    low, high = bounds_in(entry.text)
+    values = listed_in(entry.text) if "text" in kinds else ()
     if isinstance(value, str) and values and value not in values:
         values = (value, *values)
     return Constraint(
@@ -171,8 +175,8 @@ def constraint(
         default is None,
         value,
         values=values,
-        dtypes=_dtypes(kinds, told.text),
-        ranks=ranks_in(told.text) if "tensor" in kinds else (),
+        dtypes=_dtypes(kinds, entry.text),
+        ranks=ranks_in(entry.text) if "tensor" in kinds else (),
         low=low,
         high=high,
         lengths=(),
@@ -181,7 +185,7 @@ def constraint(
     )
 
 
-def _kinds_of(name: str, value: Value) -> tuple[Kind, ...]:
+def _kinds_of(name: str, value: Value) -> tuple[ParameterKind, ...]:
     match value:
         case bool():
             return ("bool",)
@@ -198,7 +202,7 @@ def _kinds_of(name: str, value: Value) -> tuple[Kind, ...]:
     return ("dtype",) if name == "dtype" else ("tensor",) if name in _TENSORS else ()
 
 
-def _dtypes(kinds: tuple[Kind, ...], text: str) -> tuple[str, ...]:
+def _dtypes(kinds: tuple[ParameterKind, ...], text: str) -> tuple[str, ...]:
     if "tensor" not in kinds:
         return ()
     if re.search(r"LongTensor|\bindices\b|\bclass (index|indices)\b|\binteger tensor\b|int64", text):

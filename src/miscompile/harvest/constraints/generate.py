@@ -1,9 +1,8 @@
 """Constraints on the parameters of operators, and instances made from them: DocTer's way (https://doi.org/10.1145/3533767).
 
-Where they come from is for others to say (schemas, signatures, documentation). From constraints come conforming
-instances, with parameters drawn within them, and boundary instances: one that works, with one parameter at a time at an
-end of what it may be. What the documentation says is often too little or wrong, so that the library itself decides: an
-instance counts when the library runs it.
+Other modules provide the constraints (schemas, signatures, documentation). Conforming instances have parameters drawn
+within the constraints; boundary instances are valid ones with one parameter at an end of its range. Documentation is
+often incomplete or wrong, so an instance counts only when the library runs it.
 """
 
 import random
@@ -18,17 +17,16 @@ from miscompile.instances.archive import distinct
 from miscompile.instances.instance import CallStyle, Instance, Library
 from miscompile.instances.values import Drawn, Held, Name, Value
 
-Kind = Literal["tensor", "tensors", "int", "ints", "float", "floats", "bool", "text", "dtype"]
+ParameterKind = Literal["tensor", "tensors", "int", "ints", "float", "floats", "bool", "text", "dtype"]
 
-Place = Literal["given", "called", "attribute"]
-"""Where a parameter stands: with the call (or, of a module, its construction), with the call of a module, or among the
-attributes of a node."""
+ParameterPlace = Literal["given", "called", "attribute"]
+"""The place of a parameter: the call (of a module: its construction), the call of a module, or a node's attributes."""
 
-Runs = Callable[[Instance], bool]
+InstanceCheck = Callable[[Instance], bool]
 """Tells whether the library runs an instance."""
 
 BASES = 3
-"""Instances that work whose parameters are taken to their ends."""
+"""Number of valid instances from which boundary instances are made."""
 
 _SIZES = (1, 2, 3, 4, 6, 8)
 _RANKS = (1, 2, 2, 3, 3, 4, 4, 5)
@@ -37,15 +35,15 @@ _LARGE = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What one parameter may be.
+    """The constraint on one parameter.
 
-    `kinds` are tried in their order; `values` are all that it may be where there is such a list. `dtypes` and `ranks`
-    are those of a tensor, empty for any; `group` names tensors whose element types must agree. `low` and `high` bound
+    `kinds` are tried in their order; `values` are all allowed values, if they are listed. `dtypes` and `ranks` are
+    those of a tensor, empty for any; `group` names tensors whose element types must agree. `low` and `high` bound
     numbers, `lengths` tuples of them. An `axis` counts dimensions of the first tensor: its bounds are its rank.
     """
 
     name: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ParameterKind, ...]
     required: bool = True
     default: Value = None
     values: tuple[Value, ...] = ()
@@ -55,7 +53,7 @@ class Constraint:
     high: float | None = None
     lengths: tuple[int, ...] = ()
     axis: bool = False
-    place: Place = "given"
+    place: ParameterPlace = "given"
     group: str = "T"
 
 
@@ -72,14 +70,14 @@ class Operation:
 
 @dataclass(slots=True)
 class Scene:
-    """What the parameters of one instance have in common: the element types by group, and a shape."""
+    """Shared choices for the parameters of one instance: the element types by group, and a shape."""
 
     dtypes: dict[str, str]
     shape: tuple[int, ...]
     draw: random.Random
 
     def dtype(self, constraint: Constraint) -> str:
-        """Return the element type of a tensor, that of its group where it may have it."""
+        """Return the element type of a tensor, that of its group if it allows it."""
         known = self.dtypes.get(constraint.group)
         if known is None or (constraint.dtypes and known not in constraint.dtypes):
             usual = [name for name in ("float32", "int64", "bool") if name in constraint.dtypes]
@@ -89,13 +87,13 @@ class Scene:
 
 
 def generate(
-    operation: Operation, seed: int, count: int, runs: Runs, bases: Iterable[Instance] = ()
+    operation: Operation, seed: int, count: int, runs: InstanceCheck, bases: Iterable[Instance] = ()
 ) -> Iterator[Instance | None]:
     """Yield instances that the library runs, at most `count` conforming ones and as many at boundaries.
 
-    None is yielded for each that it refuses. `bases` are instances known to work (of library tests, say): their
-    parameters are taken to their ends too, which reaches operators whose tensors have to fit each other in ways that no
-    constraint says.
+    None is yielded for each that it refuses. `bases` are known valid instances, of library tests for example. Boundary
+    instances are made from them too, which reaches operators with relations between tensors that no constraint
+    expresses.
     """
     conforming: list[Instance] = []
     for attempt in range(4 * count):
@@ -118,7 +116,7 @@ def generate(
 
 
 def drawn(operation: Operation, draw: random.Random) -> dict[str, Value]:
-    """Return parameters within their constraints, the optional ones now and then."""
+    """Return parameters within their constraints, the optional ones sometimes."""
     first = next((one for one in operation.parameters if "tensor" in one.kinds), None)
     rank = draw.choice(first.ranks if first and first.ranks else _RANKS)
     shape = tuple(draw.choice(_SIZES) for _ in range(rank))
@@ -184,7 +182,7 @@ def _number(one: Constraint, scene: Scene, whole: bool) -> Value:
 
 
 def at_ends(operation: Operation, base: Instance) -> Iterator[Instance]:
-    """Yield `base` with one parameter at an end of what it may be; parameters that it lacks are given."""
+    """Yield `base` with one parameter at an end of its range; absent parameters are added."""
     values = values_of(operation, base)
     tensors = (value for value in values.values() if isinstance(value, Held | Drawn))
     shape = next((_shape(value) for value in tensors), ())
@@ -200,7 +198,7 @@ def _shape(value: Held | Drawn) -> tuple[int, ...]:
 
 
 def ends_of(one: Constraint, now: Value, shape: tuple[int, ...]) -> Iterator[Value]:
-    """Yield the ends of a constraint: all that it lists, or 0, 1, -1 and the largest; empty and extreme tensors."""
+    """Yield the ends of a constraint: all listed values, or 0, 1, -1 and the largest; empty and extreme tensors."""
     yield from one.values
     if one.values:
         return
@@ -254,7 +252,7 @@ def _tensor_ends(one: Constraint, now: Value, shape: tuple[int, ...]) -> Iterato
 
 
 def values_of(operation: Operation, instance: Instance) -> dict[str, Value]:
-    """Return an instance's parameters by the names that the operation has for them."""
+    """Return an instance's parameters by the operation's names for them."""
     given = [one.name for one in operation.parameters if one.place == "given"]
     called = [one.name for one in operation.parameters if one.place == "called"]
     found: dict[str, Value] = dict(zip(given, instance.args, strict=False))
@@ -265,9 +263,9 @@ def values_of(operation: Operation, instance: Instance) -> dict[str, Value]:
 
 
 def assembled(operation: Operation, values: Mapping[str, Value]) -> Instance:
-    """Return the instance with these parameters: required ones by their places, optional ones by their names.
+    """Return the instance with these parameters: required ones by position, optional ones by name.
 
-    Parameters that no constraint knows keep their names.
+    Parameters without a constraint keep their names.
     """
     parameters = {one.name: one for one in operation.parameters}
     args = [

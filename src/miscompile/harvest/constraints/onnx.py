@@ -1,4 +1,4 @@
-"""Constraints of ONNX's operators, out of their schemas and what the schemas' documentation says of attributes.
+"""Constraints of ONNX's operators, from their schemas and the schemas' documentation of attributes.
 
 Run as `python -m miscompile.harvest.constraints.onnx OUT SEED COUNT FIRST` to write instances; see
 `miscompile.harvest.constraints.run`.
@@ -16,7 +16,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.harvest.constraints.documents import bounds_in, listed_in
-from miscompile.harvest.constraints.generate import Constraint, Kind, Operation
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held, Value
@@ -24,10 +24,16 @@ from miscompile.producers.instances.onnx_model import evaluated, to_model
 from miscompile.producers.instances.onnx_values import attribute_kinds, to_array
 
 _NAMES = {"float": "float32", "double": "float64"}
-_KINDS: dict[str, Kind] = {"int": "int", "float": "float", "string": "text", "ints": "ints", "floats": "floats"}
+_KINDS: dict[str, ParameterKind] = {
+    "int": "int",
+    "float": "float",
+    "string": "text",
+    "ints": "ints",
+    "floats": "floats",
+}
 _AXES = frozenset({"axis", "axes", "batch_axis", "time_axis"})
 _WHOLE = frozenset({"axes", "pads", "split", "shape", "repeats", "starts", "ends", "steps", "sizes", "k", "indices"})
-"""Inputs that hold small numbers which say something of the others."""
+"""Inputs with small integers that describe the other inputs."""
 
 
 _TEXTS = Held(Tensor("string", np.array(["ab", "", "Ünïcode", "ab"], object)))
@@ -74,7 +80,7 @@ def _operand(formal: Any, schema: Any) -> Constraint:  # noqa: ANN401 - extensio
     )
 
 
-def _attribute(name: str, one: Any, kind: Kind) -> Constraint:  # noqa: ANN401 - an extension type
+def _attribute(name: str, one: Any, kind: ParameterKind) -> Constraint:  # noqa: ANN401 - an extension type
     text = str(one.description)
     values: tuple[Value, ...] = ()
     if kind == "text":

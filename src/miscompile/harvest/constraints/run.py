@@ -1,7 +1,7 @@
-"""Instances from constraints, made in child processes: the ends of parameters ask for more memory than there is.
+"""Instances from constraints, made in child processes, because boundary values can exhaust the memory.
 
-A child writes the instances of one operator after the other, and tells on its output which one it begins with; where it
-dies, another takes up behind that operator.
+A child writes the instances of one operator after the other, and prints the operator with which it begins. After a
+crash, another child continues with the next operator.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 
 from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
-from miscompile.harvest.constraints.generate import Operation, Runs, generate
+from miscompile.harvest.constraints.generate import InstanceCheck, Operation, generate
 from miscompile.harvest.libraries.children import Child, Harvested, run_child
 from miscompile.harvest.libraries.hooks.recording import Lines
 from miscompile.harvest.processes import need
@@ -34,19 +34,19 @@ MODULES = {
 """Modules whose process makes the instances of a library."""
 
 _MEMORY = 3 << 30
-"""Bytes that a child may take on top of what its library has after its import."""
+"""Memory limit of a child in bytes, in addition to that of its library after the import."""
 
 _SECONDS = 3
-"""Seconds that an instance may take: what is still small runs in milliseconds."""
+"""Timeout of an instance in seconds; small ones run in milliseconds."""
 
 _BASES = 2
-"""Instances of tests that an operator's are begun from."""
+"""Number of instances of tests from which those of an operator are made."""
 
 _LARGEST = 1 << 14
-"""Elements of their tensors together."""
+"""Greatest number of elements of their tensors together."""
 
 _DEATHS = 100
-"""Children that may die before the rest is given up."""
+"""Number of crashed children after which the harvest ends."""
 
 
 def harvest_constraints(
@@ -57,17 +57,17 @@ def harvest_constraints(
     bases: Path | None = None,
     seconds: float = 1800.0,
 ) -> Archive:
-    """Return instances that conform to what is documented of the library's operators, and such at its boundaries.
+    """Return instances within the documented constraints of the library's operators, and boundary instances.
 
-    At most `count` of either sort for each operator. `bases` is an archive with instances that are known to work.
-    `seconds` limits each child. Raises UsageError when the library is missing or `bases` cannot be read.
+    At most `count` of either kind for each operator. `bases` is an archive of known valid instances. `seconds` limits
+    each child. Raises UsageError when the library is missing or `bases` cannot be read.
     """
     need({library: library}, f"constraints on operators of {library}")
     if bases is not None:
         read_archive(bases)
     harvested, first, deaths = Harvested(), 0, 0
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         nonlocal first
         if line.startswith('{"begin"'):
             first = int(json.loads(line)["begin"]) + 1
@@ -79,7 +79,7 @@ def harvest_constraints(
             out = Path(folder) / f"{first:05d}"
             words = (str(out), str(seed), str(count), str(first), str(bases or ""))
             before, at = harvested.files["died"] + harvested.files["time"], first
-            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", hear)
+            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", on_line)
             died = harvested.files["died"] + harvested.files["time"] > before
             deaths += died
             if not died or harvested.stopped or deaths == _DEATHS or first == at:
@@ -87,8 +87,8 @@ def harvest_constraints(
     return harvested.archive(library, (library,))
 
 
-def write(words: Sequence[str], operations: Sequence[Operation], runs: Runs) -> None:
-    """Be the child: OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
+def write(words: Sequence[str], operations: Sequence[Operation], runs: InstanceCheck) -> None:
+    """Run as the child with OUT SEED COUNT FIRST [BASES]; write the instances of `operations` from number FIRST on."""
     out, seed, count, first = Path(words[0]), int(words[1]), int(words[2]), int(words[3])
     known = _known(words[4]) if len(words) > 4 and words[4] else {}
     limit_memory(_MEMORY)
@@ -118,7 +118,7 @@ def _known(path: str) -> dict[str, list[Instance]]:
 
 
 def bases_in(path: Path) -> dict[str, list[Instance]]:
-    """Return the first few small instances of each operator. Raises UsageError for what is no archive."""
+    """Return the first few small instances of each operator. Raises UsageError for a file that is no archive."""
     found: defaultdict[str, list[Instance]] = defaultdict(list)
     for instance in read_archive(path).instances:
         if len(found[instance.api]) < _BASES and instance.elements() <= _LARGEST:
@@ -130,8 +130,8 @@ class _TooLong(Exception):  # noqa: N818 - ends a call, no failure
     """An instance took too long."""
 
 
-def _timely(runs: Runs, instance: Instance) -> bool:
-    """Tell whether the library runs an instance, in time and memory; one that does not is none to test with."""
+def _timely(runs: InstanceCheck, instance: Instance) -> bool:
+    """Tell whether the library runs an instance, within the limits of time and memory."""
 
     def over(number: int, frame: FrameType | None) -> None:
         raise _TooLong

@@ -1,1 +1,1 @@
-"""Operator instances out of the tests of DL libraries."""
+"""Operator instances from the tests of DL libraries."""

@@ -1,7 +1,7 @@
-"""Child processes that harvest instances: started, heard, ended, and what they wrote down read back.
+"""Child processes that harvest instances: start, output, end, and reading of their results.
 
-Tests of a library crash, hang and change their process, so each file runs in a process of its own under the hooks of
-`migration.hooks`; what was seen before such an end is kept.
+Tests of a library crash, hang and change their process, so each file runs in its own process under the hooks of
+`harvest.libraries.hooks`; results before a crash are kept.
 """
 
 import contextlib
@@ -17,28 +17,27 @@ from typing import Any
 
 from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.hooks.recording import LIMIT, LINES
-from miscompile.harvest.patterns.suites import Say
 from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.code import from_json
 from miscompile.instances.instance import Instance, Library
 
-_EAR = 0.2
-"""Seconds between two looks at what a child says."""
+_POLL = 0.2
+"""Seconds between two reads of a child's output."""
 
 _ENVIRONMENT: Mapping[str, str] = {**ENVIRONMENT, "PYTHONHASHSEED": "0"}
-"""Sets of element types are walked through, hence the last one."""
+"""PYTHONHASHSEED is fixed because the tests iterate over sets of element types."""
 
 
 @dataclass(slots=True)
 class Harvested:
-    """What children gave.
+    """The results of children.
 
     `tests` counts tests, or entries of a database, by outcome; `left` uses of operators that could not be kept, by
-    reason; `files` what became of the children: they `ran` to their end, had no test (`empty`), `died` on the way, ran
-    out of `time`, or were `stopped`. `notes` says what happened to those that did not run. `stopped`: the user
-    interrupted it.
+    reason; `files` the children by outcome: they `ran` to their end, had no test (`empty`), crashed (`died`), exceeded
+    the timeout (`time`), or were `stopped`. `notes` describes the failures. `stopped`: the user interrupted it.
     """
 
     instances: list[Instance] = field(default_factory=list)
@@ -49,7 +48,7 @@ class Harvested:
     stopped: bool = False
 
     def figures(self) -> dict[str, Any]:
-        """Return what was counted, for the archive."""
+        """Return the counts for the archive."""
         return {
             "instances": len(self.instances),
             "operators": len({one.api for one in self.instances}),
@@ -61,16 +60,16 @@ class Harvested:
         }
 
     def archive(self, library: Library, distributions: Sequence[str]) -> Archive:
-        """Return an archive of what is distinct, with the versions of `distributions` that are installed."""
+        """Return an archive of the distinct instances, with the installed versions of `distributions`."""
         self.instances = list(distinct(self.instances))
         return Archive(library, tuple(self.instances), _versions(distributions), self.figures())
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A module of `migration.hooks` to be run as a process: `python -m module *words`, in the folder `home`.
+    """A module of `harvest.libraries.hooks` to run as a process: `python -m module *words`, in the folder `home`.
 
-    It writes into `out`, which also gets its output; `above` comes first in its import path. It has `seconds`.
+    It writes into `out`, which also gets its output; `above` comes first in its import path. `seconds` is its timeout.
     """
 
     module: str
@@ -81,14 +80,14 @@ class Child:
     above: Path | None = None
 
 
-def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str], None] | None = None) -> None:
-    """Run a child to its end or its limit, and add to `harvested` what it wrote down; `name` stands in notes.
+def run_child(child: Child, harvested: Harvested, name: str, on_line: Callable[[str], None] | None = None) -> None:
+    """Run a child to its end or its timeout, and add its results to `harvested`; notes contain `name`.
 
-    `hear` is told each line of the output as it comes. An interruption (Ctrl-C) ends the child, and sets `stopped`.
+    `on_line` receives each line of the output immediately. An interruption (Ctrl-C) ends the child, and sets `stopped`.
     """
     child.out.mkdir(parents=True, exist_ok=True)
     try:
-        ending = _run(child, hear or _deaf)
+        ending = _run(child, on_line or _ignore)
     except KeyboardInterrupt:
         harvested.stopped = True
         ending = "stopped"
@@ -104,12 +103,12 @@ def run_child(child: Child, harvested: Harvested, name: str, hear: Callable[[str
 
 
 def run_files(
-    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: Say, limit: int = LIMIT
+    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener, limit: int = LIMIT
 ) -> Harvested:
     """Run test files under the hooks of `library`, each in a process and for at most `seconds`.
 
-    At most `limit` instances of an operator are kept of a file. An interruption ends the file that runs, and what was
-    seen until then comes back with `stopped`.
+    At most `limit` instances of an operator are kept of a file. An interruption ends the current file, and the results
+    so far are returned with `stopped`.
     """
     harvested = Harvested()
     for number, path in enumerate(files, 1):
@@ -134,8 +133,8 @@ def _above_package(path: Path) -> Path:
     return folder
 
 
-def _run(child: Child, hear: Callable[[str], None]) -> str:
-    """Return `ended` or `time`. The child with all that it started is dead afterwards."""
+def _run(child: Child, on_line: Callable[[str], None]) -> str:
+    """Return `ended` or `time`. The child and all processes that it started are killed afterwards."""
     paths = [str(child.above)] if child.above else []
     paths += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
     environment = {**os.environ, **_ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
@@ -143,21 +142,21 @@ def _run(child: Child, hear: Callable[[str], None]) -> str:
     with log.open("wb") as output, log.open("rb") as heard:
         words = [sys.executable, "-m", child.module, *child.words]
         process = start(words, stdout=output, stderr=output, folder=child.home, environment=environment)
-        lines = _Ear(heard)
+        lines = _LineReader(heard)
 
         def listen() -> None:
             for line in lines.fresh():
-                hear(line)
+                on_line(line)
 
         try:
-            status = attend(process, child.seconds, _EAR, listen)
+            status = attend(process, child.seconds, _POLL, listen)
         finally:
             listen()
     return "time" if status is None else "ended"
 
 
-class _Ear:
-    """The whole lines that have been added to a file since the last look."""
+class _LineReader:
+    """Reads the complete lines added to a file since the last read."""
 
     def __init__(self, file: Any) -> None:  # noqa: ANN401 - a binary file
         self._file, self._rest = file, b""
@@ -168,15 +167,15 @@ class _Ear:
             yield line.decode("utf-8", "replace")
 
 
-def _deaf(line: str) -> None:
-    """Do nothing with a line."""
+def _ignore(line: str) -> None:
+    """Ignore a line."""
     del line
 
 
 def _read(out: Path, harvested: Harvested) -> tuple[int, bool]:
-    """Add what a child wrote down; return its number of tests, and whether it came to its end.
+    """Add a child's results; return its number of tests, and whether it ran to its end.
 
-    The last line of a child that was killed may be half a line.
+    The last line of a killed child may be incomplete.
     """
     path, tests, ended = out / LINES, 0, False
     for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():

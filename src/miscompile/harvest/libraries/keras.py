@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_files
 from miscompile.harvest.libraries.hooks.recording import LIMIT
-from miscompile.harvest.patterns.suites import Say, files_of
+from miscompile.harvest.patterns.suites import files_of
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.sequence import sequences
@@ -44,7 +45,9 @@ FIRST, FIRST_SECONDS = 20, 60.0
 """Files, and seconds for each, of a harvest that nobody has asked for by name."""
 
 
-def harvest_keras(say: Say, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_keras(
+    say: ProgressListener, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT
+) -> Archive:
     """Return the instances that the tests inside the installed Keras use, or those of them that are in `files`.
 
     Each file runs in a process of its own, on the JAX back end, for at most `seconds`; at most `limit` instances of an
@@ -68,7 +71,7 @@ def harvest_keras(say: Say, files: Sequence[Path] | None = None, seconds: float 
     return _archive(harvested, _DISTRIBUTIONS)
 
 
-def harvest_first(say: Say) -> Archive:
+def harvest_first(say: ProgressListener) -> Archive:
     """Return the instances of the files that test operators, each for a minute at most: what a migration begins with.
 
     All files take more than an hour. Raises UsageError as `harvest_keras` does.
@@ -83,7 +86,7 @@ def _child(path: Path, out: Path, seconds: float, limit: int) -> Child:
     return Child(_RECORDER, words, out, seconds, home=out)
 
 
-def harvest_keras_tests(path: Path, say: Say, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_keras_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
     """Return the instances of Keras that the tests at `path` use: a file, or a folder of test files.
 
     They run on the back end that `KERAS_BACKEND` says, else on JAX. Raises UsageError for a path without tests, and

@@ -17,7 +17,7 @@ from miscompile.graph.model import Model, OptionalType, SequenceType, ValueType
 from miscompile.graph.read import read
 from miscompile.instances.archive import Archive, distinct
 from miscompile.instances.instance import Instance
-from miscompile.producers.instances.onnx_nodes import Harvest, gather, gather_drawn, operators
+from miscompile.producers.instances.onnx_nodes import NodeHarvest, gather, gather_drawn, operators
 from miscompile.producers.instances.onnx_values import from_array
 from miscompile.producers.instances.onnx_versions import restate_all
 
@@ -33,7 +33,7 @@ def harvest_onnx(say: Callable[[str], None], *, versions: bool = True) -> Archiv
     `say` is told how far it is. Takes two minutes; nothing is downloaded. `figures` count cases, nodes, what was lost
     and why, instances, operators, and pairs of operator and version.
     """
-    found = Harvest()
+    found = NodeHarvest()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # tests overflow on purpose, and old models are old
         for place, (name, model, feed) in enumerate(_cases()):
@@ -50,7 +50,7 @@ def harvest_onnx(say: Callable[[str], None], *, versions: bool = True) -> Archiv
 
 
 def _figures(
-    found: Harvest, tested: tuple[Instance, ...], instances: tuple[Instance, ...], restated: dict[str, int]
+    found: NodeHarvest, tested: tuple[Instance, ...], instances: tuple[Instance, ...], restated: dict[str, int]
 ) -> dict[str, Any]:
     pairs = Counter(operators(list(instances)))
     return {

@@ -3,13 +3,14 @@
 A harvest takes minutes, so what it gives is kept in the user's cache, under the versions that it is from.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.keras import harvest_first, harvest_keras, harvest_keras_tests
 from miscompile.harvest.libraries.onnx import harvest_onnx
 from miscompile.harvest.libraries.torch import harvest_database, harvest_tests
@@ -19,8 +20,6 @@ from miscompile.instances.sequence import layer_of
 from miscompile.targets.front_ends import reference_of
 from miscompile.targets.registry import parse_target, versions
 
-Say = Callable[[str], None]
-
 FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
 """Of each library; grows when its harvest takes other instances than before, so that older archives are not used any
 longer."""
@@ -29,14 +28,14 @@ _FILED = frozenset({"keras"})
 """Libraries whose own tests are files."""
 
 
-def harvest_own(library: str, say: Say, seconds: float = 600.0) -> Archive:
+def harvest_own(library: str, say: ProgressListener, seconds: float = 600.0) -> Archive:
     """Harvest a library's own tests; where they are files, each may take `seconds`. May be cut short: see `stopped`."""
     if library == "onnx":
         return harvest_onnx(say)
     return harvest_database(say) if library == "torch" else harvest_keras(say, seconds=seconds)
 
 
-def harvest_at(library: str, path: Path, say: Say, seconds: float) -> Archive:
+def harvest_at(library: str, path: Path, say: ProgressListener, seconds: float) -> Archive:
     """Harvest the tests at `path` that use torch or Keras, of which each file may take `seconds`. Raises UsageError."""
     return (harvest_tests if library == "torch" else harvest_keras_tests)(path, say, seconds)
 
@@ -49,7 +48,7 @@ def place_of(library: str) -> Path:
     return user_cache_path("miscompile") / "instances" / f"{library}-{digest:016x}.jsonl.gz"
 
 
-def harvested(library: str, say: Say) -> Path | None:
+def harvested(library: str, say: ProgressListener) -> Path | None:
     """Return the archive of a library's own tests if there is one already; else None, with a line about it.
 
     Raises UsageError when the library is not installed.
@@ -61,7 +60,7 @@ def harvested(library: str, say: Say) -> Path | None:
     return None
 
 
-def own_instances(library: str, say: Say) -> Archive:
+def own_instances(library: str, say: ProgressListener) -> Archive:
     """Return the instances of a library's own tests, harvesting them (with a line about it) on first use.
 
     Raises KeyboardInterrupt when the harvest was interrupted: a part of it would be taken for the whole from then on.
@@ -88,7 +87,7 @@ def _cut_short(archive: Archive) -> bool:
     return bool(files.get("died") or files.get("time"))
 
 
-def instances_of(library: str, archives: Sequence[Path], say: Say) -> Iterator[Instance]:
+def instances_of(library: str, archives: Sequence[Path], say: ProgressListener) -> Iterator[Instance]:
     """Yield the instances of a library: those in `archives` if there are any, else those of its own tests.
 
     Raises UsageError for a file that is no archive, or when none of them is of this library.

@@ -5,9 +5,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_files
 from miscompile.harvest.libraries.hooks.recording import LIMIT
-from miscompile.harvest.patterns.suites import Say, files_of
+from miscompile.harvest.patterns.suites import files_of
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive
 
@@ -17,7 +18,7 @@ _EVERY = 25
 
 
 def harvest_database(
-    say: Say, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
+    say: ProgressListener, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
 ) -> Archive:
     """Return the instances of PyTorch's own database of operators and modules.
 
@@ -29,19 +30,19 @@ def harvest_database(
     need(packages, "the operator database of PyTorch")
     harvested = Harvested()
 
-    def hear(line: str) -> None:
-        told = _told(line)
+    def on_line(line: str) -> None:
+        told = _parsed_progress(line)
         if told and (told["number"] % _EVERY == 0 or told["number"] == told["of"]):
             say(f"[{told['number']}/{told['of']}] {told['operator']}")
 
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
         out = Path(folder)
         words = (str(out), str(samples), str(references), *only)
-        run_child(Child(_DATABASE, words, out, seconds, out), harvested, "the database", hear)
+        run_child(Child(_DATABASE, words, out, seconds, out), harvested, "the database", on_line)
     return harvested.archive("torch", ("torch",))
 
 
-def harvest_tests(path: Path, say: Say, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
     """Return the instances that the tests at `path` use: a file, or a folder of `test_*.py` and `*_test.py`.
 
     Each file runs for at most `seconds`, and at most `limit` instances of an operator are kept of it. Raises UsageError
@@ -54,7 +55,7 @@ def harvest_tests(path: Path, say: Say, seconds: float = 600.0, limit: int = LIM
     return harvested.archive("torch", ("torch",))
 
 
-def _told(line: str) -> dict[str, int] | None:
+def _parsed_progress(line: str) -> dict[str, int] | None:
     """Return what a line of progress says; None for other output."""
     if not line.startswith('{"operator"'):
         return None

@@ -1,1 +1,1 @@
-"""Mining: patterns out of documented tests, and out of any program on which a pass is seen to fire."""
+"""Mining of patterns from documented tests, and from any program that a pass is observed to change."""

@@ -1,32 +1,31 @@
-"""The quarry: harvested models, each once, and the pieces that they are cut into."""
+"""The store of harvested models, each once, and of the pieces cut from them."""
 
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from miscompile.base.errors import MiscompileError
+from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
 from miscompile.graph.read import load
 from miscompile.harvest.patterns.pairs import Pair
-from miscompile.harvest.patterns.pieces import Limits, inferred, pieces, watched, with_ranges
+from miscompile.harvest.patterns.pieces import PieceLimits, inferred, pieces, watched, with_ranges
 from miscompile.ops.seed import Seed
 from miscompile.patterns.extract import Whole
 from miscompile.producers.slices.binding import normalised
 from miscompile.producers.slices.slices import kind_of
-
-Say = Callable[[str], None]
 
 _EVERY = 25
 """Models between two lines of progress."""
 
 
 @dataclass(slots=True, eq=False)
-class Source:
+class HarvestedModel:
     """A harvested model, where it comes from, and the passes that tests name for it."""
 
     model: Model
@@ -40,14 +39,14 @@ class FragmentStore:
     Pieces that differ in nothing but the contents of large constants count as one. `left` counts what is left out.
     """
 
-    def __init__(self, models: Sequence[Source], limits: Limits, seconds: float, seed: int) -> None:
+    def __init__(self, models: Sequence[HarvestedModel], limits: PieceLimits, seconds: float, seed: int) -> None:
         self.models, self.left = models, Counter[str]()
         self.seeds: list[Seed] = []
-        self.sources: list[Source] = []
+        self.sources: list[HarvestedModel] = []
         self._limits, self._seconds, self._seed = limits, seconds, seed
         self._known: dict[str, int] = {}
 
-    def cut(self, say: Say) -> None:
+    def cut(self, say: ProgressListener) -> None:
         """Cut every model into pieces."""
         for number, source in enumerate(self.models, 1):
             if number % _EVERY == 1:
@@ -63,23 +62,23 @@ class FragmentStore:
             except (MiscompileError, ValueError) as error:  # protobuf's own limits are bare ValueErrors
                 self.left[f"models that cannot be cut ({brief(error)})"] += 1
 
-    def _add(self, source: Source, seed: Seed) -> None:
+    def _add(self, source: HarvestedModel, seed: Seed) -> None:
         kind = kind_of(seed)
         if kind not in self._known:
             self._known[kind] = len(self.seeds)
             self.seeds.append(seed)
             self.sources.append(source)
 
-    def rng(self, source: Source) -> random.Random:
+    def rng(self, source: HarvestedModel) -> random.Random:
         """Return the random stream of a model."""
         return stream(self._seed, "harvest", source.origin)
 
-    def ranged(self, cut: Collection[tuple[int, Seed]], say: Say) -> list[Seed]:
+    def ranged(self, cut: Collection[tuple[int, Seed]], say: ProgressListener) -> list[Seed]:
         """Return pieces, each given with the number of that which it is a part of, with the ranges of their inputs.
 
         Their models are run for that, each in a process of its own. Where one does not run, nothing is added.
         """
-        wholes: dict[Source, Whole | None] = {}
+        wholes: dict[HarvestedModel, Whole | None] = {}
         found: list[Seed] = []
         for place, (number, seed) in enumerate(cut, 1):
             source = self.sources[number]
@@ -90,20 +89,20 @@ class FragmentStore:
             found.append(seed if whole is None else with_ranges(seed, whole))
         return found
 
-    def _watched(self, source: Source) -> Whole | None:
+    def _watched(self, source: HarvestedModel) -> Whole | None:
         try:
             return watched(source.model, source.origin, self.rng(source), self._seconds)
         except (MiscompileError, ValueError):
             return None  # then its inputs are drawn as usual
 
 
-def distinct(pairs: Sequence[Pair], left: Counter[str]) -> list[Source]:
+def distinct(pairs: Sequence[Pair], left: Counter[str]) -> list[HarvestedModel]:
     """Return the models of `pairs`, each once, with the passes named for it, but for those that left it as it was.
 
     `left` counts, by reason, what holds no model.
     """
-    by_file: dict[Path, Source | None] = {}
-    by_kind: dict[str, Source] = {}
+    by_file: dict[Path, HarvestedModel | None] = {}
+    by_kind: dict[str, HarvestedModel] = {}
     for pair in pairs:
         if pair.model not in by_file:
             by_file[pair.model] = _source(pair, by_kind, left)
@@ -113,17 +112,17 @@ def distinct(pairs: Sequence[Pair], left: Counter[str]) -> list[Source]:
     return list(by_kind.values())
 
 
-def _source(pair: Pair, by_kind: dict[str, Source], left: Counter[str]) -> Source | None:
+def _source(pair: Pair, by_kind: dict[str, HarvestedModel], left: Counter[str]) -> HarvestedModel | None:
     try:
         model = normalised(load(pair.model))
         kind = fingerprint(model)
     except (MiscompileError, ValueError) as error:
         left[f"models that cannot be read ({brief(error)})"] += 1
         return None
-    return by_kind.setdefault(kind, Source(model, pair.test))
+    return by_kind.setdefault(kind, HarvestedModel(model, pair.test))
 
 
 def brief(error: BaseException) -> str:
-    """Return what is wrong without what is particular to one model, so that like ones are counted together."""
+    """Return an error message without the parts specific to one model, so that similar errors are counted together."""
     message = re.sub(r"'[^']*'|\d+", "_", " ".join(str(error).split()))
     return f"{type(error).__name__}: {message[:80]}"

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pairs import Gathered
-from miscompile.harvest.patterns.suites import SUITES, Say, check_packages, files_of, run_suite
+from miscompile.harvest.patterns.suites import SUITES, check_packages, files_of, run_suite
 from miscompile.targets.registry import parse_target, target_names
 
 MODELS = "models"
@@ -15,7 +16,7 @@ SOURCES = (*SUITES, MODELS)
 """Sources whose pairs hold ONNX models."""
 
 
-def gather(source: str, path: Path, folder: Path, seconds: float, say: Say) -> Gathered:
+def gather(source: str, path: Path, folder: Path, seconds: float, say: ProgressListener) -> Gathered:
     """Return the pairs that `source` holds at `path`; models that tests make are left in `folder`.
 
     `seconds` limits each test file. Raises UsageError for a path that holds nothing of the kind, and when a package

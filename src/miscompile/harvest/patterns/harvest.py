@@ -1,9 +1,9 @@
-"""From pairs to patterns: which passes fire on the harvested models, and on which pieces of them.
+"""Extraction of patterns from pairs: the passes that fire on the harvested models, and the pieces that trigger them.
 
-The source of a pair seldom names the pass in the compiler's own words, and a test of one optimiser wakes passes of
-another as well. So nothing is believed: every unit of every model is built on the targets, and the passes that are
-SEEN to change it are noted. For a pass that works on subgraphs the whole connected unit is the pattern, for one that
-works on blocks the smallest contiguous region of it that still wakes the pass (OATest, section 3.1).
+The source of a pair seldom names the pass as the compiler does, and a test of one optimiser triggers passes of another
+as well. Every unit of every model is therefore built on the targets, and the passes that are OBSERVED to change it are
+recorded. For a pass that works on subgraphs the whole connected unit is the pattern, for one that works on blocks the
+smallest contiguous region that still triggers the pass (OATest, section 3.1).
 """
 
 import re
@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.core.ports import Runner
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
-from miscompile.harvest.patterns.firing import fired
-from miscompile.harvest.patterns.firings import version_of
-from miscompile.harvest.patterns.fragment_store import FragmentStore, Say, distinct
+from miscompile.harvest.patterns.fragment_store import FragmentStore, distinct
 from miscompile.harvest.patterns.pairs import Pair
-from miscompile.harvest.patterns.pieces import Limits, case_of, smallest
+from miscompile.harvest.patterns.pass_miner import version_of
+from miscompile.harvest.patterns.pass_observation import fired
+from miscompile.harvest.patterns.pieces import PieceLimits, case_of, smallest
 from miscompile.harvest.patterns.setting import granularity_of
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
@@ -34,29 +35,29 @@ from miscompile.targets.registry import parse_target
 
 _BATCH = 32
 _PATIENCE = 3
-"""For each pattern that is wanted of a pass, so many pieces are looked at."""
+"""Number of pieces tried for each wanted pattern of a pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How patterns are cut out.
+    """The options of the extraction.
 
     At most `each` patterns for every pass that differ in operators, edges or attributes; pieces within `limits`;
     `seconds` limits how long one model is observed; `seed` begins all random streams.
     """
 
     each: int = 20
-    limits: Limits = field(default_factory=Limits)
+    limits: PieceLimits = field(default_factory=PieceLimits)
     seconds: float = 12.0
     seed: int = 0
 
 
 @dataclass(slots=True)
 class Extracted:
-    """Patterns, and what was met on the way.
+    """Patterns, with the counts of the extraction.
 
     `models` counts distinct models, `pieces` distinct pieces of them. `seen` counts the pieces that each pass of each
-    target was seen to change, `left` what could not be taken, by reason. `stopped`: it was interrupted.
+    target was observed to change, `left` the excluded ones by reason. `stopped`: it was interrupted.
     """
 
     patterns: tuple[Pattern, ...] = ()
@@ -67,7 +68,7 @@ class Extracted:
     stopped: bool = False
 
     def counts(self) -> Mapping[tuple[str, str], Counter[Granularity]]:
-        """Return the number of patterns by target and pass that they wake, and by granularity."""
+        """Return the number of patterns by target and triggered pass, and by granularity."""
         found: dict[tuple[str, str], Counter[Granularity]] = defaultdict(Counter)
         for pattern in self.patterns:
             for wake in pattern.triggers:
@@ -75,8 +76,8 @@ class Extracted:
         return found
 
 
-class Chosen(NamedTuple):
-    """A piece, or a part of it, that was seen to wake a pass; `number` is the piece's in the quarry."""
+class TriggeringPiece(NamedTuple):
+    """A piece, or a part of it, that was observed to trigger a pass; `number` is the piece's in the store."""
 
     wake: Trigger
     number: int
@@ -89,16 +90,16 @@ def extract(
     targets: Sequence[str],
     name: str,
     extraction: Extraction,
-    say: Say,
+    say: ProgressListener,
     pool: Callable[[str], LocalPool] = LocalPool,
 ) -> Extracted:
     """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
 
-    Pieces that wake no pass are no patterns, whatever a test says. An interruption ends the search, and what was
-    found by then comes back. Raises UsageError for a target that is not here.
+    Pieces that trigger no pass are no patterns, whatever the test claims. An interruption ends the search, and the
+    results so far are returned. Raises UsageError for a target that is not here.
     """
     versions = {target: version_of(target) for target in targets}
-    found, chosen, triggers = Extracted(), list[Chosen](), list[list[Trigger]]()
+    found, chosen, triggers = Extracted(), list[TriggeringPiece](), list[list[Trigger]]()
     models = distinct(pairs, found.left)
     fragment_store = FragmentStore(models, extraction.limits, extraction.seconds, extraction.seed)
     found.models = len(models)
@@ -115,7 +116,7 @@ def extract(
                 )
         for target in targets:
             with pool(target) as runner:
-                _note_wakes(chosen, target, versions[target], runner, triggers)
+                _add_triggers(chosen, target, versions[target], runner, triggers)
         seeds = fragment_store.ranged([(one.number, one.seed) for one in chosen], say)
     except KeyboardInterrupt:
         found.stopped = True
@@ -126,8 +127,8 @@ def extract(
     return found
 
 
-def _search(search: "_Search", chosen: list[Chosen], triggers: list[list[Trigger]]) -> None:
-    """Add what a search finds, each piece once, with the first pass that it was seen to wake."""
+def _search(search: "_Search", chosen: list[TriggeringPiece], triggers: list[list[Trigger]]) -> None:
+    """Add what a search finds, each piece once, with the first pass that it was observed to trigger."""
     known = {kind_of(one.seed) for one in chosen}
     for one in search.run():
         kind = kind_of(one.seed)
@@ -148,7 +149,7 @@ class _Search:
         fragment_store: FragmentStore,
         extraction: Extraction,
         found: Extracted,
-        say: Say,
+        say: ProgressListener,
     ) -> None:
         self.version = version
         self.target, self.runner, self.fragment_store, self.each, self.say = (
@@ -162,17 +163,17 @@ class _Search:
         self.about = parse_target(target).about
         self.labels = granularities(self.about.name)
 
-    def run(self) -> Iterator[Chosen]:
+    def run(self) -> Iterator[TriggeringPiece]:
         """Yield patterns as they are found."""
-        awake: dict[str, list[int]] = defaultdict(list)
+        triggered: dict[str, list[int]] = defaultdict(list)
         for number, names in enumerate(self._fired()):
             if names is None:
                 self.found.left[f"pieces that {self.target} does not run"] += 1
             for one in names or ():
-                awake[one].append(number)
+                triggered[one].append(number)
                 self.found.seen[self.about.name, one] += 1
-        for place, (called, numbers) in enumerate(sorted(awake.items()), 1):
-            self.say(f"{self.target}: pass {place} of {len(awake)}, {called}, wakes in {len(numbers)} pieces")
+        for place, (called, numbers) in enumerate(sorted(triggered.items()), 1):
+            self.say(f"{self.target}: pass {place} of {len(triggered)}, {called}, wakes in {len(numbers)} pieces")
             yield from self._patterns(called, sorted(numbers, key=self._size))
 
     def _size(self, number: int) -> int:
@@ -188,8 +189,8 @@ class _Search:
             self.say(f"{self.target}: piece {start + 1} of {len(cases)}")
             yield from fired(cases[start : start + _BATCH], self.target, self.runner)
 
-    def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[Chosen]:
-        """Yield those patterns of a pass that differ; small pieces are looked at first."""
+    def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[TriggeringPiece]:
+        """Yield the distinct patterns of a pass; small pieces are tried first."""
         looked, forms = set[str](), set[str]()
         for number in numbers:
             form = pattern_form_of(self.fragment_store.seeds[number])
@@ -203,22 +204,22 @@ class _Search:
                 forms.add(pattern_form_of(one.seed))
                 yield one
 
-    def _chosen(self, called: str, number: int) -> Chosen:
-        """Return what of a piece is the pattern: all of it, or the smallest block."""
+    def _chosen(self, called: str, number: int) -> TriggeringPiece:
+        """Return the pattern in a piece: all of it, or the smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
         wake = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
-            return Chosen(wake, number, seed, label)
+            return TriggeringPiece(wake, number, seed, label)
         fires, rng = Fires(self.target, called), self.fragment_store.rng(self.fragment_store.sources[number])
         small = smallest(seed, fires, self.runner, rng)
         label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
-        return Chosen(wake, number, small if label == "block" else seed, label)
+        return TriggeringPiece(wake, number, small if label == "block" else seed, label)
 
 
-def _note_wakes(
-    chosen: Sequence[Chosen], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
+def _add_triggers(
+    chosen: Sequence[TriggeringPiece], target: str, version: str, runner: Runner, triggers: list[list[Trigger]]
 ) -> None:
-    """Add what the chosen pieces themselves wake on a target."""
+    """Add the passes of a target that the chosen pieces trigger."""
     name = parse_target(target).about.name
     rng = stream(0, "wakes")
     for into, names in zip(triggers, fired([case_of(one.seed, rng) for one in chosen], target, runner), strict=True):
@@ -226,7 +227,7 @@ def _note_wakes(
 
 
 def _patterns(
-    chosen: Sequence[Chosen],
+    chosen: Sequence[TriggeringPiece],
     seeds: Sequence[Seed],
     triggers: Sequence[Sequence[Trigger]],
     fragment_store: FragmentStore,
@@ -234,7 +235,7 @@ def _patterns(
     left: Counter[str],
 ) -> Iterator[Pattern]:
     counts: Counter[str] = Counter()
-    for one, seed, woken in zip(chosen, seeds, triggers, strict=True):
+    for one, seed, triggered in zip(chosen, seeds, triggers, strict=True):
         if not sound(seed):
             left["pieces that break ONNX's rules"] += 1
             continue
@@ -247,7 +248,7 @@ def _patterns(
         )
         named = f" ({', '.join(sorted(source.named))})" if source.named else ""
         yield Pattern(
-            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(woken)), f"{source.origin}{named}"
+            title, seed, lift(seed, title), one.granularity, tuple(dict.fromkeys(triggered)), f"{source.origin}{named}"
         )
 
 

@@ -33,7 +33,7 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Record:
+class SuiteRecord:
     """What one test file (or folder of models) gave.
 
     `tests` counts tests by outcome (`passed`, `failed`, `skipped`), `left` what could not be taken, by reason. `ended`
@@ -63,16 +63,16 @@ class Gathered:
     notes: list[str] = field(default_factory=list)
     stopped: bool = False
 
-    def add(self, record: Record) -> None:
+    def add(self, record: SuiteRecord) -> None:
         """Add what one file gave."""
         self.pairs += record.pairs
         self.tests += record.tests
         self.left += record.left
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> SuiteRecord:
     """Return what the hook wrote to `folder`, up to the last whole line. Raises StoreError for a line that is none."""
-    path, record = folder / LINES, Record()
+    path, record = folder / LINES, SuiteRecord()
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _whole_lines(data: bytes) -> Iterator[bytes]:
     yield from data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def _take(record: Record, line: Mapping[str, Any], folder: Path) -> None:
+def _take(record: SuiteRecord, line: Mapping[str, Any], folder: Path) -> None:
     if "model" in line:
         record.pairs.append(Pair(folder / str(line["model"]), line["pass"], line["changed"], line["test"]))
     elif "ran" in line:

@@ -1,4 +1,4 @@
-"""Pieces of a harvested model: whole connected units, and the smallest contiguous block in one that wakes a pass."""
+"""Pieces of a harvested model: whole connected units, and the smallest contiguous block in one that triggers a pass."""
 
 import random
 from collections import Counter
@@ -15,20 +15,20 @@ from miscompile.graph.program import to_program
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, draw
-from miscompile.patterns.extract import Operators, Sizes, Whole, blocks, subgraphs
+from miscompile.patterns.extract import Operators, PieceSizes, Whole, blocks, subgraphs
 from miscompile.producers.finish import ir_version_of
 from miscompile.producers.slices.binding import bindings
 from miscompile.producers.slices.observation import Observed, known, observed
 
 _UNSEEN = Range(-2.0, 2.0, integral=False)
 _UNSEEN_WHOLE = Range(0, 2, integral=True)
-"""What inputs are fed that were not observed."""
+"""The range of inputs that were not observed."""
 
 _SHAPES = ("int64", "int32")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PieceLimits:
     """How large pieces are: operators in a `unit` and in a `block`, bytes of `constants`.
 
     Of a unit that is larger, `sample` blocks are drawn.
@@ -41,9 +41,9 @@ class Limits:
 
 
 def inferred(model: Model, name: str) -> Whole | None:
-    """Return what inference tells of a model; None where that may not be enough to cut it.
+    """Return the inferred types of a model; None where they may not suffice to cut it.
 
-    It is not where a type stays unknown, or integers are computed that an operator reads: they may be shapes.
+    They do not if a type is unknown, or an operator reads computed integers, which may be shapes.
     """
     bound = next(bindings(model))
     found = known(bound, ())
@@ -54,7 +54,7 @@ def inferred(model: Model, name: str) -> Whole | None:
 
 
 def watched(model: Model, name: str, rng: random.Random, seconds: float) -> Whole:
-    """Return what a run tells of a model, in a process of its own. Raises ModelError when it has no fixed sizes."""
+    """Return the observation of a model in a child process. Raises ModelError when it has no fixed sizes."""
     return whole_of(observed(model, rng, seconds), name)
 
 
@@ -70,14 +70,14 @@ def whole_of(found: Observed, name: str) -> Whole:
     )
 
 
-def pieces(whole: Whole, limits: Limits, rng: random.Random, left: Counter[str]) -> Iterator[Seed]:
+def pieces(whole: Whole, limits: PieceLimits, rng: random.Random, left: Counter[str]) -> Iterator[Seed]:
     """Yield the units of a graph; where they are too large, random blocks instead. `left` counts what is left out."""
     found = False
-    for seed in subgraphs(whole, Sizes(1, limits.unit, limits.constants), left):
+    for seed in subgraphs(whole, PieceSizes(1, limits.unit, limits.constants), left):
         found = True
         yield seed
     if not found:
-        sizes = Sizes(1, limits.block, limits.constants)
+        sizes = PieceSizes(1, limits.block, limits.constants)
         yield from blocks(whole, sizes, Counter(), rng=rng, count=limits.sample)
 
 
@@ -103,7 +103,7 @@ def _smaller(seed: Seed, fires: Fires, runner: Runner, rng: random.Random) -> It
 
 def _one_less(seed: Seed) -> Iterator[Seed]:
     whole = Whole(seed.source, seed.graph, seed.opset, _types(seed), seed.ranges, seed.pinned)
-    operators = Operators(whole, Sizes(1, max(1, len(seed.graph.nodes))))
+    operators = Operators(whole, PieceSizes(1, max(1, len(seed.graph.nodes))))
     everything = frozenset(place for place, fixed in enumerate(operators.fixed) if not fixed)
     for place in sorted(everything, reverse=True):
         members = everything - {place}
@@ -119,7 +119,7 @@ def _types(seed: Seed) -> dict[str, TensorType]:
 
 
 def _connected(members: frozenset[int], operators: Operators) -> bool:
-    """Tell whether the operators hang together by tensors that are no constants."""
+    """Tell whether the operators are connected by tensors other than constants."""
     seen: set[int] = set()
     waiting = [min(members)]
     while waiting:
@@ -131,7 +131,7 @@ def _connected(members: frozenset[int], operators: Operators) -> bool:
 
 
 def case_of(seed: Seed, rng: random.Random) -> Case:
-    """Return the program of a seed with one feed, drawn from what was seen of its inputs."""
+    """Return the program of a seed with one feed, drawn from the observed ranges of its inputs."""
     program = to_program(Model(seed.graph, {"": seed.opset}, (), ir_version_of(seed.opset)))
     feed = tuple(_fed(seed, info.name, info.type, rng) for info in seed.graph.inputs)
     return Case(program, (feed,), {"source": seed.source})
@@ -147,7 +147,7 @@ def _fed(seed: Seed, name: str, kind: object, rng: random.Random) -> Tensor:
 
 
 def with_ranges(seed: Seed, whole: Whole) -> Seed:
-    """Return `seed` with what `whole`, the model that it was cut from, tells of its inputs once it was run.
+    """Return `seed` with the ranges of its inputs in `whole`, the observed model that it was cut from.
 
     Nothing is added where the model was run with other sizes.
     """

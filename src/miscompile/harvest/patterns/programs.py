@@ -1,6 +1,6 @@
-"""Mining from programs that nobody wrote a test for: generated graphs, onnx's own node cases, a user's models.
+"""Mining from programs other than tests of passes: generated graphs, onnx's node cases, a user's models.
 
-Whatever the programs are, a pattern is what is left of one when it is shrunk for as long as a pass fires.
+A pattern is the result of reducing a program for as long as a pass fires.
 """
 
 import time
@@ -14,7 +14,7 @@ from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.firings import Mining, mine
+from miscompile.harvest.patterns.pass_miner import Mining, mine
 from miscompile.ops.support import Support
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.around import Around
@@ -27,11 +27,11 @@ from miscompile.transforms.static import specialise
 
 _OPSETS = tuple(range(13, 23))
 _FEEDS = 2
-"""How often a model is tried: what decides shapes may be wrong once."""
+"""Number of feeds tried for a model, because one may have invalid elements for shapes."""
 
 
 def generated(target: str, support: Support, seed: int) -> Iterator[Case]:
-    """Yield generated programs that `target` takes, without end; their motifs help to wake what is rare."""
+    """Yield generated programs that `target` supports, without end; their motifs help to trigger rare passes."""
     newest = parse_target(target).about.max_opset
     opsets = tuple(opset for opset in _OPSETS if opset <= newest) or (newest,)
     strict = Strict(GeneratorOptions(opsets=opsets, variants=1, motifs=0.3), support)

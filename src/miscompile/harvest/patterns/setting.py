@@ -1,4 +1,4 @@
-"""Block or subgraph: does a pass need the whole unit, or is the pattern enough wherever it stands?
+"""Block or subgraph: does a pass need the whole unit, or does it match the pattern inside a larger program?
 
 A block is a contiguous region (OATest, section 3.1): its operators hang together by what they compute, and the pass
 finds them inside a larger program as well. Both are looked at, the second by putting operators in front of every

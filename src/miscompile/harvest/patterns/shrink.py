@@ -1,7 +1,7 @@
-"""Shrinking a program for as long as a pass still changes it.
+"""Reduction of a program for as long as a pass still changes it.
 
-The reducer that makes findings small does the work: it holds a case against an oracle, and here the oracle objects when
-the pass fires. What is left is what the pass looks for, and nothing was read or known of the pass.
+It uses the reducer of findings, with an oracle that reports a violation when the pass fires. The result is the pattern
+that the pass matches, found without any knowledge of the pass.
 """
 
 import random
@@ -18,7 +18,7 @@ from miscompile.graph.bodies import CONTROL
 from miscompile.graph.model import Model
 from miscompile.graph.program import to_program
 from miscompile.graph.specialise import folded, is_symbolic, specialised
-from miscompile.harvest.patterns.firing import observed
+from miscompile.harvest.patterns.pass_observation import observed
 from miscompile.ops.analysis import analyse, require_well_formed
 from miscompile.ops.registry import specs
 from miscompile.producers.slices.binding import normalised
@@ -40,7 +40,7 @@ from miscompile.triage.reduce.reduction import Reduction
 from miscompile.triage.reduce.shapes import SmallerSizes
 
 TRIES = 400
-"""Programs that are built for one pattern, at most."""
+"""Greatest number of programs built for one pattern."""
 
 _RULE = "fires"
 
@@ -54,7 +54,7 @@ one shrinks, they point beyond it, and what a compiler then does is no matter of
 
 @dataclass(frozen=True, slots=True)
 class Fires:
-    """An oracle that objects to a program which the pass `name` of `target` is seen to change at `level`.
+    """An oracle that reports a program which the pass `name` of `target` is observed to change at `level`.
 
     A rewrite rule that runs inside a pass of several (`About.rules`) is seen when that pass changes the program with
     all other rules off.
@@ -87,7 +87,8 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
 
     There is none when the pass does not change `case`, or its model cannot be read or meets undefined behaviour.
     Constants stay constants, ranks stay, and sizes above one stay above one, because a pattern is to fit other
-    programs. Operands that decide shapes are constants if that leaves the pass awake. Deterministic for a given `rng`.
+    programs. Operands that determine shapes become constants if the pass still fires then. Deterministic for a given
+    `rng`.
     """
     seed = rng.getrandbits(64)
     for candidate in _prepared(case):
@@ -147,7 +148,7 @@ def lawful(model: Model, feed: Feed) -> Program:
 
 
 def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction[Draft], ...]:
-    """Return what makes a pattern of a program: less of it, but nothing that makes it more special."""
+    """Return the reductions for patterns: those that remove parts, but none that makes a program more special."""
     capture = ReferenceCapture(runner, fires.target, Build(fires.level))
     return (
         FewerOutputs(),

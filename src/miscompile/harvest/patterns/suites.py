@@ -6,17 +6,16 @@ process, each file runs in a process of its own, and what a hook saw before such
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.harvest.patterns.pairs import Gathered, read_record
 from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line, need
-
-Say = Callable[[str], None]
 
 _WHY = {"died": "died", "empty": "ran no test"}
 
@@ -29,7 +28,7 @@ _ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class SuiteKind:
     """A kind of test suite: the hook that watches it, and the packages that must be installed for that.
 
     `packages` maps the name to import to the name to install.
@@ -45,14 +44,14 @@ _HOOKS = "miscompile.harvest.patterns.hooks"
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("onnxruntime", f"{_HOOKS}.onnxruntime", (("onnxruntime", "onnxruntime"),)),
-        Suite("onnxscript", f"{_HOOKS}.onnxscript", (("onnxscript", "onnxscript"),)),
-        Suite("inductor", f"{_HOOKS}.torch", (("torch", "torch"), ("onnxscript", "onnxscript"))),
+        SuiteKind("onnxruntime", f"{_HOOKS}.onnxruntime", (("onnxruntime", "onnxruntime"),)),
+        SuiteKind("onnxscript", f"{_HOOKS}.onnxscript", (("onnxscript", "onnxscript"),)),
+        SuiteKind("inductor", f"{_HOOKS}.torch", (("torch", "torch"), ("onnxscript", "onnxscript"))),
     )
 }
 
 
-def check_packages(suite: Suite) -> None:
+def check_packages(suite: SuiteKind) -> None:
     """Raise UsageError, which says what to install, when a package that the hook needs is not here."""
     need(dict(suite.packages), f"harvest {suite.name}")
 
@@ -74,7 +73,7 @@ def files_of(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float, say: Say) -> Gathered:
+def run_suite(suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener) -> Gathered:
     """Run `files` one after the other, each for at most `seconds`; models are left in `folder`.
 
     An interruption (Ctrl-C) ends the file that runs, and what was seen until then comes back with `stopped`.
@@ -106,7 +105,7 @@ def run_suite(suite: Suite, files: Sequence[Path], folder: Path, seconds: float,
     return gathered
 
 
-def _run(suite: Suite, path: Path, out: Path, seconds: float) -> str:
+def _run(suite: SuiteKind, path: Path, out: Path, seconds: float) -> str:
     """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
     command = [sys.executable, "-m", suite.hook, str(path), str(out)]
     with (out / LOG).open("wb") as log:

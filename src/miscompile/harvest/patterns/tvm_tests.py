@@ -32,7 +32,7 @@ _PASSED, _NO_TESTS = 0, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class TvmTestHarvest:
     """What the tests of a checkout gave. All counts are of what lies in the folder now, earlier runs included.
 
     `files` counts files of tests by how they ended, `pairs` pairs of pass and module, each once, `changed` those of
@@ -66,7 +66,7 @@ class Yield:
 
 def harvest_tvm(
     path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
-) -> Harvest:
+) -> TvmTestHarvest:
     """Run each file of tests in `path`/tests/python/relax of a checkout of TVM under the hook; return what there is.
 
     `out` gets `pairs/FILE.jsonl` for each file, as the hook writes it, and a line in `ended.jsonl` when the file has
@@ -229,7 +229,7 @@ def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended",
     return "timed out" if status is None else "crashed" if status else "ended"
 
 
-def gathered(out: Path) -> Harvest:
+def gathered(out: Path) -> TvmTestHarvest:
     """Count what a folder of `harvest_tvm` holds."""
     files = Counter({line["file"]: line["end"] for line in _lines(out / "ended.jsonl")}.values())
     modules: set[str] = set()
@@ -251,7 +251,7 @@ def gathered(out: Path) -> Harvest:
         )
         for name in names
     }
-    return Harvest(dict(files), len(modules), len(pairs), sum(pairs.values()), by_pass, dict(left))
+    return TvmTestHarvest(dict(files), len(modules), len(pairs), sum(pairs.values()), by_pass, dict(left))
 
 
 def harvested(out: Path) -> Iterator[dict[str, Any]]:

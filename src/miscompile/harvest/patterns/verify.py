@@ -1,14 +1,13 @@
-"""Which passes each motif of the catalogue wakes on a target: planted alone, in many settings, and watched.
+"""Observation of the passes that each motif of the catalogue triggers on a target, planted alone in many settings.
 
-A motif's name and the thoughts of its author prove nothing. So every motif is planted in an empty graph, in several
-opsets and in each of its dtypes, and the target says which passes changed the programs. Where a pass fires only
-because nothing before it took its pattern away, the passes that did fire can be switched off one by one.
+A motif's name and its author's intention prove nothing. Every motif is therefore planted in an empty graph, in several
+opsets and in each of its dtypes, and the passes that change the programs are observed. Earlier passes may consume the
+pattern of a later one, so the passes that fired can be disabled one by one.
 
     python -m miscompile.harvest.patterns.verify onnxruntime /tmp/triggers.json --siblings
 
-makes the table of a target anew, for the version that is installed.
-Where a compiler takes seconds for a program, `--tries 1 --opset 17` asks for one program in each dtype, and
-`--dtypes 1` for the first dtype alone.
+writes the table of a target for the installed version. Where a compiler takes seconds for a program, `--tries 1 --opset
+17` asks for one program in each dtype, and `--dtypes 1` for the first dtype alone.
 """
 
 import argparse
@@ -28,13 +27,13 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Run
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.firing import fired
-from miscompile.ops.spec import Limits, Operand
+from miscompile.harvest.patterns.pass_observation import fired
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
-from miscompile.patterns.triggers import Hidden, Wakes, print_wakes
+from miscompile.patterns.triggers import Hidden, ObservedTriggers, print_triggers
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.motifs.plant import NONE, Planted, plant
 from miscompile.producers.scope import Scope
@@ -48,8 +47,8 @@ TRIES = 3
 """Programs per motif, opset and dtype: enough for a majority, in spite of sizes that happen to be one."""
 
 
-class Setting(NamedTuple):
-    """Programs of one motif that are alike but for sizes and elements."""
+class MotifSetting(NamedTuple):
+    """The key of programs of one motif that differ only in sizes and elements."""
 
     opset: int
     dtype: str
@@ -57,7 +56,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """A runner in front of another one that switches the passes `off` off in every build."""
+    """A runner that wraps another one and disables the passes `off` in every build."""
 
     runner: Runner
     off: frozenset[str]
@@ -79,13 +78,13 @@ def verify(
     opsets: Sequence[int] | None = None,
     dtypes: int | None = None,
     siblings: Collection[str] = (),
-) -> Wakes:
-    """Return what `motifs` wake on `target`, of which `version` runs; the same on every run.
+) -> ObservedTriggers:
+    """Return the passes that `motifs` trigger on `target`, whose `version` runs; equal on every run.
 
     A pass counts when it fires in at least half of the programs of some opset and dtype that the target builds.
-    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all).
-    Of the passes in `siblings` those that fire are then switched off one by one, and with their twins
-    (`About.twins`), to see what would have fired after them.
+    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all). Of the
+    passes in `siblings` those that fire are then disabled one by one, and with their twins (`About.twins`), to observe
+    the passes that fire without them.
     """
     name = parse_target(target).about.name
     tried = opsets_of(target) if opsets is None else opsets
@@ -100,12 +99,12 @@ def verify(
         hidden = tuple(_hidden(groups, found, names, target, runner, siblings))
         if hidden:
             behind[motif.name] = hidden
-    return Wakes(name, version, seen, behind)
+    return ObservedTriggers(name, version, seen, behind)
 
 
-def write(triggers: Wakes, path: Path) -> None:
-    """Write `wakes` where `patterns.wakes.shipped` reads them: `patterns/data/wakes/<target>.json`."""
-    path.write_text(print_wakes(triggers), "utf-8")
+def write(triggers: ObservedTriggers, path: Path) -> None:
+    """Write `triggers` to the file `path`; the shipped ones are in `patterns/data/wakes/<target>.json`."""
+    path.write_text(print_triggers(triggers), "utf-8")
 
 
 def opsets_of(target: str) -> tuple[int, ...]:
@@ -114,7 +113,7 @@ def opsets_of(target: str) -> tuple[int, ...]:
     return (*(opset for opset in OPSETS if opset < newest), newest)
 
 
-def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[Setting, ...]:
+def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[MotifSetting, ...]:
     """Return the settings to try: every opset in the first dtype, and every other dtype in the middle opset.
 
     `dtypes` is how many of the motif's to try (None: all).
@@ -122,10 +121,12 @@ def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) 
     """
     first, *others = motif.dtypes[:dtypes]
     middle = opsets[len(opsets) // 2]
-    return (*(Setting(opset, first) for opset in opsets), *(Setting(middle, dtype) for dtype in others))
+    return (*(MotifSetting(opset, first) for opset in opsets), *(MotifSetting(middle, dtype) for dtype in others))
 
 
-def programs(motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None) -> dict[Setting, list[Case]]:
+def programs(
+    motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None
+) -> dict[MotifSetting, list[Case]]:
     """Return programs that hold `motif` alone, by setting; settings in which it cannot be planted are left out.
 
     A motif that changes nothing stands between two operators, because optimisers keep a node whose result is the
@@ -139,7 +140,7 @@ def programs(motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None
     return {setting: cases for setting, cases in found.items() if cases}
 
 
-def _program(motif: Motif, setting: Setting, turn: int) -> Case | None:
+def _program(motif: Motif, setting: MotifSetting, turn: int) -> Case | None:
     scope = _scope(motif, setting, turn)
     try:
         planted = _between(scope, motif, setting, turn) if motif.noop else _alone(scope, motif, setting)
@@ -148,16 +149,16 @@ def _program(motif: Motif, setting: Setting, turn: int) -> Case | None:
         return None
 
 
-def _scope(motif: Motif, setting: Setting, turn: int) -> Scope:
+def _scope(motif: Motif, setting: MotifSetting, turn: int) -> Scope:
     rng = stream(0, "verify", motif.name, *setting, turn)
-    return Scope(rng, setting.opset, Limits(zero_size=0.0), Style(), Support(open=True))
+    return Scope(rng, setting.opset, OperatorLimits(zero_size=0.0), Style(), Support(open=True))
 
 
-def _alone(scope: Scope, motif: Motif, setting: Setting) -> Planted | None:
+def _alone(scope: Scope, motif: Motif, setting: MotifSetting) -> Planted | None:
     return plant(scope, motif, NONE, dtypes=(setting.dtype,))
 
 
-def _between(scope: Scope, motif: Motif, setting: Setting, turn: int) -> Planted | None:
+def _between(scope: Scope, motif: Motif, setting: MotifSetting, turn: int) -> Planted | None:
     """Plant `motif` on the result of a call, and use its own in another; which calls matters to no optimiser."""
     first, last = ("And", "Or") if setting.dtype == "bool" else ("Max", "Min")
     trial = _scope(motif, setting, turn)
@@ -175,16 +176,16 @@ def _inputs(scope: Scope, dtype: str, shape: tuple[int, ...], count: int) -> lis
     return [scope.new_input(dtype, shape, choose_range(dtype, scope.style)) for _ in range(count)]
 
 
-Found = Mapping[Setting, Sequence[frozenset[str] | None]]
+PassesBySetting = Mapping[MotifSetting, Sequence[frozenset[str] | None]]
 """For each program of a setting the passes that fired; None where it was not built."""
 
 
-def _fired(groups: Mapping[Setting, Sequence[Case]], target: str, runner: Runner) -> Found:
+def _fired(groups: Mapping[MotifSetting, Sequence[Case]], target: str, runner: Runner) -> PassesBySetting:
     every = iter(fired([case for cases in groups.values() for case in cases], target, runner))
     return {setting: [next(every) for _ in cases] for setting, cases in groups.items()}
 
 
-def _usual(found: Found) -> frozenset[str]:
+def _usual(found: PassesBySetting) -> frozenset[str]:
     """Return the passes that fire in at least half of the built programs of some setting."""
     names: set[str] = set()
     for outcomes in found.values():
@@ -195,14 +196,14 @@ def _usual(found: Found) -> frozenset[str]:
 
 
 def _hidden(
-    groups: Mapping[Setting, Sequence[Case]],
-    found: Found,
+    groups: Mapping[MotifSetting, Sequence[Case]],
+    found: PassesBySetting,
     names: frozenset[str],
     target: str,
     runner: Runner,
     siblings: Collection[str],
 ) -> Iterator[Hidden]:
-    """Yield what fires for the first time when something is off, in order of name; the fewest off win."""
+    """Yield the passes that fire only with others off, in order of name, with the smallest such set."""
     hidden: dict[str, tuple[str, ...]] = {}
     for off in _choices(names.intersection(siblings), parse_target(target).about.twins):
         touched = {
@@ -226,7 +227,7 @@ def _choices(siblings: Collection[str], twins: Sequence[Sequence[str]]) -> Itera
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Verify the whole catalogue on a target, and write what was seen to a file."""
+    """Verify the whole catalogue on a target, and write the observations to a file."""
     parser = argparse.ArgumentParser(prog="python -m miscompile.harvest.patterns.verify", description=main.__doc__)
     parser.add_argument("target", help="a target spec")
     parser.add_argument("path", type=Path, help="the table to write")

@@ -1,7 +1,7 @@
 """Relations between a library's operators, found in child processes; inputs at the ends of what is allowed end some.
 
-A child runs one class of candidates after the other and tells on its output which one it begins with; where it dies,
-another takes up behind that class.
+A child runs one class of candidates after the other and prints the class with which it begins. After a crash, another
+child continues with the next class.
 """
 
 import json
@@ -22,9 +22,9 @@ from miscompile.harvest.libraries.children import Child, Harvested, run_child
 from miscompile.harvest.libraries.hooks.recording import LINES, Lines
 from miscompile.harvest.processes import need
 from miscompile.harvest.relations.study import (
+    InstanceResults,
+    InstanceRunner,
     Relation,
-    Results,
-    Run,
     classes,
     compositions,
     counterparts,
@@ -42,10 +42,10 @@ MODULES = {
 """Modules whose process runs the operators of a library. ONNX has none: its operators have no names for one thing."""
 
 _MEMORY = 3 << 30
-"""Bytes that a child may take on top of what its library has after its import."""
+"""Memory limit of a child in bytes, in addition to that of its library after the import."""
 
 _GIVEN = 8
-"""Instances of an operator that are handed to others."""
+"""Greatest number of instances of an operator that are tried on others."""
 
 _LARGEST = 1 << 14
 """Elements of their tensors together: what is larger takes time and shows nothing more."""
@@ -67,7 +67,7 @@ def harvest_relations(
     read_archive(known)
     harvested, relations, first = Harvested(), list[Relation](), 0
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         nonlocal first
         if line.startswith('{"begin"'):
             first = int(json.loads(line)["begin"]) + 1
@@ -78,7 +78,7 @@ def harvest_relations(
         for _ in range(_DEATHS):
             out, at = Path(folder) / f"{first:05d}", first
             ended = harvested.files["ran"]
-            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", hear)
+            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", on_line)
             relations += _relations(out / LINES)
             if harvested.files["ran"] > ended or harvested.stopped or first == at:
                 break
@@ -91,7 +91,7 @@ def _relations(path: Path) -> list[Relation]:
     return [Relation(**{**row, "forms": tuple(row["forms"])}) for row in said]
 
 
-def write(words: Sequence[str], operations: Sequence[Operation], run: Run) -> None:
+def write(words: Sequence[str], operations: Sequence[Operation], run: InstanceRunner) -> None:
     """Be the child: OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
     out, known, first = Path(words[0]), _known(words[1]), int(words[2])
     limit_memory(_MEMORY)
@@ -128,7 +128,9 @@ def _known(path: str) -> dict[str, list[Instance]]:
     return found
 
 
-def _composed(alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: Run) -> list[Relation]:
+def _composed(
+    alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: InstanceRunner
+) -> list[Relation]:
     """Return the composed relations between functions of one tensor, on floats that reach all sides of zero."""
     unary = [members for members in alike if _unary(members[0])]
     if not unary:
@@ -146,7 +148,7 @@ def _unary(operation: Operation) -> bool:
     return operation.form == "function" and len(required) == 1 and "tensor" in required[0].kinds
 
 
-def after(instance: Instance, results: Results) -> Instance | None:
+def after(instance: Instance, results: InstanceResults) -> Instance | None:
     """Return the instance with a result in the place of its tensor; None unless there is one result."""
     if len(results) != 1 or results[0] is None:
         return None

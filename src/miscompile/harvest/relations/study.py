@@ -23,12 +23,12 @@ from miscompile.harvest.constraints.generate import Operation, assembled, values
 from miscompile.instances.instance import CallStyle, Instance
 from miscompile.instances.values import Drawn, Held, Value, tensor_of
 
-Results = tuple[Tensor | None, ...]
-Run = Callable[[Instance], Results | None]
+InstanceResults = tuple[Tensor | None, ...]
+InstanceRunner = Callable[[Instance], InstanceResults | None]
 """Runs an instance in its library; None when the library refuses it."""
 
-How = Literal["signature", "method", "module", "composed"]
-Verdict = Literal["equivalent", "equal where both run", "status"]
+RelatedBy = Literal["signature", "method", "module", "composed"]
+RelationStrength = Literal["equivalent", "equal where both run", "status"]
 
 ENOUGH = 5
 """Inputs that both sides must have run for a relation to count."""
@@ -50,8 +50,8 @@ class Relation:
     library: str
     first: str
     second: str
-    how: How
-    verdict: Verdict
+    how: RelatedBy
+    verdict: RelationStrength
     ran: int
     tried: int
     forms: tuple[CallStyle, CallStyle] = ("function", "function")
@@ -72,12 +72,12 @@ def _shape(operation: Operation) -> tuple[object, ...]:
     return tuple((one.place, one.required, "" if one.required else one.name, one.kinds) for one in parameters)
 
 
-def counterparts(operations: Sequence[Operation]) -> list[tuple[Operation, Operation, How]]:
+def counterparts(operations: Sequence[Operation]) -> list[tuple[Operation, Operation, RelatedBy]]:
     """Return functions with the modules and methods that are called as they are, letter case and `_` aside."""
     named: defaultdict[str, list[Operation]] = defaultdict(list)
     for one in operations:
         named[_plain(one.api)].append(one)
-    found: list[tuple[Operation, Operation, How]] = []
+    found: list[tuple[Operation, Operation, RelatedBy]] = []
     for group in named.values():
         for first, second in combinations(sorted(group, key=lambda one: one.form), 2):
             if first.form == "function" and second.form in ("method", "module"):
@@ -105,7 +105,7 @@ def transferred(instance: Instance, source: Operation, target: Operation) -> Ins
     return assembled(target, given)
 
 
-def compare(first: Results | None, second: Results | None) -> bool:
+def compare(first: InstanceResults | None, second: InstanceResults | None) -> bool:
     """Tell whether both are the same results, up to the noise of arithmetic."""
     if first is None or second is None or len(first) != len(second):
         return False
@@ -123,8 +123,8 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return one.same(other)
 
 
-def telling(results: Results | None) -> bool:
-    """Tell whether results say something: one of the tensors holds two different finite numbers."""
+def is_conclusive(results: InstanceResults | None) -> bool:
+    """Tell whether results are conclusive: one of the tensors holds two different finite numbers."""
     for one in results or ():
         if one is not None and one.array.size > 1 and DTYPES[one.dtype].kind != "string":
             numbers = one.numbers().ravel()
@@ -134,19 +134,21 @@ def telling(results: Results | None) -> bool:
     return False
 
 
-def verdict_of(first: Sequence[Results | None], second: Sequence[Results | None]) -> tuple[Verdict | None, int]:
+def verdict_of(
+    first: Sequence[InstanceResults | None], second: Sequence[InstanceResults | None]
+) -> tuple[RelationStrength | None, int]:
     """Return what the results on the same inputs say of two operators, and the number of inputs that both ran."""
     both = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
     alike = all((one is None) == (other is None) for one, other in zip(first, second, strict=True))
     if len(both) < ENOUGH:
         return None, len(both)
-    if all(compare(one, other) for one, other in both) and any(telling(one) for one, _ in both):
+    if all(compare(one, other) for one, other in both) and any(is_conclusive(one) for one, _ in both):
         return ("equivalent" if alike else "equal where both run"), len(both)
     return ("status" if alike and len(both) < len(first) else None), len(both)
 
 
 def study(
-    members: Sequence[Operation], known: Mapping[str, Sequence[Instance]], run: Run
+    members: Sequence[Operation], known: Mapping[str, Sequence[Instance]], run: InstanceRunner
 ) -> tuple[list[Relation], list[Instance]]:
     """Run operations of one signature on each other's inputs; return their relations and the new instances."""
     inputs = _inputs(members, known)
@@ -180,7 +182,7 @@ def _inputs(members: Sequence[Operation], known: Mapping[str, Sequence[Instance]
 
 
 def study_pair(
-    pair: tuple[Operation, Operation, How], known: Mapping[str, Sequence[Instance]], run: Run
+    pair: tuple[Operation, Operation, RelatedBy], known: Mapping[str, Sequence[Instance]], run: InstanceRunner
 ) -> tuple[list[Relation], list[Instance]]:
     """Run a function and its method or module on each other's inputs; return their relation and the new instances."""
     first, second, how = pair
@@ -191,8 +193,8 @@ def study_pair(
 def compositions(
     unary: Sequence[Operation],
     inputs: Sequence[Instance],
-    run: Run,
-    after: Callable[[Instance, Results], Instance | None],
+    run: InstanceRunner,
+    after: Callable[[Instance, InstanceResults], Instance | None],
 ) -> Iterator[Relation]:
     """Yield relations `first(x) = then(second(x))` between operations of one tensor.
 
@@ -200,7 +202,7 @@ def compositions(
     give the same as `second` alone, say nothing and are left out.
     """
     alone = {one.api: [run(transferred(item, unary[0], one)) for item in inputs] for one in unary}
-    plain = [one for one in unary if sum(telling(result) for result in alone[one.api]) >= ENOUGH]
+    plain = [one for one in unary if sum(is_conclusive(result) for result in alone[one.api]) >= ENOUGH]
     same = [_given(item) for item in inputs]
     plain = [one for one in plain if not all(map(_unchanged, alone[one.api], same))]
     plain = _one_of_each(plain, alone)
@@ -212,7 +214,7 @@ def compositions(
         for then in plain:
             results = [None if item is None else run(transferred(item, unary[0], then)) for item in stage]
             if (
-                sum(telling(result) for result in results) < ENOUGH
+                sum(is_conclusive(result) for result in results) < ENOUGH
                 or verdict_of(results, alone[second.api])[0] == "equivalent"
             ):
                 continue
@@ -223,7 +225,9 @@ def compositions(
                     yield Relation(first.library, *names, "composed", verdict, ran, len(inputs), then=then.api)
 
 
-def _one_of_each(operations: Sequence[Operation], alone: Mapping[str, Sequence[Results | None]]) -> list[Operation]:
+def _one_of_each(
+    operations: Sequence[Operation], alone: Mapping[str, Sequence[InstanceResults | None]]
+) -> list[Operation]:
     """Return the operations without those that gave what another gave: aliases, whose relations are known."""
     kept: list[Operation] = []
     for one in operations:
@@ -232,11 +236,11 @@ def _one_of_each(operations: Sequence[Operation], alone: Mapping[str, Sequence[R
     return kept
 
 
-def _given(instance: Instance) -> Results:
+def _given(instance: Instance) -> InstanceResults:
     return tuple(tensor_of(value) for value in (*instance.args, *instance.inputs) if isinstance(value, Held | Drawn))
 
 
-def _unchanged(result: Results | None, given: Results) -> bool:
+def _unchanged(result: InstanceResults | None, given: InstanceResults) -> bool:
     return result is None or compare(result, given[:1])
 
 

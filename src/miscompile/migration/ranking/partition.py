@@ -16,7 +16,7 @@ from collections.abc import Hashable, Mapping
 
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import layer_of
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 Subspace = Hashable
 """A class of values of one parameter; equal for values that are held to test the same."""
@@ -54,7 +54,7 @@ def subspace(value: Value) -> Subspace:
             return "sequence", length_class(len(value)), tuple(subspace(item) for item in value[:_LONGEST])
         case dict():
             return "dict", _pairs(value)
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return "slice", subspace(start), subspace(stop), subspace(step)
         case Made(api, args, kwargs):
             return "made", api, tuple(subspace(item) for item in args), _named(kwargs)

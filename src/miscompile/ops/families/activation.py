@@ -1,9 +1,9 @@
 """Activation functions, with their attributes off the defaults.
 
-Sources: the operator pages of the ONNX documentation. A kernel may compute a function the long way round (Elu as
-exp(x) - 1), and then the error near zero is absolute; so bounds rest on a function's range, not on its slope.
-Attributes are rounded to float32 as ONNX stores them; the thresholds of discontinuous functions are dyadic, so
-that every element type holds them exactly.
+Sources: the operator pages of the ONNX documentation. A kernel may compute a function by another formula (Elu as exp(x)
+- 1), whose error near zero is absolute. Bounds therefore use a function's range and not its slope. Attributes are
+rounded to float32 as ONNX stores them; the thresholds of discontinuous functions are dyadic, so that every element type
+holds them exactly.
 """
 
 import math
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from miscompile.base.dtypes import FLOATS, NUMBERS, SIGNED, UNSIGNED, is_float
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, hull, narrow, of_facts, piecewise, reach
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 
 _FAMILY = "activation"
@@ -157,7 +157,7 @@ def _shrink_defined(call: Call) -> bool:
 
 
 def _sample_clip(site: Site) -> Call:
-    """Draw a pivot; the lower limit lies below it and the upper one above, so that they never cross."""
+    """Draw a lower limit below a pivot and an upper limit above it, so that they never cross."""
     rng = site.rng
     data = site.operand()
     # The pivot is small, because the ranges of freshly drawn values are, and whole, so that every type holds it.

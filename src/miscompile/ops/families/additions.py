@@ -13,17 +13,17 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
-from miscompile.ops.elementwise import Span, narrow
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import narrow
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.rounding import rounded, span, times
 from miscompile.ops.spec import Call, OpSpec, Shape, Site
 from miscompile.ops.structural import INDEX_TYPES, accumulated, draw_axis, hull, kept, numbers, scalar, signed, vector
 
 _FAMILY = "additions"
 _REACH = {"float32": (2.0**-10, 1.9), "float16": (2.0**-10, 900.0), "bfloat16": (2.0**-10, 900.0)}
-"""Floats whose bits are taken for an integer, or the other way round: positive, normal, and small as a signed integer.
+"""Ranges of floats whose bits are read as an integer, or vice versa: positive, normal, small as a signed integer.
 
-float64 is left out: the integers that its bits stand for are larger than what the generator lets an int64 reach.
+float64 is left out because its bits are integers beyond the generator's limit for int64.
 """
 
 _TWINS = {
@@ -49,7 +49,7 @@ def _number(word: float, dtype: str) -> float:
 
 
 def _domain(source: str, target: str) -> Span | None:
-    """Return what elements must lie in for the bits to mean something everywhere; None: any element will do."""
+    """Return the interval in which every element's bits have a meaning in the target type; None: any element."""
     if source in _REACH:
         return _REACH[source]
     if target in _REACH:
@@ -87,7 +87,7 @@ def _defined_bits(call: Call) -> bool:
 
 
 def _of_integers(call: Call) -> bool:
-    """The sign of a float zero is nobody's promise, so that only integers have bits to rely on."""
+    """Only integers have reliable bits, because no operator guarantees the sign of a float zero."""
     return DTYPES[call.operand(0).dtype].kind != "float"
 
 
@@ -100,7 +100,7 @@ def _sample_products(site: Site) -> Call:
 
 
 def _bounds_products(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of products of one to n elements; of none as well, which is one, where the top one is left out."""
+    """Bounds of products of one to n elements; exclusive products also include the empty product, which is one."""
     x, axis = call.operand(0), numbers(call, 1)
     n = max(x.shape) if axis is None else x.shape[axis[0]]
     factor = max(1.0, x.facts.magnitude)
@@ -114,7 +114,7 @@ def _defined_products(call: Call) -> bool:
 
 
 def _sample_cache(site: Site) -> Call:
-    """Draw a TensorScatter: some steps are written into a cache, from an index of each sample on."""
+    """Draw a TensorScatter, which writes some steps into a cache, from a start index for each sample."""
     rng = site.rng
     past = site.operand(ranks=(2, site.limits.max_rank), fits=lambda shape: 0 not in shape)
     axis = 1 + draw_axis(rng, past.rank - 1)
@@ -151,7 +151,7 @@ def _defined_cache(call: Call) -> bool:
 
 
 def _sample_grid(site: Site) -> Call:
-    """Draw an AffineGrid over two or three axes. With aligned corners a single point would have no place."""
+    """Draw an AffineGrid over two or three axes. With aligned corners a single point has no defined position."""
     rng = site.rng
     batch, axes, aligned = rng.randint(1, 3), rng.choice((2, 2, 3)), rng.choice((None, 0, 1))
     sizes = [rng.randint(2 if aligned else 1, 5) for _ in range(axes)]

@@ -1,7 +1,7 @@
 """Arithmetic of two operands, and the variadic Max, Min, Sum and Mean.
 
-Sources: the operator pages of the ONNX documentation. Integer division truncates; division by zero and INT_MIN / -1
-are undefined and kept out by the range of the denominator.
+Sources: the operator pages of the ONNX documentation. Integer division truncates; division by zero and INT_MIN / -1 are
+undefined behaviour; the range of the denominator excludes both.
 """
 
 import math
@@ -11,8 +11,8 @@ from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is
 from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, binary, corners, hull, of_facts, pair, reach, several
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, reach, several
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
 
 _FAMILY = "arithmetic"
@@ -73,7 +73,7 @@ def _sample_div(site: Site) -> Call:
 
 
 def _div_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of a quotient. Never called integral for floats: there the class INTEGER then stands for rounding."""
+    """Bounds of a quotient. Never integral for floats, so that class INTEGER means a rounded result."""
     if is_float(types[0].dtype):
         return (hull(corners(lambda a, b: a / b, call.facts(0), call.facts(1))),)
     return (hull(corners(truncated, call.facts(0), call.facts(1)), integral=True),)
@@ -108,7 +108,7 @@ def _mod_defined(call: Call) -> bool:
 def _sample_pow(site: Site) -> Call:
     """Draw base and exponent, whose types may differ.
 
-    An integer base has an integer exponent: a float one would make the result jump when it is cut off.
+    An integer base has an integer exponent, because a float exponent makes the truncated result discontinuous.
     """
     rng = site.rng
     if not is_float(site.dtype):
@@ -124,7 +124,7 @@ def _sample_pow(site: Site) -> Call:
 
 
 def _pow_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Extremes stand at corners of |base| and exponent; a base below zero may give either sign, but no even power."""
+    """Extremes are at corners of |base| and exponent; a negative base may give either sign, except to an even power."""
     base, exponent = call.facts(0), call.facts(1)
     even = _whole_exponents(call.operand(1), multiple=2)
     smallest = 0.0 if base.lo <= 0 <= base.hi else min(abs(base.lo), abs(base.hi))

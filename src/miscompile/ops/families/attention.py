@@ -9,7 +9,7 @@ import numpy as np
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.core.tensor import tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.rounding import accumulated, dot, rounded
@@ -40,7 +40,7 @@ def _sample_attention(site: Site) -> Call:
         inputs += [site.weight((batch, groups, past, size)), site.weight((batch, groups, past, out))]
     elif inputs[-1] is None:
         inputs.pop()
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "q_num_heads": heads if flat else None,
         "kv_num_heads": groups if flat else None,
         "is_causal": rng.choice((None, 0, 1)),
@@ -79,7 +79,7 @@ def _keys(call: Call) -> Facts:
 
 
 def _bounds_attention(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of means of values; scores are the largest partial results."""
+    """Bounds of weighted means of values; the scores are the largest partial results."""
     dtype, values, keys = types[0].dtype, _values(call), _keys(call)
     scores = dot(dtype, call.operand(0).shape[-1], call.facts(0), keys).partial * max(1.0, call.number("scale", 1.0))
     if call.has(3) and call.operand(3).dtype != "bool":
@@ -108,7 +108,7 @@ def _sample_rotary(site: Site) -> Call:
     flat = rng.random() < 0.4
     x = site.operand(shape=(batch, steps, heads * size) if flat else (batch, heads, steps, size))
     turned = 2 * rng.randint(1, size // 2) if rng.random() < 0.3 else size
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "num_heads": heads if flat or turned != size else None,
         "rotary_embedding_dim": turned if turned != size else rng.choice((None, 0)),
         "interleaved": rng.choice((None, 0, 1)),
@@ -123,7 +123,7 @@ def _sample_rotary(site: Site) -> Call:
 
 
 def _cache(site: Site, shape: Shape) -> Operand:
-    """Return a cache of cosines or sines: true ones, or any numbers."""
+    """Return a cache of cosines or sines, or of arbitrary numbers."""
     if site.rng.random() < 0.5:
         return site.weight(shape)
     numbers = np.cos(np.arange(math.prod(shape)) * 0.7).reshape(shape)
@@ -131,7 +131,7 @@ def _cache(site: Site, shape: Shape) -> Operand:
 
 
 def _bounds_rotary(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
-    """Bounds of x1 cos - x2 sin and x1 sin + x2 cos, and of x itself where it is not turned."""
+    """Bounds of x1 cos - x2 sin and x1 sin + x2 cos, and of the part of x that is not rotated."""
     x, cos, sin = (call.facts(index) for index in range(3))
     largest = x.magnitude * max(1.0, cos.magnitude + sin.magnitude)
     integral = x.integral and cos.integral and sin.integral
@@ -139,7 +139,7 @@ def _bounds_rotary(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, .
 
 
 def _defined_rotary(call: Call) -> bool:
-    """Guard: positions are known and lie in the caches."""
+    """Guard: positions are known and within the caches."""
     if not call.has(3):
         return True
     positions = call.operand(3).value

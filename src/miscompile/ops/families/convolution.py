@@ -6,7 +6,7 @@ Sources: the operator pages of the ONNX documentation.
 import math
 
 from miscompile.base.dtypes import FLOATS
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
@@ -64,7 +64,7 @@ def _sample_transpose(site: Site) -> Call:
     dilations = tuple(rng.choice((1, 2)) for _ in spatial) if rng.random() < 0.3 else (1,) * rank
     window = Window(kernel, strides, dilations, (0,) * (2 * rank))
     extra = tuple(rng.randrange(stride) for stride in strides) if rng.random() < 0.4 else (0,) * rank
-    found: dict[str, Plain | None] = {"output_padding": extra if any(extra) or rng.random() < 0.1 else None}
+    found: dict[str, PlainValue | None] = {"output_padding": extra if any(extra) or rng.random() < 0.1 else None}
     chance = rng.random()
     if chance < 0.25 and not any(extra) and all(window.extent(axis) >= strides[axis] for axis in range(rank)):
         window = Window(kernel, strides, dilations, window.pads, rng.choice(("SAME_UPPER", "SAME_LOWER")))
@@ -90,7 +90,7 @@ def _sample_transpose(site: Site) -> Call:
 
 
 def transposed_sizes(window: Window, spatial: Shape, extra: Shape) -> Shape:
-    """Return the output sizes of a ConvTranspose with output_padding `extra`, before `output_shape` has its say."""
+    """Return the output sizes of a ConvTranspose with output_padding `extra`, before `output_shape` overrides them."""
     if window.auto_pad.startswith("SAME"):
         return tuple(size * stride for size, stride in zip(spatial, window.strides, strict=True))
     return tuple(
@@ -110,7 +110,7 @@ def _bounds_transpose(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds
 def _defined_transpose(call: Call) -> bool:
     """Guard: the output is not empty, and the pads that SAME or `output_shape` ask for are not negative.
 
-    Whether SAME adds output_padding to the output is not clear, so the two do not go together.
+    The two are never drawn together, because the page leaves open whether SAME adds output_padding to the output.
     """
     spatial = call.operand(0).shape[2:]
     window = window_of(call, call.operand(1).shape[2:])

@@ -1,7 +1,7 @@
 """Operators that read or write at indices: the Gather and Scatter families, and OneHot.
 
-Sources: the operator pages of the ONNX documentation. Indices are known constants within [-size, size), so that no
-compiler is ever asked for an element that does not exist.
+Sources: the operator pages of the ONNX documentation. Indices are known constants within [-size, size), because an
+index out of range is undefined behaviour.
 """
 
 import math
@@ -114,7 +114,7 @@ def _gather_nd_holds(call: Call) -> bool:
 
 
 def _reduction(site: Site) -> str | None:
-    """Draw what the opset allows to happen where updates meet; bool has no arithmetic."""
+    """Draw a reduction for duplicate indices that the opset allows; bool has no arithmetic."""
     choices: tuple[str | None, ...] = (None,)
     if site.opset >= 16:
         choices = (None, "none", "add", "mul") if site.dtype != "bool" else (None, "none")
@@ -124,7 +124,7 @@ def _reduction(site: Site) -> str | None:
 
 
 def _updates(site: Site, reduction: str | None, shape: Shape) -> Operand:
-    """Return updates; factors stay small, because several may meet in one element."""
+    """Return updates; factors are small, because one element may be multiplied by several."""
     return site.operand(shape=shape, within=(-2, 2) if reduction == "mul" else None)
 
 
@@ -189,12 +189,12 @@ def _targets(call: Call) -> Array | None:
 
 
 def _most(targets: Array | None) -> int:
-    """Largest number of updates that meet in one element."""
+    """Largest number of updates to one element."""
     return 0 if targets is None or not targets.size else int(np.unique(targets, return_counts=True)[1].max())
 
 
 def _scatter_holds(call: Call) -> bool:
-    """Indices known and in range; without a reduction no two updates may meet, for their order is undefined."""
+    """Indices known and in range; without a reduction indices are unique, because the order of updates is undefined."""
     targets = _targets(call)
     return targets is not None and (call.text("reduction", "none") != "none" or _most(targets) <= 1)
 

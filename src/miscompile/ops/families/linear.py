@@ -11,10 +11,9 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
-from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.matrices import matrix_partner
-from miscompile.ops.rounding import Span, accumulated, dot, minus, rounded, span, times, widest
-from miscompile.ops.shapes import draw_size
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.rounding import accumulated, dot, minus, rounded, span, times, widest
+from miscompile.ops.shapes import draw_size, matrix_partner
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
 _FAMILY = "linear"
@@ -39,7 +38,7 @@ def _bounds_matmul(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, .
 
 
 def _sample_gemm(site: Site) -> Call:
-    """Draw a Gemm. Unsigned elements stay small, since alpha is a float and nothing says where wraparound happens."""
+    """Draw a Gemm. Unsigned elements are small: alpha is a float, and the page leaves open where wraparound happens."""
     rng = site.rng
     within = (0.0, 200.0) if site.dtype in UNSIGNED else None
     left = site.operand(ranks=(2, 2), within=within)

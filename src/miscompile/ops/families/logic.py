@@ -1,6 +1,7 @@
 """Comparisons, logic, bit operations, and tests for NaN and infinity.
 
-Sources: the operator pages of the ONNX documentation. A shift by the type's width or more is kept out.
+Sources: the operator pages of the ONNX documentation. A shift by the type's width or more is undefined behaviour and
+never drawn.
 """
 
 import math

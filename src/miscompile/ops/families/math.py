@@ -12,23 +12,23 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
 from miscompile.ops.spec import Call, OpSpec, Site
 
-Interval = Callable[[Facts], Bounds]
+UnaryInterval = Callable[[Facts], Bounds]
 _MOVES, _INDEX = Exactness.MOVES, Exactness.INDEX
 
 
-def monotone(function: Callable[[float], float], *, integral: bool = False) -> Interval:
+def monotone(function: Callable[[float], float], *, integral: bool = False) -> UnaryInterval:
     """Bounds of an increasing function."""
     return lambda x: Bounds(function(x.lo), function(x.hi), integral)
 
 
-def within(lo: float, hi: float) -> Interval:
+def within(lo: float, hi: float) -> UnaryInterval:
     """Bounds of a function with a fixed range."""
     return lambda _: Bounds(lo, hi)
 
 
 def unary(
     op: str,
-    interval: Interval,
+    interval: UnaryInterval,
     *,
     dtypes: tuple[str, ...] = FLOATS,
     domain: tuple[float, float] | None = None,

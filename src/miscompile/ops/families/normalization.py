@@ -11,12 +11,12 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, FLOATS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
-from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.rounding import Span, rounded
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.rounding import rounded
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spatial import divisors, images
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
@@ -25,7 +25,7 @@ _FAMILY = "normalization"
 _EPSILON = 1e-5
 _EPSILONS = (_EPSILON, 1e-3, 0.01, 0.5)
 _CALM: Span = (-64.0, 64.0)
-"""Range of data whose variance is computed: its square keeps clear of the limits of float16."""
+"""Range of data whose variance is computed: its square is far below the largest float16."""
 _SPREAD: Span = (0.25, 4.0)
 """Range of given variances."""
 
@@ -56,7 +56,7 @@ def _sample_batch(site: Site) -> Call:
         site.weight(channels, moments),
         site.weight(channels, moments, within=_SPREAD),
     )
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "epsilon": rng.choice((None, _EPSILON, 1e-3, 0.1)),
         "momentum": rng.choice((None, None, 0.5)),
         "training_mode": 0 if site.opset >= 14 and rng.random() < 0.1 else None,
@@ -125,7 +125,7 @@ def _sample_group(site: Site) -> Call:
         raise RejectedDraft("an empty batch meets a Reshape in the body of GroupNormalization")
     inputs = (x, site.weight((x.shape[1],)), site.weight((x.shape[1],)))
     groups, stash = site.rng.choice(divisors(x.shape[1])), site.rng.choice((None, None, 1))
-    found: dict[str, Plain | None] = {"num_groups": groups, "stash_type": stash, "epsilon": _epsilon(site, x)}
+    found: dict[str, PlainValue | None] = {"num_groups": groups, "stash_type": stash, "epsilon": _epsilon(site, x)}
     return Call("GroupNormalization", inputs, attributes(found))
 
 
@@ -134,7 +134,7 @@ def _bounds_group(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ..
     return (_normalized(types[0].dtype, count, call.facts(1), call.facts(2)),)
 
 
-def _tail(site: Site) -> tuple[Operand, int, dict[str, Plain | None]]:
+def _tail(site: Site) -> tuple[Operand, int, dict[str, PlainValue | None]]:
     """Draw data, the first normalised axis, and the attributes of layer and RMS normalisation."""
     rng = site.rng
     x = site.operand(ranks=(1, 5), within=_CALM, fits=lambda shape: min(shape, default=0) > 0)
@@ -194,7 +194,7 @@ def _bounds_rms(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
 def _sample_lrn(site: Site) -> Call:
     rng = site.rng
     x = images(site, ranks=(4, 4) if rng.random() < 0.7 else rng.choice(((3, 3), (5, 5))))
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "size": rng.choice((1, 3, 3, 5)) if rng.random() < 0.7 else rng.choice((2, 4)),
         "alpha": rng.choice((None, 0.01, 0.5)),
         "beta": rng.choice((None, 0.5, 1.0)),
@@ -239,11 +239,11 @@ def _defined_lp(call: Call) -> bool:
 
 
 def _sample_mean_variance(site: Site) -> Call:
-    """Draw a MeanVarianceNormalization of a constant, since only known data surely vary: epsilon is 1e-9."""
+    """Draw a MeanVarianceNormalization of a constant: epsilon is 1e-9, so the variance must be known to be large."""
     rng = site.rng
     rank = rng.choice((4, 4, 4, 3, 2))
     shape = tuple(rng.randint(2, 4) for _ in range(rank))
-    # Never left out: onnx's own inference of the operator's body refuses the default.
+    # Always written: onnx's inference of the operator's function body rejects the default.
     axes = (
         (0, 2, 3) if rank == 4 and rng.random() < 0.5 else tuple(sorted(rng.sample(range(rank), rng.randint(1, rank))))
     )

@@ -1,7 +1,7 @@
 """Pooling: MaxPool, AveragePool, LpPool and their global forms.
 
-Sources: the operator pages of the ONNX documentation. Windows that lie wholly in padding are undefined (the maximum
-of nothing, zero divided by zero) and never drawn.
+Sources: the operator pages of the ONNX documentation. Windows that cover padding alone are undefined (the maximum of no
+element, zero divided by zero) and never drawn.
 """
 
 import math
@@ -24,7 +24,7 @@ _FAMILY = "pooling"
 def _sample_max(site: Site) -> Call:
     """Draw a MaxPool. With the Indices output the input is a constant without equal elements.
 
-    Which of several equal maxima Indices names is not defined.
+    Indices is unspecified where several elements equal the maximum.
     """
     rng = site.rng
     indexed = rng.random() < 0.3
@@ -132,7 +132,7 @@ def _sample_global_lp(site: Site) -> Call:
 
 
 def _filled(call: Call) -> bool:
-    """Guard: there is something to pool."""
+    """Guard: the input is not empty."""
     return _terms(call) > 0
 
 

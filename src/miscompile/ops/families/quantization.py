@@ -1,8 +1,8 @@
 """Quantisation: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, QLinearMatMul and QLinearConv.
 
-Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that
-two implementations compute half an ulp apart may land on different integers. With scales that are powers of two every
-product is exact; other scales are drawn too. What is quantised is never taken to be exact.
+Sources: the operator pages of the ONNX documentation. Rounding makes these operators discontinuous: a quotient that two
+implementations compute half an ulp apart may round to different integers. With scales that are powers of two every
+product is exact; other scales are drawn too. Quantised results never count as exact.
 """
 
 import math
@@ -13,13 +13,13 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES, SMALL, SMALL_FLOATS, SMALL_SINCE, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.matrices import matrix_partner
 from miscompile.ops.rounding import minus, rounded, span, times
+from miscompile.ops.shapes import matrix_partner
 from miscompile.ops.spatial import conv_attributes, draw_filters, draw_group, draw_window, images, window_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
@@ -53,7 +53,7 @@ def _zeros(site: Site, shape: Shape, dtype: str) -> Operand:
     """Return known zero points: zero, or anything in the type's range."""
     rng, info = site.rng, DTYPES[dtype]
     count = math.prod(shape)
-    numbers = [0] * count  # floats have no zero point but zero
+    numbers = [0] * count  # float types allow only zero as zero point
     if not is_float(dtype) and rng.random() < 0.7:
         numbers = [rng.randint(int(info.low), int(info.high)) for _ in range(count)]
     return site.known(tensor(np.array(numbers, np.int64).reshape(shape), dtype).array, dtype)
@@ -68,7 +68,7 @@ def _even_zero(site: Site, dtype: str) -> Operand:
     return site.known(np.array(2 * site.rng.randint(int(info.low) // 2, int(info.high) // 2), dtype))
 
 
-def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, Plain | None]]:
+def _granularity(site: Site, shape: Shape) -> tuple[Shape, dict[str, PlainValue | None]]:
     """Draw the shape of a scale and the attributes that go with it: per tensor, per axis, or (from 21) per block."""
     rng, chance = site.rng, site.rng.random()
     axes = [axis for axis in range(len(shape)) if shape[axis] > 0]
@@ -274,7 +274,7 @@ def _exact_dequantize(call: Call) -> bool:
 
 _INDEX = Exactness.INDEX
 _ROUNDS = Exactness.ROUNDS
-"""Quantising is never taken to be exact: integer kernels that stand for whole chains may round to the next step."""
+"""Quantising never counts as exact: an integer kernel that replaces a whole chain may round to the next integer."""
 
 SPECS = (
     OpSpec(

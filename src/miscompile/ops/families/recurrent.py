@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from miscompile.base.dtypes import FLOATS
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
@@ -62,11 +62,11 @@ def _sample(site: Site, op: str) -> Call:
         inputs.append(site.weight((ways, 3 * hidden)) if rng.random() < 0.2 else None)
     while inputs[-1] is None:
         inputs.pop()
-    found: dict[str, Plain | None] = {"hidden_size": hidden, "direction": direction}
+    found: dict[str, PlainValue | None] = {"hidden_size": hidden, "direction": direction}
     if rng.random() < 0.25:
         found["activations"] = [rng.choice(choices) for _ in range(ways) for choices in cell.activations]
     found["linear_before_reset"] = rng.choice((None, 0, 1, 1)) if op == "GRU" else None
-    # The page leaves open whether the coupled forget gate takes its peephole, so the two are not drawn together.
+    # The two are not drawn together: the page leaves open whether the coupled forget gate applies its peephole.
     found["input_forget"] = rng.choice((None, None, 0, 1)) if op == "LSTM" and len(inputs) < 8 else None
     call = Call(op, tuple(inputs), attributes(found), outputs=rng.randint(1, cell.outputs))
     if rng.random() < 0.15:
@@ -90,7 +90,7 @@ def _lengths(site: Site, steps: int, batch: int) -> Operand:
 
 
 def _least_clip(call: Call) -> float:
-    """Return a threshold that the state of an LSTM cannot pass: whether clip holds for it is read in two ways."""
+    """Return a clip threshold above every LSTM state, because implementations differ on clipping the state."""
     return _state(call) + 1 if call.op == "LSTM" else 1.0
 
 
@@ -115,7 +115,7 @@ def _gathered(call: Call, hidden: float) -> float:
 def _largest(call: Call) -> tuple[float, float]:
     """Return the largest magnitudes of an output and of an activation's argument.
 
-    Activations that do not enlarge, applied step by step. A GRU's output lies between the previous one and the new
+    Activations that do not enlarge, applied step by step. A GRU's output is between the previous one and the new
     candidate, so it never exceeds the larger of them.
     """
     cell, start = _CELLS[call.op], _start(call)

@@ -1,8 +1,8 @@
 """Reductions along axes, and the cumulative sum.
 
-Sources: the operator pages of the ONNX documentation. `axes` was an attribute before opset 18 (13 for ReduceSum) and
-is an input since. Integer types are left out where the specification does not say how a fraction is rounded to
-an integer (mean, norm, logarithms). Nothing is reduced to the extremum, mean or logarithm of no element at all.
+Sources: the operator pages of the ONNX documentation. `axes` was an attribute before opset 18 (13 for ReduceSum) and is
+an input since. Integer types are left out of mean, norm and logarithms, because the specification does not define how a
+fraction is rounded to an integer. Extremum, mean and logarithm of an empty reduction are never drawn.
 """
 
 import math
@@ -33,7 +33,7 @@ _ATTEMPTS = 6
 _LOG_DOMAIN = (1e-3, math.inf)
 _EXP_DOMAIN = (-8, 6)
 
-Interval = Callable[[Facts, int], Bounds]
+ReductionInterval = Callable[[Facts, int], Bounds]
 """Bounds of a reduction of `n` elements with the given facts."""
 
 
@@ -91,7 +91,7 @@ def _extremum(x: Facts, _: int) -> Bounds:
     return kept(x)
 
 
-def _bounds(interval: Interval, exactness: Exactness, call: Call, n: int) -> Bounds:
+def _bounds(interval: ReductionInterval, exactness: Exactness, call: Call, n: int) -> Bounds:
     """Bounds of one reduction of `n` elements, with the rounding of its partial sums."""
     dtype = call.operand(0).dtype
     found = interval(call.facts(), n)
@@ -103,7 +103,7 @@ def _bounds(interval: Interval, exactness: Exactness, call: Call, n: int) -> Bou
 
 def reduction(
     op: str,
-    interval: Interval,
+    interval: ReductionInterval,
     exactness: Exactness,
     *,
     dtypes: tuple[str, ...] = NUMBERS,
@@ -114,9 +114,9 @@ def reduction(
 ) -> OpSpec:
     """Spec of a reduction.
 
-    `domain` holds the elements for which it is defined, `prefers` those that keep it small; unsigned integers wrap
-    and need no such care. `empty`: the reduction of no elements is defined. `moved`: the opset in which axes
-    became an input.
+    `domain` is the interval in which it is defined, `prefers` one that keeps the result small; unsigned integers wrap
+    around and need neither. `empty`: the reduction of no elements is defined. `moved`: the opset in which axes became
+    an input.
     """
 
     def check(call: Call) -> Bounds:

@@ -1,4 +1,4 @@
-"""Operators that choose, pass on or convert elements: Where, Identity, Dropout, Cast, CastLike.
+"""Operators that select, copy or convert elements: Where, Identity, Dropout, Cast, CastLike.
 
 Sources: the operator pages of the ONNX documentation. A float outside the target's range has no defined integer;
 an integer outside the range of a narrower integer type loses its higher bits, by definition (Cast, since 13).
@@ -19,13 +19,13 @@ from miscompile.base.dtypes import (
 )
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
-from miscompile.ops.elementwise import Span, of_facts, reach
-from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.elementwise import of_facts, reach
+from miscompile.ops.facts import Bounds, Exactness, Facts, Span
 from miscompile.ops.spec import Call, OpSpec, Site
 
 _FAMILY = "select"
 _SATURATING = frozenset(SMALL_FLOATS) - {"float4e2m1"}
-"""Types that the attribute `saturate` speaks of."""
+"""Types to which the attribute `saturate` applies."""
 _USUAL = (*NUMBERS, "bool")
 _STORED = 0.25
 """Probability that a conversion goes to a type for storage, where the opset has some."""
@@ -89,9 +89,9 @@ def convertible(source: str, target: str, *, wrap: bool = False) -> Span | None:
 
 
 def _operand_span(site: Site, target: str, saturate: int | None) -> Span | None:
-    """Return what the operand must lie in. Floats of 8 bits take any float, where they saturate as they do by default.
+    """Return the admitted interval of the operand. Any float converts to 8-bit floats with (default) saturation.
 
-    Those that do not saturate turn into NaN or infinities out of range.
+    Without saturation a float out of range becomes NaN or an infinity.
     """
     if target in _SATURATING and is_float(site.dtype) and saturate != 0:
         return None
@@ -99,7 +99,7 @@ def _operand_span(site: Site, target: str, saturate: int | None) -> Span | None:
 
 
 def _draw_target(site: Site) -> tuple[str, int | None]:
-    """Draw the type to convert to, and the attribute `saturate` where it means something."""
+    """Draw the type to convert to, and the attribute `saturate` where it applies."""
     rng, stored = site.rng, [dtype for dtype, since in SMALL_SINCE.items() if site.opset >= since]
     target = rng.choice(stored) if stored and rng.random() < _STORED else rng.choice(_USUAL)
     return target, rng.choice((None, None, 0, 1)) if target in _SATURATING else None

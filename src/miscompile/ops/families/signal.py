@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, FLOATS
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
@@ -32,7 +32,7 @@ def _sample_dft(site: Site) -> Call:
     axis = rng.randrange(1, x.rank - 1)
     real = x.shape[-1] == 1
     chosen = rng.choice((None, "inverse", "onesided" if real else None))
-    mode: dict[str, Plain | None] = {chosen: 1} if chosen else {}
+    mode: dict[str, PlainValue | None] = {chosen: 1} if chosen else {}
     length = None
     if rng.random() < 0.4:
         length = scalar(site, rng.randint(1, 2 * x.shape[axis]), rng.choice(_INDEX))
@@ -111,7 +111,7 @@ def _defined_stft(call: Call) -> bool:
 
 def _sample_window(site: Site, op: str) -> Call:
     rng = site.rng
-    found: dict[str, Plain | None] = {"periodic": rng.choice((None, 0, 1))}
+    found: dict[str, PlainValue | None] = {"periodic": rng.choice((None, 0, 1))}
     if site.dtype != "float32" or rng.random() < 0.3:
         found["output_datatype"] = DTYPES[site.dtype].code
     return Call(op, (site.known(np.array(rng.randint(2, 16), rng.choice(_INDEX))),), attributes(found))

@@ -1,4 +1,4 @@
-"""Operators that cut a tensor, surround it, reverse parts of it, or lay its pieces on an image.
+"""Operators that slice, pad or reverse a tensor, or place its blocks on an image.
 
 Sources: the operator pages of the ONNX documentation.
 """
@@ -41,7 +41,7 @@ def _interval(rng: random.Random, size: int, step: int, dtype: str) -> tuple[int
 
 
 def _cut(site: Site, size: int, step: int, dtype: str) -> tuple[int, int]:
-    """Draw start and end that leave something of the axis, but for the share of empty axes that the limits allow."""
+    """Draw start and end that keep at least one element, except for the share of empty axes that the limits allow."""
     empty = site.rng.random() < site.limits.zero_size
     for _ in range(5):
         start, end = _interval(site.rng, size, step, dtype)
@@ -124,9 +124,9 @@ def _pad_bounds(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
 
 
 def _pad_holds(call: Call) -> bool:
-    """Pads known; nothing cut away twice; reflection shorter than its axis, wrapped and copied axes not empty.
+    """Pads known; no element cropped twice; reflection shorter than its axis, wrapped and copied axes not empty.
 
-    Cutting is left out for reflect and wrap, where the specification does not say whether it comes first.
+    Negative pads are excluded for reflect and wrap, because the specification leaves open whether cropping comes first.
     """
     x, pads = call.operand(0), numbers(call, 1)
     axes = numbers(call, 3) if call.has(3) else tuple(range(x.rank))

@@ -80,7 +80,7 @@ def _scores(site: Site, within: tuple[float, float] | None) -> Operand:
 def _sample_loss(site: Site, op: str, outputs: int = 1, within: tuple[float, float] | None = None) -> Call:
     """Draw a loss with labels in range, either unknown or known; only known ones may be ignored.
 
-    At least one known label counts, since the mean of nothing is undefined.
+    At least one known label is not ignored, because the mean of no element is undefined.
     """
     rng = site.rng
     scores, kind = _scores(site, within), rng.choice(("int32", "int64"))

@@ -1,7 +1,7 @@
 """Sampling of images: Resize, GridSample and RoiAlign.
 
-Sources: the operator pages of the ONNX documentation. Where a mode picks the nearest element, coordinates that lie
-halfway between two elements are kept out unless every way to compute them is exact.
+Sources: the operator pages of the ONNX documentation. In nearest mode, coordinates halfway between two elements are
+excluded unless every way to compute them is exact.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 from miscompile.base.dtypes import FLOATS, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
@@ -36,7 +36,7 @@ def _sample_resize(site: Site) -> Call:
         raise RejectedDraft("nothing to resize")
     sizes = tuple(_resized(site, size, mode) for size in x.shape[2:])
     check_size(site, (*x.shape[:2], *sizes))
-    found: dict[str, Plain | None] = {"mode": mode if mode != "nearest" or rng.random() < 0.5 else None}
+    found: dict[str, PlainValue | None] = {"mode": mode if mode != "nearest" or rng.random() < 0.5 else None}
     found["coordinate_transformation_mode"] = _transformation(site, mode, sizes)
     if mode == "nearest":
         found["nearest_mode"] = rng.choice((None, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
@@ -71,8 +71,8 @@ def _resized(site: Site, size: int, mode: str) -> int:
 def _transformation(site: Site, mode: str, sizes: Shape) -> str | None:
     """Draw a coordinate transformation; None stands for the default.
 
-    `align_corners` divides by the new size minus one, which is not exact, so it is left out of nearest mode. It and
-    `pytorch_half_pixel` are read in two ways for new sizes of one.
+    `align_corners` divides by the new size minus one, which is not exact, so it is left out of nearest mode.
+    Implementations disagree on it and on `pytorch_half_pixel` for new sizes of one.
     """
     names: list[str | None] = [None, "half_pixel", "asymmetric"]
     if min(sizes) > 1:
@@ -124,10 +124,10 @@ def _sample_grid(site: Site) -> Call:
     if mode == "nearest":
         grid = _clear_grid(site, x.shape[2:], shape, aligned=bool(aligned))
     else:
-        # Cubic weights of points outside the image meet clamped points or clamped neighbours: two readings.
+        # Unspecified: cubic interpolation outside the image clamps either the point or each of its neighbours.
         inner = mode == "cubic" and padding in ("border", "reflection")
         grid = site.operand(dtype, shape=shape, within=(-0.9, 0.9) if inner else (-1.5, 1.5))
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "mode": names[mode] if mode != "linear" or rng.random() < 0.6 else None,
         "padding_mode": padding,
         "align_corners": aligned,
@@ -136,7 +136,7 @@ def _sample_grid(site: Site) -> Call:
 
 
 def _clear_grid(site: Site, spatial: Shape, shape: Shape, *, aligned: bool) -> Operand:
-    """Return a known grid whose points lie well clear of the middle between two pixels.
+    """Return a known grid whose points are far from the middle between two pixels.
 
     The last axis of a grid lists coordinates from the innermost spatial axis outwards.
     """
@@ -180,7 +180,7 @@ def _defined_grid(call: Call) -> bool:
 
 
 def _sample_roi(site: Site) -> Call:
-    """Draw a RoiAlign of boxes inside the image. Mode max is left out: two readings of it are in use."""
+    """Draw a RoiAlign of boxes inside the image. Mode max is left out because implementations disagree on it."""
     rng = site.rng
     x = images(site, ranks=(4, 4))
     if 0 in x.shape:
@@ -188,7 +188,7 @@ def _sample_roi(site: Site) -> Call:
     count, scale = rng.randint(1, 4), rng.choice((1.0, 1.0, 0.5, 2.0))
     boxes = [_box(site, x.shape[3] / scale, x.shape[2] / scale) for _ in range(count)]
     rois = site.known(tensor(np.array(boxes, np.float64), site.dtype).array, site.dtype)
-    found: dict[str, Plain | None] = {
+    found: dict[str, PlainValue | None] = {
         "output_height": rng.choice((None, 1, 2, 3)),
         "output_width": rng.choice((None, 1, 2, 3)),
         "sampling_ratio": rng.choice((1, 2, 2, 3)),

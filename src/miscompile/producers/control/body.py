@@ -1,4 +1,4 @@
-"""The scope of a body: a graph under construction within another, which sees the values around it."""
+"""The scope of a body: a nested graph under construction, which can capture values of the outer graph."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,10 +18,10 @@ _OWN_VALUES = 0.4
 """Share of new values that are the body's own constants; the others are inputs of the main graph that it captures."""
 
 _OUTER_CONSTANTS = 0.25
-"""Share of given constants that stand outside and are captured."""
+"""Share of given constants that are defined in the outer scope and captured."""
 
 _DEAD_CODE = 0.1
-"""Share of bodies that keep the nodes that no output needs, for optimisers to remove."""
+"""Share of bodies that keep dead nodes, so that dead-code elimination has work."""
 
 
 class BodyScope(Scope):
@@ -50,7 +50,7 @@ class BodyScope(Scope):
                 self._register(operand, "")
 
     def rollback(self, mark: Mark) -> None:
-        """Forget everything that came after `mark`, but give no name again: the scope outside may have it still."""
+        """Forget everything that came after `mark`, but reuse no name, because the outer scope may still have it."""
         fresh = self._fresh
         super().rollback(mark)
         self._fresh = fresh
@@ -80,7 +80,7 @@ class BodyScope(Scope):
         return self._outside(lambda: self.outer.new_cycled(values, facts))
 
     def new_constant(self, value: Tensor, *, as_node: bool = False) -> Operand:
-        """Add a constant: of the body's own, or now and then one outside."""
+        """Add a constant to the body or, with probability `_OUTER_CONSTANTS`, to the outer scope."""
         if self._captures and not as_node and self.rng.random() < _OUTER_CONSTANTS:
             return self._outside(lambda: self.outer.new_constant(value))
         return super().new_constant(value, as_node=as_node or not self._own)
@@ -102,7 +102,7 @@ class BodyScope(Scope):
     def close(self, outputs: Sequence[Operand]) -> Graph:
         """Return the body with these outputs, which must be different results of its own operators.
 
-        The scope outside goes on with the names from here.
+        The outer scope continues the numbering of names.
         """
         infos = tuple(ValueInfo(x.name, tensor_type(x.dtype, x.shape)) for x in self.parameters)
         results = tuple(ValueInfo(x.name, tensor_type(x.dtype, x.shape)) for x in outputs)

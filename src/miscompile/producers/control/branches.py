@@ -1,4 +1,4 @@
-"""If: two branches that do different work on the same outer values, and a condition under which both are run.
+"""If: two branches with different operators on the same outer values, and a condition that selects both over the feeds.
 
 Source: https://onnx.ai/onnx/operators/onnx__If.html
 """
@@ -13,7 +13,7 @@ from miscompile.ops.spec import Operand
 from miscompile.producers.control.body import BodyScope
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.shaping import distinct, result_of, scalar_of
-from miscompile.producers.control.work import Fill, open_body, some_results, work
+from miscompile.producers.control.work import BodyFill, open_body, some_results, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_RESULTS = 3
@@ -21,7 +21,7 @@ _FED, _COMPUTED = 0.5, 0.85
 """Shares of conditions that are inputs, and those together with computed ones; the others are constants."""
 
 
-def branch(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def branch(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant an If and return its results. Raises RejectedDraft; roll the scope back then."""
     condition = _condition(scope)
     then = open_body(scope, "If", blocks)
@@ -55,7 +55,7 @@ def truth_of(scope: Scope, operand: Operand) -> Operand:
 
 
 def _either(one: Facts, other: Facts, condition: Facts) -> Facts:
-    """Return the facts of a value that is one or the other."""
+    """Return the join of two facts."""
     return Facts(
         min(one.lo, other.lo),
         max(one.hi, other.hi),
@@ -81,9 +81,9 @@ def _condition(scope: Scope) -> Operand:
 
 
 def fed_truth(scope: Scope) -> Operand:
-    """Return an input that is true on some feeds and false on others; deeper ones change half as often.
+    """Return an input that is true on some feeds and false on others; one in a nested body changes half as often.
 
-    So that bodies within bodies see every combination.
+    The feeds then cover every combination of nested conditions.
     """
     shape = (1,) if scope.rng.random() < 0.15 else ()
     first = scope.rng.random() < 0.5

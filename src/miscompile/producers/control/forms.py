@@ -1,7 +1,7 @@
-"""Forms of control flow that a target takes or not: for each operator with bodies, what its bodies do.
+"""Features of control flow that a target may support: captures, nested blocks, scan outputs and so on, by operator.
 
 A form is a key of the support table like any other (`Loop-21(int64,bool,float32)float32 body=captured`); the capability
-probe asks `questions`, and generation plants what was taken.
+probe runs the `questions`, and the generator plants the supported forms.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,18 +14,18 @@ import numpy as np
 from miscompile.base.dtypes import PLAIN
 from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.ops.registry import schema, version_of
-from miscompile.ops.support import Key, Support
+from miscompile.ops.support import CallKey, Support
 from miscompile.producers.finish import ir_version_of
 
 OPERATORS = ("If", "Loop", "Scan")
 
 _BARE = ("own", "captured")
-"""Features of which an operator needs one."""
+"""Features of which a target must support one for the operator to be usable."""
 
 _AROUND = {op: f"around-{op}" for op in OPERATORS}
 
@@ -34,10 +34,10 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "Loop": ("own", "captured", *_AROUND.values(), "fed", "exit", "stacked"),
     "Scan": ("own", "captured", *_AROUND.values(), "turned"),
 }
-"""What can be asked of each operator: constants of a body's own; captured outer values; another block within a body; a
-trip count that is fed; an early exit; scan outputs; scan axes and directions other than the first ones.
+"""Features by operator: constants in the body; captured outer values; a nested block; a trip count that is fed; an
+early exit; scan outputs; scan axes and directions other than the default.
 
-The feature `moved` is asked for every other element type than float32: values of it come out of the body.
+The feature `moved` is probed for every element type other than float32: the body has an output of that type.
 """
 
 _OPERANDS = {"If": "(bool){0}", "Loop": "(int64,bool,{0}){0}", "Scan": "({0},{0}){0},{0}"}
@@ -47,12 +47,12 @@ _PLAINEST = "float32"
 _TRUTH = TensorType("bool", ())
 
 
-def form_key(op: str, feature: str, opset: int, dtype: str = _PLAINEST) -> Key:
-    """Return the key of a form in the support table; values of `dtype` come out of the bodies."""
+def form_key(op: str, feature: str, opset: int, dtype: str = _PLAINEST) -> CallKey:
+    """Return the key of a form in the support table; the bodies have outputs of `dtype`."""
     return f"{op}-{version_of(op, opset)}{_OPERANDS[op].format(dtype)} body={feature}"
 
 
-def is_form(key: Key) -> bool:
+def is_form(key: CallKey) -> bool:
     """Tell whether a key of the support table is one of control flow."""
     return " body=" in key
 
@@ -69,7 +69,7 @@ def carried_dtypes(op: str, opset: int) -> frozenset[str]:
 
 
 class Blocks(NamedTuple):
-    """The forms that a target takes under one opset: (operator, feature) pairs, and element types by operator."""
+    """The forms that a target supports under one opset: (operator, feature) pairs, and element types by operator."""
 
     taken: frozenset[tuple[str, str]]
     dtypes: Mapping[str, tuple[str, ...]]
@@ -79,16 +79,16 @@ class Blocks(NamedTuple):
         return tuple(op for op in OPERATORS if self.bare(op) and (not around or self.has(around, _AROUND[op])))
 
     def bare(self, op: str) -> bool:
-        """Tell whether the operator is taken at all."""
+        """Tell whether the target supports the operator at all."""
         return any(self.has(op, feature) for feature in _BARE)
 
     def has(self, op: str, feature: str) -> bool:
-        """Tell whether a form is taken."""
+        """Tell whether the target supports a form."""
         return (op, feature) in self.taken
 
 
 def blocks(support: Support, opset: int, dtypes: Sequence[str] = PLAIN) -> Blocks:
-    """Return what `support` says of control flow under `opset`, for values of `dtypes`; an open table admits all."""
+    """Return the control flow that `support` admits under `opset`, for values of `dtypes`; an open table admits all."""
 
     def admits(op: str, feature: str, dtype: str = _PLAINEST) -> bool:
         return support.open or form_key(op, feature, opset, dtype) in support.taken
@@ -109,20 +109,20 @@ def blocks(support: Support, opset: int, dtypes: Sequence[str] = PLAIN) -> Block
 
 
 class Question(NamedTuple):
-    """A case that shows whether a form is taken; it cannot be where all of the forms in `needs` are refused."""
+    """A case that probes one form; the form is unsupported without a run where all forms in `needs` are."""
 
-    key: Key
+    key: CallKey
     op: str
     case: Case
-    needs: frozenset[Key] = frozenset()
+    needs: frozenset[CallKey] = frozenset()
 
 
 def questions(opsets: Iterable[int]) -> Iterator[Question]:
     """Yield a question for each form and version of its operator within `opsets`, newest first.
 
-    First those about what bodies do, then those about element types other than float32.
+    Questions about features of bodies come first, then those about element types other than float32.
     """
-    asked: set[Key] = set()
+    asked: set[CallKey] = set()
     newest = sorted(opsets, reverse=True)
     features = ((opset, op, feature, _PLAINEST) for opset in newest for op in FEATURES for feature in FEATURES[op])
     types = (
@@ -215,7 +215,7 @@ def _scan(feature: str, dtype: str) -> tuple[Node, Fed]:
     row = Node("Mul", ("body_out", "slice"), ("row",)) if feature != "moved" else Node("Identity", ("slice",), ("row",))
     outputs = (*body.outputs, ValueInfo("row", vector))
     whole = Graph("body", parameters, outputs, (*body.nodes, row), body.initializers)
-    given: dict[str, Plain | None] = {"body": whole, "num_scan_inputs": 1}
+    given: dict[str, PlainValue | None] = {"body": whole, "num_scan_inputs": 1}
     if feature == "turned":
         given |= {"scan_input_axes": (1,), "scan_output_axes": (1,)}
         given |= {"scan_input_directions": (1,), "scan_output_directions": (1,)}
@@ -224,7 +224,7 @@ def _scan(feature: str, dtype: str) -> tuple[Node, Fed]:
 
 
 def _body(label: str, parameters: tuple[ValueInfo, ...], feature: str, op: str, dtype: str) -> Graph:
-    """Return a body whose one result is `<label>_out`: something that `feature` asks for, worked into the state."""
+    """Return a body whose one result is `<label>_out`: the state, combined with a value that uses `feature`."""
     vector = TensorType(dtype, (3,))
     result = (ValueInfo(f"{label}_out", vector),)
     own, state = f"{label}_own", "state" if parameters else ""
@@ -249,7 +249,7 @@ def _body(label: str, parameters: tuple[ValueInfo, ...], feature: str, op: str, 
 
 
 def _nested(feature: str, name: str, value: str, kind: TensorType) -> tuple[Node, dict[str, Tensor]]:
-    """Return a block within a body that makes `name` of `value`, and the constants that it needs."""
+    """Return a nested block that computes `name` from `value`, and the constants that it needs."""
     if feature == _AROUND["If"]:
         branches = {}
         for branch, op in (("then_branch", "Neg"), ("else_branch", "Abs")):

@@ -1,8 +1,8 @@
-"""Loop: values that are carried from turn to turn, each within an interval that the body's last step brings back.
+"""Loop: carried values, each with an interval invariant that the last operator of the body restores.
 
-Facts of the carried values hold before the first turn and after every one, so also when there is none. Results of
-every turn (scan outputs) are asked for only where the number of turns is known, because shapes are static here.
-Source: https://onnx.ai/onnx/operators/onnx__Loop.html
+Facts of the carried values hold before the first iteration and after every one, so also with no iteration. Scan outputs
+are generated only where the number of iterations is known, because shapes are static here. Source:
+https://onnx.ai/onnx/operators/onnx__Loop.html
 """
 
 import math
@@ -28,7 +28,7 @@ from miscompile.producers.control.shaping import (
     result_of,
     scalar_of,
 )
-from miscompile.producers.control.work import Fill, initial, open_body, some_results, still_exact, work
+from miscompile.producers.control.work import BodyFill, initial, open_body, some_results, still_exact, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_TURNS = 4
@@ -45,10 +45,10 @@ class _Turns(NamedTuple):
     most: int
     sure: int | None
     leaves: bool
-    """Whether the body itself must end the loop."""
+    """Whether the condition of the body must end the loop."""
 
 
-def loop(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def loop(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant a Loop and return its results. Raises RejectedDraft; roll the scope back then."""
     rng = scope.rng
     starts = [initial(scope, blocks.dtypes["Loop"]) for _ in range(1 + int(rng.random() * _MOST_CARRIED))]
@@ -79,7 +79,7 @@ def _kinds(
     stacked: list[Operand],
     count: int,
 ) -> list[tuple[TensorType, Facts]]:
-    """Return types and facts of the results: invariants, and elements of all turns one above the other."""
+    """Return types and facts of the results: carried values by their invariants, and stacked scan outputs."""
     pairs = [(going.name, on), *((state.name, end) for state, end in carried)]
     exact = still_exact(body, pairs, stacked)
     counted = exact[on.name] and all(x is None or x.facts.exact for x in (turns.trips, turns.condition))
@@ -141,7 +141,7 @@ def _count(value: int) -> Tensor:
 
 
 def _next(body: BodyScope, state: Operand, turn: Operand) -> Operand:
-    """Return what the state becomes: something that the body computes, mostly from state and turn, in its interval."""
+    """Return the next state: a result of the body, mostly of state and iteration number, within its interval."""
     rng = body.rng
     result = result_of(body, state.dtype, state.shape)
     if body.uses[state.name] == 0 or rng.random() < 0.4:
@@ -163,7 +163,7 @@ def _try_mixed(body: BodyScope, result: Operand, other: Operand) -> Operand:
 def _going_on(
     body: BodyScope, turns: _Turns, going: Operand, turn: Operand, ends: list[Operand], *, exits: bool
 ) -> tuple[Operand, bool]:
-    """Return the condition of the next turn, and whether it may end the loop before its trip count."""
+    """Return the condition of the next iteration, and whether it may end the loop before its trip count."""
     rng = body.rng
     if turns.leaves:
         return body.call("Less", turn, body.new_constant(_count(_MOST_TURNS - 1))), True

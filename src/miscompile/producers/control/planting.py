@@ -1,4 +1,4 @@
-"""Planting a block: an If, Loop or Scan whose bodies do real work, on values of the scope."""
+"""Planting a block: an If, Loop or Scan with generated bodies, on values of the scope."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,23 @@ from miscompile.producers.control.branches import branch
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.loops import loop
 from miscompile.producers.control.scans import scan
-from miscompile.producers.control.work import Fill
+from miscompile.producers.control.work import BodyFill
 from miscompile.producers.scope import Scope
 
 MOST_DEPTH = 2
-"""Bodies within bodies: blocks are planted in the main graph and in the bodies of those."""
+"""Greatest nesting: blocks are planted in the main graph and in the bodies of those."""
 
-_PLANTERS: dict[str, Callable[[Scope, Blocks, Fill], tuple[Operand, ...]]] = {"If": branch, "Loop": loop, "Scan": scan}
+_PLANTERS: dict[str, Callable[[Scope, Blocks, BodyFill], tuple[Operand, ...]]] = {
+    "If": branch,
+    "Loop": loop,
+    "Scan": scan,
+}
 
 
-def plant_block(scope: Scope, blocks: Blocks, fill: Fill) -> str | None:
-    """Plant a block and return its operator; None when nothing came of it, and the scope is as it was.
+def plant_block(scope: Scope, blocks: Blocks, fill: BodyFill) -> str | None:
+    """Plant a block and return its operator; None when no block could be planted, and the scope is unchanged.
 
-    `fill(body, nodes)` grows about so many operators in a body, blocks included.
+    `fill(body, nodes)` adds about `nodes` operators to a body, nested blocks included.
     """
     around = scope.op if isinstance(scope, BodyScope) else ""
     operators = blocks.operators(around)
@@ -38,5 +42,5 @@ def plant_block(scope: Scope, blocks: Blocks, fill: Fill) -> str | None:
 
 
 def depth_of(scope: Scope) -> int:
-    """Return how many bodies stand around the values of `scope`."""
+    """Return the nesting depth of `scope`; 0 for the main graph."""
     return scope.depth if isinstance(scope, BodyScope) else 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from miscompile.base.errors import RejectedDraft
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import Graph, TensorType
 from miscompile.ops.facts import Facts
 from miscompile.ops.shapes import draw_shape
@@ -17,7 +17,7 @@ from miscompile.ops.values import choose_range
 from miscompile.producers.control.body import BodyScope
 from miscompile.producers.control.forms import Blocks
 from miscompile.producers.control.shaping import distinct, invariant_of, kept_inside, mixed, result_of
-from miscompile.producers.control.work import Fill, initial, open_body, some_results, still_exact, work
+from miscompile.producers.control.work import BodyFill, initial, open_body, some_results, still_exact, work
 from miscompile.producers.scope import Scope, tensor_type
 
 _MOST_LENGTH = 6
@@ -40,7 +40,7 @@ class _Scanned(NamedTuple):
         return shape[: self.axis] + shape[self.axis + 1 :]
 
 
-def scan(scope: Scope, blocks: Blocks, fill: Fill) -> tuple[Operand, ...]:
+def scan(scope: Scope, blocks: Blocks, fill: BodyFill) -> tuple[Operand, ...]:
     """Plant a Scan and return its results. Raises RejectedDraft; roll the scope back then."""
     rng = scope.rng
     turned = blocks.has("Scan", "turned")
@@ -105,7 +105,7 @@ def _find(scope: Scope, length: int | None, taken: Sequence[str], *, turned: boo
 
 
 def _next(body: BodyScope, state: Operand, slices: list[Operand]) -> Operand:
-    """Return what the state becomes, made from state and slices if the body has not done so already."""
+    """Return the next state, computed from state and slices unless a result of the body already depends on both."""
     result = result_of(body, state.dtype, state.shape)
     for other in (state, *slices):
         if body.uses[other.name] == 0 or body.rng.random() < 0.2:
@@ -119,10 +119,10 @@ def _next(body: BodyScope, state: Operand, slices: list[Operand]) -> Operand:
 
 def _attributes(
     scope: Scope, body: Graph, scanned: list[_Scanned], rows: list[Operand], *, turned: bool
-) -> tuple[dict[str, Plain], list[int]]:
+) -> tuple[dict[str, PlainValue], list[int]]:
     """Return the attributes, and the axis of each scan output counted from the front."""
     rng = scope.rng
-    given: dict[str, Plain] = {"body": body, "num_scan_inputs": len(scanned)}
+    given: dict[str, PlainValue] = {"body": body, "num_scan_inputs": len(scanned)}
     axes = [x.axis for x in scanned]
     if any(axes) or rng.random() < 0.2:
         ranks = [x.operand.rank for x in scanned]
@@ -142,5 +142,5 @@ def _attributes(
 
 
 def _signed(scope: Scope, axis: int, rank: int) -> int:
-    """Write an axis as it is, or now and then counted from the back."""
+    """Return an axis as it is, or sometimes counted from the back."""
     return axis - rank if scope.rng.random() < 0.25 else axis

@@ -23,9 +23,9 @@ _LOOKS = 6
 
 
 def result_of(body: BodyScope, dtype: str, shape: Shape) -> Operand:
-    """Return a result of the body's operators with this type, made of what the body computes if there is none yet.
+    """Return a result of the body's operators with this type, converted from another result if there is none.
 
-    Raises RejectedDraft when the target takes none of the ways.
+    Raises RejectedDraft when the target supports no conversion.
     """
     made = [body.operands[name] for name in reversed(body.made())]
     found = [operand for operand in made if (operand.dtype, operand.shape) == (dtype, shape)]
@@ -34,19 +34,19 @@ def result_of(body: BodyScope, dtype: str, shape: Shape) -> Operand:
     for operand in _near(body, made, dtype, shape):
         mark = body.mark()
         try:
-            return _bent(body, operand, dtype, shape)
+            return _converted_to(body, operand, dtype, shape)
         except RejectedDraft:
             body.rollback(mark)
     return own_result(body, body.new_input(dtype, shape, choose_range(dtype, body.style)))
 
 
 def own_result(body: Scope, operand: Operand) -> Operand:
-    """Return `operand` behind an Identity, so that it is a result of the body: parameters and captures are none."""
+    """Return `operand` behind an Identity, because parameters and captured values must not be outputs of the body."""
     return body.call("Identity", operand)
 
 
 def distinct(body: BodyScope, results: Sequence[Operand]) -> list[Operand]:
-    """Return `results`, those that come again or that the body's operators do not make behind an Identity."""
+    """Return `results`, with an Identity behind duplicates and behind values that no operator of the body computes."""
     made = set(body.made())
     found: list[Operand] = []
     for result in results:
@@ -56,9 +56,9 @@ def distinct(body: BodyScope, results: Sequence[Operand]) -> list[Operand]:
 
 
 def mixed(body: Scope, result: Operand, other: Operand) -> Operand:
-    """Return a value with the type of `result` made from both, so that `other` has a say in it.
+    """Return a value with the type of `result` computed from both, so that it depends on `other`.
 
-    Raises RejectedDraft when no operator takes the two.
+    Raises RejectedDraft when no supported operator combines the two.
     """
     other = cast(body, other, result.dtype)
     if not broadcasts(result.shape, other.shape) or np.broadcast_shapes(result.shape, other.shape) != result.shape:
@@ -84,7 +84,7 @@ def cast(body: Scope, operand: Operand, dtype: str) -> Operand:
 
 
 def kept_inside(body: Scope, operand: Operand, invariant: Facts) -> Operand:
-    """Return a value made from `operand` that lies in the interval of `invariant` (and is integral if that is).
+    """Return a value computed from `operand` within the interval of `invariant` (and integral if that is).
 
     Raises RejectedDraft when the target takes none of the ways.
     """
@@ -104,7 +104,7 @@ def kept_inside(body: Scope, operand: Operand, invariant: Facts) -> Operand:
 
 
 def invariant_of(operand: Operand, style: Style) -> Facts:
-    """Return an interval around an initial value, wide enough for a body to move in; integral if the value is."""
+    """Return an interval around an initial value, wide enough for a body to change it; integral if the value is."""
     if operand.dtype == "bool":
         return Facts(0, 1, integral=True, exact=operand.facts.exact)
     usual = choose_range(operand.dtype, style)
@@ -117,7 +117,7 @@ def invariant_of(operand: Operand, style: Style) -> Facts:
 
 
 def scalar_of(body: Scope, operand: Operand) -> Operand:
-    """Return one number made of all elements of `operand`, of rank 0."""
+    """Return a scalar (rank 0) that depends on the elements of `operand`."""
     return operand if operand.shape == () else _number_of(body, operand)
 
 
@@ -127,7 +127,7 @@ def _keeps(operand: Operand, invariant: Facts) -> bool:
 
 
 def _near(body: BodyScope, made: list[Operand], dtype: str, shape: Shape) -> Iterator[Operand]:
-    """Yield results that are bent into the type with little loss first."""
+    """Yield the results in the order of information that the conversion loses, least first."""
     if not made:
         return
 
@@ -138,7 +138,7 @@ def _near(body: BodyScope, made: list[Operand], dtype: str, shape: Shape) -> Ite
     yield from sorted(made, key=distance)[:_LOOKS]
 
 
-def _bent(body: BodyScope, operand: Operand, dtype: str, shape: Shape) -> Operand:
+def _converted_to(body: BodyScope, operand: Operand, dtype: str, shape: Shape) -> Operand:
     """Return `operand` with another type: cast, then reshaped, expanded, or its largest element spread."""
     operand = cast(body, operand, dtype)
     if operand.shape == shape:
@@ -181,7 +181,7 @@ def _constant(body: Scope, value: float, dtype: str) -> Operand:
 
 
 def _ends(operand: Operand, invariant: Facts) -> tuple[float, float]:
-    """Return the ends to clip to; those of floats that may have a fraction lie a little inside."""
+    """Return the ends to clip to; for floats with a fraction slightly inside the invariant, to allow for rounding."""
     lo, hi = invariant.lo, invariant.hi
     if invariant.integral or not is_float(operand.dtype):
         return math.ceil(lo), math.floor(hi)

@@ -1,4 +1,4 @@
-"""What the three operators have in common: work in a body, initial values, and which results stay exact."""
+"""The parts that If, Loop and Scan share: filling a body, initial values, and the exactness of results."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,23 +13,23 @@ from miscompile.producers.control.forms import Blocks
 from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
 
-Fill = Callable[[Scope, int], None]
-"""Grows about so many operators in a scope."""
+BodyFill = Callable[[Scope, int], None]
+"""Adds about so many operators to a scope."""
 
 _MOST_NODES = 5
 _REACH = 100.0
-"""Initial values beyond this are guarded first: with larger ones the work of a body would soon overflow."""
+"""Initial values with a larger magnitude are guarded first, because operators of a body would soon overflow."""
 _MOST_ELEMENTS = 512
 _LOOKS = 8
 
 
 def open_body(scope: Scope, op: str, blocks: Blocks) -> BodyScope:
-    """Return a new body that does what the target takes: captures, initialisers of its own."""
+    """Return a new body with the features that the target supports: captures, initialisers of its own."""
     return BodyScope(scope, op, blocks.dtypes[op], captures=blocks.has(op, "captured"), own=blocks.has(op, "own"))
 
 
-def work(body: BodyScope, fill: Fill) -> None:
-    """Grow the operators of a body. Raises RejectedDraft when none comes about."""
+def work(body: BodyScope, fill: BodyFill) -> None:
+    """Add the operators of a body. Raises RejectedDraft when none could be added."""
     most = _MOST_NODES if body.depth == 1 else 3
     fill(body, 1 + int(body.rng.random() * most))
     if not body.made():
@@ -37,7 +37,7 @@ def work(body: BodyScope, fill: Fill) -> None:
 
 
 def some_results(body: BodyScope, most: int) -> list[Operand]:
-    """Return one to `most` different results of the body's operators, rather those that nothing uses."""
+    """Return one to `most` different results of the body's operators, unused ones preferred."""
     names = [name for name in reversed(body.made()) if body.operands[name].dtype in body.carried]
     if not names:
         raise RejectedDraft(f"nothing in the body is of a type that {body.op} takes")
@@ -65,10 +65,10 @@ def initial(scope: Scope, taken: Sequence[str]) -> Operand:
 
 
 def still_exact(body: Graph, carried: Sequence[tuple[str, Operand]], others: Sequence[Operand]) -> Mapping[str, bool]:
-    """Tell of each result of a body whether it is exact on every iteration.
+    """Return for each result of a body whether it is exact on every iteration.
 
-    `carried` are pairs of a parameter and the result that it holds on the next iteration. The facts of results rest on
-    the exactness of parameters; where a result turns out not to be exact, what depends on its parameter is not either.
+    `carried` are pairs of a parameter and the result that it holds on the next iteration. The facts of results assume
+    exact parameters. Where a carried result is not exact, no result that depends on its parameter is.
     """
     sources = {name: {name} for name, _ in carried}
     for node in body.nodes:

@@ -1,9 +1,9 @@
 """Instances of ONNX as models of one node, and back.
 
 The tensors that the node is given become inputs of the model and its feed. A program's inputs and outputs are dense
-tensors, so that a sequence or an optional among the operands is put together from tensor inputs in front of the node,
-and one among the results is taken apart behind it; such a model has a few more nodes, and the one under test is called
-`operator`. Values that a body takes from around it stand in the instance's `options`, by their names.
+tensors. A sequence or an optional among the operands is therefore built from tensor inputs by nodes before the one
+under test, and one among the results is decomposed by nodes after it; the node under test is then called `operator`.
+Values that a body captures are in the instance's `options`, by their names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ from miscompile.producers.instances.onnx_values import (
     value_type,
 )
 
-Constants = Literal["none", "known", "rest"]
+ConstantPolicy = Literal["none", "known", "rest"]
 """Which operands are initialisers: none; those without which the shapes of the results are not known (the shape of a
 Reshape); or all but the first, as in OPERA's templates."""
 
@@ -68,7 +68,7 @@ def split_api(api: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Draft:
-    """A model in the making."""
+    """A model under construction."""
 
     taken: set[str]
     nodes: list[Node] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _Draft:
         return name
 
     def operand(self, value: Value, *, constant: bool, name: str = "") -> str:
-        """Add what gives an operand; return the name of the value."""
+        """Add an input, an initialiser or nodes for an operand; return the name of its value."""
         match value:
             case None:
                 return ""
@@ -129,7 +129,7 @@ def _names(stem: str) -> Iterable[str]:
         yield f"{stem}_{place}"
 
 
-def to_onnx_case(instance: Instance, constants: Constants = "none") -> Case:
+def to_onnx_case(instance: Instance, constants: ConstantPolicy = "none") -> Case:
     """Return the program of one node with the feed that its test gave it. Raises ModelError as `to_model` does."""
     model, feed = to_model(instance, constants)
     recipe = {"api": instance.api, "source": instance.source, "origin": instance.origin}
@@ -139,7 +139,7 @@ def to_onnx_case(instance: Instance, constants: Constants = "none") -> Case:
 def from_onnx_case(case: Case) -> Instance:
     """Return the instance that a case was made of: the node called `operator`, or the only one.
 
-    Raises ModelError when there is no such node, or when something stands before it that computes.
+    Raises ModelError when there is no such node, or when a node before it does more than build its operands.
     """
     model = read(case.program.payload)
     named = [node for node in model.graph.nodes if node.name == UNDER_TEST] or list(model.graph.nodes)
@@ -154,9 +154,9 @@ def from_onnx_case(case: Case) -> Instance:
 
 
 def node_instance(node: Node, operands: Mapping[str, Value], version: int) -> Instance:
-    """Return a node with its operands, and what its bodies take from around them, as an instance.
+    """Return a node as an instance, with its operands and the values that its bodies capture.
 
-    Raises ModelError for an attribute that cannot stand in one.
+    Raises ModelError for an attribute that an instance cannot hold.
     """
     return Instance(
         "onnx",
@@ -175,7 +175,7 @@ def _around(node: Node) -> list[str]:
 
 
 def _operand(graph: Graph, name: str, known: Mapping[str, Held]) -> Value:
-    """Return what stands at an operand, read back from the nodes that put it together."""
+    """Return the value of an operand, read back from the nodes that build it."""
     if name in known:
         return known[name]
     place = producers(graph).get(name)
@@ -198,11 +198,11 @@ def _operand(graph: Graph, name: str, known: Mapping[str, Held]) -> Value:
     raise ModelError(f"{node.op} stands before the node under test")
 
 
-def to_model(instance: Instance, constants: Constants = "none") -> tuple[Model, tuple[Tensor, ...]]:
+def to_model(instance: Instance, constants: ConstantPolicy = "none") -> tuple[Model, tuple[Tensor, ...]]:
     """Return the model of a node and the tensors that its inputs are fed with.
 
-    Raises ModelError when the instance is none of ONNX, breaks its operator's rules, or gives results that cannot be
-    taken apart into tensors.
+    Raises ModelError when the instance is none of ONNX, breaks its operator's rules, or has results that cannot be
+    decomposed into tensors.
     """
     if instance.library != "onnx" or instance.form != "node":
         raise ModelError(f"{instance.api} is no node of ONNX")
@@ -229,7 +229,7 @@ def _usual_results(op: str, domain: str, version: int) -> tuple[bool, ...]:
     return (True,) * (max(schema.min_output, 1) if schema else 1)
 
 
-def _constants(instance: Instance, constants: Constants) -> set[int]:
+def _constants(instance: Instance, constants: ConstantPolicy) -> set[int]:
     places = [place for place, value in enumerate(instance.inputs) if isinstance(value, Held | Drawn)]
     if constants == "none":
         return set()
@@ -237,7 +237,7 @@ def _constants(instance: Instance, constants: Constants) -> set[int]:
 
 
 def _needed(instance: Instance, places: Sequence[int]) -> set[int]:
-    """Return a smallest set of operands that inference must know to say as much as if it knew all."""
+    """Return a minimal set of operands whose elements give inference the same result as all elements."""
     kept = list(places)
     best = _inferred(instance, kept)
     for place in places:
@@ -273,10 +273,10 @@ def _finished(draft: _Draft, node: Node, opsets: dict[str, int], instance: Insta
 
 
 def _result_types(draft: _Draft, node: Node, opsets: dict[str, int], instance: Instance) -> dict[str, ValueType]:
-    """Return what inference finds of the results when it knows the initialisers.
+    """Return the inferred types of the results, with the initialisers known.
 
-    Outputs of a model must at least have a rank (onnx's checker asks for it): where inference does not find it, it is
-    that which the feed leads to, by inference that knows the feed or else by running the node.
+    Outputs of a model must at least have a rank (onnx's checker asks for it): where inference does not find it, the
+    rank comes from inference that knows the feed, or else from running the node.
     """
     given = {name: draft.known[name] for name in (*node.inputs, *instance.options) if name}
     fixed = {name: value for name, value in draft.initializers.items() if name in given}
@@ -311,9 +311,9 @@ def _evaluated(model: Model, draft: _Draft) -> dict[str, object]:
 
 
 def evaluated(model: Model, feed: dict[str, object]) -> dict[str, object]:
-    """Return what onnx's reference evaluator gives for the model's outputs, by name.
+    """Return the model's outputs by onnx's reference evaluator, by name.
 
-    Raises ModelError when it cannot run the model, whatever its reason.
+    Raises ModelError for any failure of the evaluator.
     """
     names = [info.name for info in model.graph.outputs]
     try:
@@ -323,7 +323,7 @@ def evaluated(model: Model, feed: dict[str, object]) -> dict[str, object]:
 
 
 def _taken_apart(draft: _Draft, name: str, kind: ValueType, value: object) -> list[ValueInfo]:
-    """Add the nodes that take a result apart; return the outputs that are left."""
+    """Add the nodes that decompose a result into tensors; return the model's outputs for it."""
     match kind:
         case TensorType():
             return [ValueInfo(name, kind)]

@@ -1,8 +1,8 @@
 """Every node of a model as an instance, with the values that reach it when the model runs on its test's inputs.
 
-The values are those of onnx's reference evaluator. Nodes of bodies (If, Loop, Scan) are met with the values of their
-first round. Where the evaluator cannot run the model as a whole, it runs node by node, and only what depends on a node
-that it cannot run is lost. Models with weights that nobody ships are read without running: their tensors are drawn.
+The values are those of onnx's reference evaluator. Nodes of bodies (If, Loop, Scan) get the values of their first
+iteration. Where the evaluator cannot run the model as a whole, it runs node by node, and only nodes that depend on one
+that it cannot run are lost. Models without their weights are read without running, with drawn tensors.
 """
 
 import math
@@ -30,15 +30,15 @@ LARGEST = 1 << 20
 
 
 @dataclass(slots=True)
-class Harvest:
-    """What is gathered, and the nodes that were met and lost, by reason."""
+class NodeHarvest:
+    """The gathered instances, and the numbers of nodes met and lost, by reason."""
 
     instances: list[Instance] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
 
-def gather(model: Model, feed: Mapping[str, Any], origin: str, into: Harvest) -> None:
+def gather(model: Model, feed: Mapping[str, Any], origin: str, into: NodeHarvest) -> None:
     """Add an instance of every node of `model`; `feed` holds its inputs, by name, as the evaluator takes them."""
     into.counts["models"] += 1
     types = _types(model)
@@ -104,7 +104,7 @@ def _whole(model: Model, feed: Mapping[str, Any]) -> list[tuple[Graph, dict[str,
     return scopes
 
 
-def _piecewise(model: Model, feed: Mapping[str, Any], into: Harvest) -> dict[str, Any]:
+def _piecewise(model: Model, feed: Mapping[str, Any], into: NodeHarvest) -> dict[str, Any]:
     known: dict[str, Any] = {name: to_array(value) for name, value in model.graph.initializers.items()}
     known.update(feed)
     for node in model.graph.nodes:
@@ -121,10 +121,10 @@ def _piecewise(model: Model, feed: Mapping[str, Any], into: Harvest) -> dict[str
     return known
 
 
-def gather_drawn(model: Model, origin: str, into: Harvest) -> None:
+def gather_drawn(model: Model, origin: str, into: NodeHarvest) -> None:
     """Add an instance of every node without running the model: tensors are drawn, small constants kept.
 
-    Right for networks whose weights are not there; the shapes are those of onnx's shape inference.
+    For networks without their weights; the shapes come from onnx's shape inference.
     """
     into.counts["models read without running"] += 1
     types, kept = _types(model), dict(model.graph.initializers)

@@ -1,4 +1,4 @@
-"""Parameters of ONNX nodes as values of an instance: attributes, bodies, types, and what is no dense tensor.
+"""Parameters of ONNX nodes as values of an instance: attributes, bodies, types, and values other than dense tensors.
 
 An integer, a float and a text are themselves; their plural kinds are tuples; a tensor is `Held`. Everything else is
 `Made`, named after what makes it in the `onnx` package:
@@ -11,7 +11,7 @@ An integer, a float and a text are themselves; their plural kinds are tuples; a 
     a sequence      onnx.SequenceProto(elements, element type)
     an optional     onnx.OptionalProto(type of what it may hold, and what it holds where it holds something)
 
-Bodies stand as structure, not as bytes, so that what is in them can be read, compared and counted like the rest.
+Bodies are encoded as structure, not as bytes, so that their nodes can be read, compared and counted like others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ _TYPE = "onnx.TypeProto."
 
 _RESERVED = ("domain", "name")
 _INTEGERS = 1 << 63
-"""Integers of attributes lie below this."""
+"""Upper bound (exclusive) of integers in attributes."""
 _KINDS: dict[str, AttributeKind] = {
     "INT": "int", "FLOAT": "float", "STRING": "string", "TENSOR": "tensor", "GRAPH": "graph", "TYPE_PROTO": "type",
     "SPARSE_TENSOR": "sparse", "INTS": "ints", "FLOATS": "floats", "STRINGS": "strings", "TENSORS": "tensors",
@@ -98,9 +98,10 @@ def attribute_value(attribute: Attribute) -> Value:
 
 
 def value_attribute(value: Value, kind: AttributeKind | None = None) -> Attribute:
-    """Return the attribute that a parameter stands for; `kind` is what the operator's schema says, where there is one.
+    """Return the attribute that a parameter stands for; `kind` is the kind in the operator's schema, where there is
+    one.
 
-    Raises ModelError for what no attribute can hold.
+    Raises ModelError for a value that no attribute can hold.
     """
     if isinstance(value, tuple | list):
         if any(isinstance(item, tuple | list) for item in value):
@@ -258,9 +259,9 @@ def attributes_of(op: str, domain: str, version: int, given: Mapping[str, Value]
 
 
 def array_value(value: Any, kind: ValueType | None) -> Value:  # noqa: ANN401 - what onnx's evaluator works with
-    """Return what the reference evaluator knows as a parameter; `kind` is the type that the model gives it.
+    """Return a value of the reference evaluator as a parameter; `kind` is its type in the model.
 
-    Raises ModelError for sparse tensors and maps, and for an empty sequence whose type nobody knows.
+    Raises ModelError for sparse tensors and maps, and for an empty sequence of unknown type.
     """
     if isinstance(kind, OptionalType):
         if value is None:
@@ -283,7 +284,7 @@ def array_value(value: Any, kind: ValueType | None) -> Value:  # noqa: ANN401 - 
 
 
 def operand_type(value: Value) -> ValueType | None:
-    """Return the type of an operand, None for one that is left out. Raises ModelError for what is no operand."""
+    """Return the type of an operand, None for one that is left out. Raises ModelError for any other value."""
     match value:
         case None:
             return None
@@ -302,9 +303,9 @@ def _drawn(value: Drawn) -> tuple[str, tuple[int, ...]]:
 
 
 def from_array(array: object) -> Tensor:
-    """Return an array of the evaluator's, whose type may be one of ml_dtypes, as a tensor of ours.
+    """Return an array of the evaluator, whose type may be one of ml_dtypes, as a `Tensor`.
 
-    Raises ModelError for what is no array.
+    Raises ModelError for other objects.
     """
     if not isinstance(array, np.ndarray | np.generic):
         raise ModelError(f"a {type(array).__name__} where a tensor should be")
@@ -315,5 +316,5 @@ def from_array(array: object) -> Tensor:
 
 
 def to_array(value: Tensor) -> Any:  # noqa: ANN401 - an array of any type
-    """Return a tensor of ours as an array of the evaluator's."""
+    """Return a `Tensor` as an array for the evaluator."""
     return onnx.numpy_helper.to_array(tensor_proto(value))

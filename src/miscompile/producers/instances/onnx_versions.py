@@ -1,8 +1,8 @@
-"""Every version of an operator: an instance said again in each operator set whose schema can say the same.
+"""Every version of an operator: an instance restated in each operator set that can express the same call.
 
 Between versions, attributes become inputs and inputs attributes (`axes`, `pads`, `split`, `min` and `max`, `K`),
-defaults change, and broadcasting was once a matter of an attribute. What has been said again counts only when onnx
-accepts the model and its reference evaluator gives the very results of the original, where it knows that version.
+defaults change, and broadcasting once needed an attribute. A restated instance counts only when onnx accepts the model
+and, where the reference evaluator knows that version, its results equal those of the original.
 """
 
 import math
@@ -30,13 +30,13 @@ Schema: TypeAlias = Any
 """onnx's OpSchema, an extension type."""
 
 _RENAMED = {"constant_value": "value"}
-"""Inputs whose attribute was called otherwise."""
+"""Inputs whose attribute had another name."""
 
 _FORGOTTEN = frozenset({"consumed_inputs", "is_test", "spatial"})
-"""Attributes of the first operator sets that may be left out: hints, and choices that later versions made for good."""
+"""Attributes of the first operator sets that may be left out: hints, and choices that later versions fixed."""
 
 _LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
-"""Operators that took all axes from `axis` on before operator set 13, and take that one alone since."""
+"""Operators that apply to all axes from `axis` on before operator set 13, and to that axis alone since."""
 
 _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"})
 
@@ -44,9 +44,9 @@ _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "
 def restate_all(
     instances: Iterable[Instance], say: Callable[[str], None]
 ) -> tuple[tuple[Instance, ...], dict[str, int]]:
-    """Return what the instances are in other operator sets, and what was counted on the way.
+    """Return the instances restated in other operator sets, with counts by outcome.
 
-    Drawn tensors are left out: networks without weights say nothing that smaller tests do not.
+    Instances with drawn tensors are left out, because networks without weights add nothing to smaller tests.
     """
     made: list[Instance] = []
     counts: Counter[str] = Counter()
@@ -78,7 +78,7 @@ def _versions(op: str, domain: str) -> tuple[int, ...]:
 
 
 def other_versions(instance: Instance) -> tuple[int, ...]:
-    """Return the operator sets in which the operator changed, without the one that the instance is of."""
+    """Return the operator sets in which the operator changed, except that of the instance."""
     domain, op = split_api(instance.api)
     schema = schema_of(op, instance.version, domain)
     own = schema.since_version if schema else None
@@ -86,9 +86,9 @@ def other_versions(instance: Instance) -> tuple[int, ...]:
 
 
 def restated(instance: Instance, version: int) -> Instance | None:
-    """Return the instance in operator set `version`, None when that version cannot say it.
+    """Return the instance in operator set `version`, None when that version cannot express it.
 
-    Whether onnx accepts it, and takes it for the same, is not looked at yet.
+    The caller must still check that onnx accepts it and computes the same results.
     """
     domain, op = split_api(instance.api)
     source, target = schema_of(op, instance.version, domain), schema_of(op, version, domain)
@@ -118,7 +118,7 @@ def _formals(schema: Schema) -> list[str]:
 
 
 def _inputs(instance: Instance, source: Schema, target: Schema) -> tuple[list[Value], dict[str, Value]]:
-    """Return the operands by the target's places, and those that become attributes there. Raises ModelError."""
+    """Return the operands in the target's order, and those that become attributes there. Raises ModelError."""
     ours, theirs = _formals(source), _formals(target)
     names = {name.lower(): name for name in target.attributes}
     inputs: list[Value] = [None] * len(theirs)
@@ -128,7 +128,7 @@ def _inputs(instance: Instance, source: Schema, target: Schema) -> tuple[list[Va
         attribute = names.get(_RENAMED.get(formal, formal))
         if value is None:
             continue
-        if place >= len(ours):  # more of a variadic last one
+        if place >= len(ours):  # further operands of a variadic last input
             inputs.append(value)
         elif formal in theirs:
             inputs[theirs.index(formal)] = value
@@ -240,9 +240,9 @@ def _same_axis(instance: Instance, version: int) -> bool:
 
 
 def _broadcast(op: str, inputs: list[Value], kwargs: dict[str, Value], target: Schema) -> bool:
-    """Say `broadcast` where shapes differ and only the attribute allows it; False where no attribute can say it.
+    """Set `broadcast` where shapes differ and only the attribute allows it; False where no attribute can.
 
-    Before operator set 7 the second operand had to be one number or to fit the end of the first one's shape.
+    Before operator set 7 the shape of the second operand had to be a scalar's or a contiguous part of the first's.
     """
     if op == "PRelu" and target.since_version < 7:  # its slope was one number or one for each channel
         return isinstance(inputs[1], Held) and inputs[1].tensor.array.size == 1
@@ -264,7 +264,7 @@ def _broadcast(op: str, inputs: list[Value], kwargs: dict[str, Value], target: S
 
 
 def _results(instance: Instance) -> list[Any] | None:
-    """Return what the reference evaluator makes of the instance; None when it cannot."""
+    """Return the reference evaluator's results for the instance; None when it fails."""
     try:
         model, feed = to_model(instance)
         names = [info.name for info in model.graph.inputs]

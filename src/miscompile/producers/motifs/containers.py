@@ -1,8 +1,8 @@
-"""Sequences and optionals as inner values: blocks that begin and end with tensors.
+"""Sequences and optionals as inner values: blocks whose inputs and outputs are tensors.
 
-A scope knows dense tensors only, so a block adds its nodes at once, and what lies between them has no entry in the
-scope: no other operator can take it. Every result is made of elements of the operands, or is a number known beforehand.
-What a target takes is asked block by block and type by type (`questions`). Sources: the pages on SequenceConstruct,
+A scope holds dense tensors only, so a block adds its nodes at once, and its inner values have no entry in the scope: no
+other operator can use them. The elements of every result are elements of the operands or constants. The capability
+probe asks each target about each block and element type (`questions`). Sources: the pages on SequenceConstruct,
 SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength, SplitToSequence, ConcatFromSequence,
 SequenceMap, Optional, OptionalHasElement and OptionalGetElement of the ONNX documentation.
 """
@@ -17,13 +17,13 @@ from miscompile.base.dtypes import DTYPES, NUMBERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.tensor import Tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import Attribute, Graph, Node, SequenceType, TensorType, ValueInfo
 from miscompile.ops.facts import TRUTH, Bounds, Exactness, Facts, settle
 from miscompile.ops.registry import version_of
-from miscompile.ops.spec import Limits, Operand, Shape
+from miscompile.ops.spec import Operand, OperatorLimits, Shape
 from miscompile.ops.structural import hull
-from miscompile.ops.support import Key, Support
+from miscompile.ops.support import CallKey, Support
 from miscompile.ops.values import Style, choose_range
 from miscompile.producers.control.forms import Question
 from miscompile.producers.finish import finish, leaves
@@ -38,8 +38,8 @@ _MOST_PARTS = 4
 
 
 @dataclass(slots=True)
-class Work:
-    """A block that is being planted: `nodes` so far, which go into the scope when all is well."""
+class ContainerBlock:
+    """A block under construction: its `nodes` are added to the scope when it is complete."""
 
     scope: Scope
     dtype: str
@@ -50,18 +50,20 @@ class Work:
         """The stream of the case."""
         return self.scope.rng
 
-    def between(self, op: str, *inputs: str, **found: Plain | Attribute | None) -> str:
+    def between(self, op: str, *inputs: str, **found: PlainValue | Attribute | None) -> str:
         """Add a node that gives a sequence or an optional; return its name."""
         return self.scope.add_inner(op, inputs, _attributes(found))
 
-    def result(self, op: str, inputs: Sequence[str], kind: TensorType, facts: Facts, **found: Plain | None) -> Operand:
+    def result(
+        self, op: str, inputs: Sequence[str], kind: TensorType, facts: Facts, **found: PlainValue | None
+    ) -> Operand:
         """Add a node that gives a tensor."""
         made = self.scope.add_outer(op, inputs, _attributes(found), kind, facts)
         self.planted.results.append(made)
         return made
 
     def place(self, value: int) -> str:
-        """Return the name of a scalar that says which element is meant: int64 or int32, a constant mostly."""
+        """Return the name of a scalar index of an element: int64 or int32, mostly a constant."""
         dtype = "int64" if self.rng.random() < 0.7 else "int32"
         known = Tensor(dtype, np.array(value, dtype))
         if self.rng.random() < 0.15:
@@ -85,7 +87,7 @@ class Work:
         return place - count if self.rng.random() < 0.3 else place
 
 
-def _attributes(found: Mapping[str, Plain | Attribute | None]) -> dict[str, Attribute]:
+def _attributes(found: Mapping[str, PlainValue | Attribute | None]) -> dict[str, Attribute]:
     plain = {name: value for name, value in found.items() if not isinstance(value, Attribute)}
     ready = {name: value for name, value in found.items() if isinstance(value, Attribute)}
     return {**attributes(plain), **ready}
@@ -102,7 +104,7 @@ def _elements(operands: Sequence[Operand]) -> Facts:
     return settle(operands[0].dtype, Bounds(found.lo, found.hi, found.integral), Exactness.MOVES, facts)
 
 
-def _parts(work: Work) -> tuple[str, list[tuple[Shape, Operand]], int, bool]:
+def _parts(work: ContainerBlock) -> tuple[str, list[tuple[Shape, Operand]], int, bool]:
     """Split a value; return the sequence, each part's shape with the value it comes from, the axis, and `keepdims`."""
     rng, x = work.rng, work.value()
     axis = rng.randrange(x.rank)
@@ -124,15 +126,15 @@ def _parts(work: Work) -> tuple[str, list[tuple[Shape, Operand]], int, bool]:
     return name, [(shape, x) for shape in shapes], axis, kept
 
 
-def _several(work: Work) -> list[Operand]:
-    """Return values of one shape; one may come twice."""
+def _several(work: ContainerBlock) -> list[Operand]:
+    """Return values of one shape, possibly with repetition."""
     found = [work.value()]
     for _ in range(work.rng.randint(0, 2)):
         found.append(found[0] if work.rng.random() < 0.2 else work.value(found[0].shape))
     return found
 
 
-def _construct(work: Work, parts: Sequence[Operand]) -> str:
+def _construct(work: ContainerBlock, parts: Sequence[Operand]) -> str:
     """Make a sequence: at once, or from an empty one."""
     if work.rng.random() < 0.7:
         return work.between("SequenceConstruct", *[part.name for part in parts])
@@ -143,7 +145,7 @@ def _construct(work: Work, parts: Sequence[Operand]) -> str:
     return name
 
 
-def _split_at(work: Work) -> None:
+def _split_at(work: ContainerBlock) -> None:
     name, parts, _, _ = _parts(work)
     for _ in range(work.rng.randint(1, 2)):
         place = work.index(len(parts))
@@ -151,7 +153,7 @@ def _split_at(work: Work) -> None:
         work.result("SequenceAt", (name, work.place(place)), TensorType(x.dtype, shape), x.facts)
 
 
-def _split_concat(work: Work) -> None:
+def _split_concat(work: ContainerBlock) -> None:
     """Split and joined again, along the same axis: the value itself; or stacked along a new axis."""
     name, parts, axis, kept = _parts(work)
     shapes, x = [shape for shape, _ in parts], parts[0][1]
@@ -165,13 +167,13 @@ def _split_concat(work: Work) -> None:
     work.result("ConcatFromSequence", (name,), _kind(x), x.facts, axis=axis)
 
 
-def _construct_at(work: Work) -> None:
+def _construct_at(work: ContainerBlock) -> None:
     parts = _several(work)
     name, place = _construct(work, parts), work.index(len(parts))
     work.result("SequenceAt", (name, work.place(place)), _kind(parts[place]), parts[place].facts)
 
 
-def _construct_concat(work: Work) -> None:
+def _construct_concat(work: ContainerBlock) -> None:
     parts = _several(work)
     name, shape = _construct(work, parts), parts[0].shape
     if work.rng.random() < 0.5:
@@ -184,8 +186,8 @@ def _construct_concat(work: Work) -> None:
     work.result("ConcatFromSequence", (name,), kind, _elements(parts), axis=axis)
 
 
-def _insert_erase(work: Work) -> None:
-    """A sequence that grows at one place and shrinks at another, of which one element is read."""
+def _insert_erase(work: ContainerBlock) -> None:
+    """A sequence with one element inserted and one erased, of which one element is read."""
     parts = [*_several(work), work.value()]  # the elements of a sequence may have several shapes
     name = _construct(work, parts)
     place = work.rng.randint(-len(parts), len(parts))
@@ -199,22 +201,22 @@ def _insert_erase(work: Work) -> None:
     work.result("SequenceAt", (name, work.place(place)), _kind(parts[place]), parts[place].facts)
 
 
-def _length(work: Work) -> None:
+def _length(work: ContainerBlock) -> None:
     parts = _several(work)
     _count(work, _construct(work, parts), len(parts))
 
 
-def _split_length(work: Work) -> None:
+def _split_length(work: ContainerBlock) -> None:
     name, parts, _, _ = _parts(work)
     _count(work, name, len(parts))
 
 
-def _count(work: Work, name: str, count: int) -> None:
+def _count(work: ContainerBlock, name: str, count: int) -> None:
     facts = Facts(count, count, integral=True, exact=True)
     work.result("SequenceLength", (name,), TensorType("int64", ()), facts)
 
 
-def _mapped(work: Work) -> None:
+def _mapped(work: ContainerBlock) -> None:
     """SequenceMap with a body that moves elements: an Identity, or a choice of the larger of two tensors."""
     parts = _several(work)
     name, shape = _construct(work, parts), parts[0].shape
@@ -239,7 +241,7 @@ def _mapped(work: Work) -> None:
     work.result("SequenceAt", (mapped, work.place(place)), TensorType(work.dtype, shape), facts)
 
 
-def _optional_tensor(work: Work) -> None:
+def _optional_tensor(work: ContainerBlock) -> None:
     x = work.value()
     name = work.between("Optional", x.name)
     if work.rng.random() < 0.4:
@@ -247,15 +249,15 @@ def _optional_tensor(work: Work) -> None:
     work.result("OptionalGetElement", (name,), _kind(x), x.facts)
 
 
-def _optional_sequence(work: Work) -> None:
+def _optional_sequence(work: ContainerBlock) -> None:
     parts = _several(work)
     name = work.between("OptionalGetElement", work.between("Optional", _construct(work, parts)))
     place = work.index(len(parts))
     work.result("SequenceAt", (name, work.place(place)), _kind(parts[place]), parts[place].facts)
 
 
-def _optional_nothing(work: Work) -> None:
-    """An optional that holds nothing, and says so."""
+def _optional_nothing(work: ContainerBlock) -> None:
+    """An empty optional, tested by OptionalHasElement."""
     element: TensorType | SequenceType = TensorType(work.dtype, work.value().shape)
     if work.rng.random() < 0.4:
         element = SequenceType(element)
@@ -263,7 +265,7 @@ def _optional_nothing(work: Work) -> None:
     work.result("OptionalHasElement", (name,), TensorType("bool", ()), Facts(0, 0, integral=True, exact=True))
 
 
-_Plan = tuple[Callable[[Work], None], tuple[str, ...]]
+_Plan = tuple[Callable[[ContainerBlock], None], tuple[str, ...]]
 
 _SEQUENCES: Mapping[str, _Plan] = {
     "split_at": (_split_at, ("SplitToSequence", "SequenceAt")),
@@ -281,19 +283,19 @@ _OPTIONALS: Mapping[str, _Plan] = {
     "optional_nothing": (_optional_nothing, ("Optional", "OptionalHasElement")),
 }
 BLOCKS: Mapping[str, _Plan] = {**_SEQUENCES, **_OPTIONALS}
-"""Blocks by name, with the operators whose versions tell one form of a block from another."""
+"""Blocks by name, with the operators whose versions distinguish the forms of a block."""
 
 _SINCE = {"mapped": 17, **dict.fromkeys(_OPTIONALS, 15)}
 
 
-def block_key(name: str, dtype: str, opset: int) -> Key:
+def block_key(name: str, dtype: str, opset: int) -> CallKey:
     """Return the key of a block in the support table."""
     version = max(version_of(op, opset) for op in BLOCKS[name][1])
     return f"block:{name}-{version}({dtype}){dtype}"
 
 
 def taken_blocks(support: Support, opset: int, dtypes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the (block, element type) pairs that the target takes under `opset`; an open table takes all."""
+    """Return the (block, element type) pairs that the target supports under `opset`; an open table admits all."""
     return tuple(
         (name, dtype)
         for name in BLOCKS
@@ -304,9 +306,9 @@ def taken_blocks(support: Support, opset: int, dtypes: Sequence[str]) -> tuple[t
 
 
 def plant_container(scope: Scope, name: str, dtype: str) -> Planted | None:
-    """Plant the block called `name` on values of `dtype`; None, and the scope as it was, when nothing comes of it."""
+    """Plant the block called `name` on values of `dtype`; None, with an unchanged scope, when that fails."""
     mark = scope.mark()
-    work = Work(scope, dtype, Planted())
+    work = ContainerBlock(scope, dtype, Planted())
     try:
         BLOCKS[name][0](work)
     except RejectedDraft:
@@ -319,11 +321,11 @@ _SAMPLES = 3
 
 
 def questions(opsets: Sequence[int]) -> Iterator[Question]:
-    """Yield questions that show whether a target takes each block, in each type and version: several for each key.
+    """Yield probes of each block in each type and version: several for each key.
 
-    Newest opset first, and there the commonest types.
+    The newest opset comes first, and within it the most common types.
     """
-    asked: set[Key] = set()
+    asked: set[CallKey] = set()
     for opset in sorted(opsets, reverse=True):
         pairs = taken_blocks(Support(open=True), opset, DTYPES_OF_BLOCKS)
         for name, dtype in sorted(pairs, key=lambda pair: DTYPES_OF_BLOCKS.index(pair[1])):
@@ -333,7 +335,11 @@ def questions(opsets: Sequence[int]) -> Iterator[Question]:
             asked.add(key)
             for number in range(_SAMPLES):
                 scope = Scope(
-                    stream(0, "block", key, number), opset, Limits(max_dim=5), Style(integral=True), Support(open=True)
+                    stream(0, "block", key, number),
+                    opset,
+                    OperatorLimits(max_dim=5),
+                    Style(integral=True),
+                    Support(open=True),
                 )
                 if plant_container(scope, name, dtype) is not None:
                     yield Question(key, f"block:{name}", finish(scope, leaves(scope), 1, {"producer": "probe"}))

@@ -1,9 +1,10 @@
 """Planting a motif into a scope, with settings mutations.
 
-Optimisers are wrong where their pattern stands in an uncommon setting: another dtype or rank, a one-element constant of
-another rank, an initialiser that is an input, a left-out optional, the same operand twice, an inner result that is
-also a graph output, a no-op in between; and where a pattern is nearly there: another axis or order, another place of a
-cut, an operand that is broadcast where the textbook has it in full. All is drawn from the scope's random stream.
+Optimisers tend to be wrong where their pattern occurs in an uncommon setting: another dtype or rank, a one-element
+constant of another rank, an input instead of an initialiser, an omitted optional operand, the same operand twice, an
+inner result that is also a graph output, a no-op in between. They are also wrong on near misses: another axis or order,
+another slice position, a broadcast operand instead of one of full shape. All mutations are drawn from the scope's
+random stream.
 """
 
 import math
@@ -23,16 +24,16 @@ from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
 from miscompile.patterns.language import (
     FLOAT_SETTINGS,
-    Apply,
     Argument,
     Full,
     Ints,
     Motif,
+    MotifCall,
+    MotifValue,
     Number,
     Numbers,
     Ref,
     Size,
-    Value,
     Weight,
 )
 from miscompile.producers.motifs.settings import Dictionary, near, nudged, other_value, wrapped
@@ -40,11 +41,11 @@ from miscompile.producers.scope import CallRefused, Scope
 
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd"})
 _TWO_ALIKE = _COMMUTATIVE | {"Sub", "Div", "Pow", "MatMul", "Gemm", "Concat", "Less", "Greater", "Mod", "PRelu"}
-"""Operators whose first two operands play alike parts, so that one value can stand for both."""
+"""Operators whose first two operands have the same type constraints, so that one value can be both."""
 
 _ATTEMPTS = 3
 _PICKS = 8
-"""Looks for a no-op that fits an operand."""
+"""Number of drawn no-ops to try for an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ NONE = Mutations(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 @dataclass(slots=True)
 class Planted:
-    """What was planted: the results in order, and the inner ones that shall be graph outputs."""
+    """A planted motif: its results in order, and the inner ones that shall be graph outputs."""
 
     results: list[Operand] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -87,34 +88,34 @@ def plant(
     dtypes: Sequence[str] | None = None,
     holes: Mapping[str, Operand] | None = None,
 ) -> Planted | None:
-    """Plant `motif`, on `onto` as its first value if that is given; None when it fits nowhere.
+    """Plant `motif`, on `onto` as its first value if that is given; None when no operands fit.
 
-    `holes` binds further values by their names in the motif; their types must be such as the motif asks for.
-    `noops` may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError
-    for a hole that the motif has not.
+    `holes` binds further values by their names in the motif; their types must be those that the motif requires. `noops`
+    may be planted between the motif's nodes. The scope is unchanged when None is returned. Raises ValueError for a hole
+    that the motif lacks.
     """
     held = _held(motif, onto, holes)
     mark = scope.mark()
     for attempt in range(_ATTEMPTS):
         try:
-            gardener = _Gardener(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
+            planter = _Planter(scope, motif, mutations if attempt == 0 else NONE, noops, held, dtypes)
         except RejectedDraft:
-            return None  # there is no dtype for it
+            return None  # no dtype fits
         try:
-            return gardener.plant()
+            return planter.plant()
         except CallRefused:
             scope.rollback(mark)
-            if not gardener.mutated:  # the same calls come whenever this motif is planted in this dtype
-                scope.support.barren.add(_kind(scope, motif, gardener.dtype))
+            if not planter.mutated:  # without mutations every planting in this dtype gives the same calls
+                scope.support.barren.add(_kind(scope, motif, planter.dtype))
         except RejectedDraft:
             scope.rollback(mark)
-        if onto is not None and not gardener.mutated:
-            break  # nothing but the operand can be at fault, and that will be the same
+        if onto is not None and not planter.mutated:
+            break  # the failure is due to the given operand, which the next attempt would use again
     return None
 
 
 def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | None) -> Mapping[str, Operand]:
-    """Return the operands that values of `motif` are bound to, by the values' names."""
+    """Return the given operands by the names of the motif's values."""
     if onto is None and not holes:
         return {}
     held = dict(holes or {})
@@ -128,7 +129,7 @@ def _held(motif: Motif, onto: Operand | None, holes: Mapping[str, Operand] | Non
 
 
 def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: Mutations = NONE) -> Planted | None:
-    """Plant one of `noops` on `onto`; None when it fits not. Those that plainly do not fit are not tried."""
+    """Plant one of `noops` on `onto`; None when none fits. Those whose shape cannot fit are not tried."""
     rng = scope.rng
     anyhow = mutations.dtype > 0 and rng.random() < mutations.dtype
     for _ in range(_PICKS):
@@ -141,18 +142,18 @@ def plant_noop(scope: Scope, noops: Sequence[Motif], onto: Operand, mutations: M
 
 
 def _kind(scope: Scope, motif: Motif, dtype: str) -> tuple[str, str, int]:
-    """Return the key under which a motif in a dtype is known to be barren."""
+    """Return the key under which the support table records that a motif needs a refused form in a dtype."""
     return motif.name, dtype, scope.opset
 
 
 def fits(motif: Motif, shape: Shape) -> bool:
     """Tell whether the first value of `motif` can have `shape`."""
     first = motif.statements[0]
-    return not isinstance(first, Value) or _matches(first, shape, {})
+    return not isinstance(first, MotifValue) or _matches(first, shape, {})
 
 
-def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
-    """Tell whether a value of `shape` serves, sizes with a name in `bound` being fixed already."""
+def _matches(statement: MotifValue, shape: Shape, bound: Mapping[str, int]) -> bool:
+    """Tell whether a value of `shape` matches the statement, given the sizes in `bound`."""
     sizes = statement.sizes
     if sizes is None:
         return True
@@ -169,7 +170,7 @@ def _matches(statement: Value, shape: Shape, bound: Mapping[str, int]) -> bool:
 def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a constant of one number, which an integer type rounds and clips; equal ones are one tensor.
 
-    The sign of a zero is lost, which no motif depends on. Raises RejectedDraft where the type has no such number.
+    Zeros lose their sign; no motif depends on it. Raises RejectedDraft where the type has no such number.
     """
     if not is_float(dtype):
         info = DTYPES[dtype]
@@ -179,8 +180,8 @@ def _filled(value: float, shape: Shape, dtype: str) -> Tensor:
     return tensor(np.full(shape, value), dtype)
 
 
-class _Gardener:
-    """One attempt."""
+class _Planter:
+    """One attempt to plant a motif."""
 
     def __init__(
         self,
@@ -211,7 +212,7 @@ class _Gardener:
                 raise RejectedDraft("the values given have other shapes than the motif asks for")
         for statement in self.motif.statements:
             match statement:
-                case Value():
+                case MotifValue():
                     self._value(statement)
                 case Weight():
                     self.bound[statement.name] = self._weight(statement)
@@ -219,12 +220,12 @@ class _Gardener:
                     value = self.dictionary.elements(statement.elements)
                     nudge = self._hit(self.mutations.elements)
                     self.bound[statement.name] = self._fixed(nudged(self.rng, value) if nudge else value)
-                case Apply():
+                case MotifCall():
                     self._apply(statement)
         return self.planted
 
     def _given(self) -> str:
-        """Return the dtype that the values given fix; "" when they fix none."""
+        """Return the dtype that the given operands imply; "" when they imply none."""
         if not self.held:
             return ""
         fixed = {self.held[hole.name].dtype for hole in self.motif.holes if hole.name in self.held and not hole.dtype}
@@ -233,7 +234,7 @@ class _Gardener:
         return next(iter(fixed), "")
 
     def _hit(self, probability: float) -> bool:
-        """Decide on a mutation, and remember that there was one."""
+        """Decide on a mutation, and record that there was one."""
         if probability > 0 and self.rng.random() < probability:
             self.mutated = True
             return True
@@ -253,7 +254,7 @@ class _Gardener:
             return "float32"
         return self.rng.choice(options)
 
-    def _value(self, statement: Value) -> None:
+    def _value(self, statement: MotifValue) -> None:
         dtype = statement.dtype or self.dtype
         operand = self.held.get(statement.name) or self._find(statement, dtype)
         if operand is None:
@@ -270,7 +271,7 @@ class _Gardener:
             raise RejectedDraft("the value has another shape than the motif asks for")
         self.bound[statement.name] = operand
 
-    def _find(self, statement: Value, dtype: str) -> Operand | None:
+    def _find(self, statement: MotifValue, dtype: str) -> Operand | None:
         pool, within = self.scope.pool.get(dtype, ()), statement.within
         for _ in range(6 if pool else 0):
             operand = pool[int(self.rng.random() * len(pool))]
@@ -280,7 +281,7 @@ class _Gardener:
                 return operand
         return None
 
-    def _bind(self, statement: Value, shape: Shape) -> bool:
+    def _bind(self, statement: MotifValue, shape: Shape) -> bool:
         if not _matches(statement, shape, self.sizes):
             return False
         if statement.sizes is not None:
@@ -290,7 +291,7 @@ class _Gardener:
                     self.sizes[size] = actual
         return True
 
-    def _new_shape(self, statement: Value) -> Shape:
+    def _new_shape(self, statement: MotifValue) -> Shape:
         if statement.sizes is None:
             return draw_shape(self.rng, self.scope.limits)
         tail = tuple(self._size(size) for size in statement.sizes)
@@ -317,7 +318,7 @@ class _Gardener:
             return self.scope.new_input(dtype, tuple(shape), span)
         return self.scope.drawn_constant(dtype, tuple(shape), span)
 
-    def _apply(self, statement: Apply) -> None:
+    def _apply(self, statement: MotifCall) -> None:
         self.literal = self._literal_dtype(statement)
         arguments = [self._argument(argument) for argument in statement.arguments]
         self._mutate_arguments(statement.op, arguments)
@@ -330,8 +331,8 @@ class _Gardener:
             if self._hit(self.mutations.inner_output):
                 self.planted.outputs.append(result.name)
 
-    def _literal_dtype(self, statement: Apply) -> str:
-        """Numbers take the dtype of the operand beside them, which a Cast may have made another than the motif's."""
+    def _literal_dtype(self, statement: MotifCall) -> str:
+        """Return the dtype of the other operand, which may differ from the motif's behind a Cast."""
         if statement.op in FLOAT_SETTINGS:
             return "float32"
         for argument in statement.arguments:
@@ -383,7 +384,7 @@ class _Gardener:
             return self.scope.new_pinned(value)
         return self.scope.new_constant(value, as_node=self.rng.random() < 0.05)
 
-    def _attributes(self, statement: Apply, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
+    def _attributes(self, statement: MotifCall, arguments: list[Operand | None]) -> Mapping[str, Attribute]:
         known = schema(statement.op, self.scope.opset)
         found: dict[str, Attribute] = {}
         for name, setting in statement.attributes:

@@ -1,6 +1,6 @@
-"""Attributes of planted calls: from what a motif says to what ONNX holds, and to other lawful values.
+"""Attributes of planted calls: translation of a motif's attributes to ONNX, and mutation to other valid values.
 
-The kind of an attribute comes from the operator's schema, since `alpha=1` and `axes=()` do not tell it themselves.
+The kind of an attribute comes from the operator's schema, because `alpha=1` and `axes=()` do not determine it.
 """
 
 import math
@@ -17,24 +17,24 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attribute
 from miscompile.graph.model import Attribute
 from miscompile.ops.registry import schema
-from miscompile.patterns.language import TYPING, Elements, Setting, Size, Word
+from miscompile.patterns.language import TYPING, AttributeSetting, Elements, Size, Word
 
-Plain: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
+PlainSetting: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Tensor
 
 _FLAGS = frozenset(
     {"keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "exclusive", "reverse", "largest"}
 )
-"""Attributes that are 0 or 1, and lawful either way."""
+"""Attributes for which both 0 and 1 are valid."""
 
 
 class Dictionary:
-    """What the names in a motif stand for in one planting: its dtype, and the sizes bound so far."""
+    """The bindings of a motif's names in one planting: its dtype, and the sizes bound so far."""
 
     def __init__(self, dtype: str, sizes: dict[str, int], size: Callable[[Size], int]) -> None:
         """Take the live table of `sizes`, and `size`, which draws one for a name that is not in it."""
         self._dtype, self._sizes, self._size = dtype, sizes, size
 
-    def plain(self, name: str, setting: Setting) -> Plain:
+    def plain(self, name: str, setting: AttributeSetting) -> PlainSetting:
         """Return the value of attribute `name`, with every name in it replaced."""
         if isinstance(setting, str) and name in TYPING:
             return DTYPES[self._dtype if setting == "T" else str(setting)].code
@@ -70,8 +70,8 @@ class Dictionary:
         return self._size(item) if isinstance(item, str) else item
 
 
-def wrapped(op: str, opset: int, name: str, value: Plain) -> Attribute:
-    """Return the attribute of the kind that the schema asks for, else of the kind that the value tells."""
+def wrapped(op: str, opset: int, name: str, value: PlainSetting) -> Attribute:
+    """Return the attribute with the kind in the schema, else with the kind that the value implies."""
     if isinstance(value, int | str):
         return _kept(op, opset, name, value)
     return _wrapped(_kinds(op, opset).get(name, ""), value)
@@ -82,7 +82,7 @@ def _kept(op: str, opset: int, name: str, value: int | str) -> Attribute:
     return _wrapped(_kinds(op, opset).get(name, ""), value)
 
 
-def _wrapped(kind: str, value: Plain) -> Attribute:
+def _wrapped(kind: str, value: PlainSetting) -> Attribute:
     if kind == "float" and isinstance(value, int):
         return attribute(float(value))
     if kind == "floats" and isinstance(value, tuple):
@@ -99,8 +99,8 @@ def _kinds(op: str, opset: int) -> dict[str, str]:
     return {} if known is None else {name: said.type.name.lower() for name, said in known.attributes.items()}
 
 
-def other_value(rng: random.Random, name: str, value: Plain) -> Plain | None:
-    """Return another lawful value of an attribute; None leaves it out, which stands for its default."""
+def other_value(rng: random.Random, name: str, value: PlainSetting) -> PlainSetting | None:
+    """Return another valid value of an attribute; None omits it, which means its default."""
     if name == "axis":
         return rng.choice([0, 1, -1, -2])
     if rng.random() < 0.5:
@@ -117,7 +117,7 @@ def other_value(rng: random.Random, name: str, value: Plain) -> Plain | None:
 
 
 def near(rng: random.Random, values: Sequence[int]) -> tuple[int, ...]:
-    """Return `values` with one of them equal to another, or nearer to zero: what is a lawful place stays one."""
+    """Return `values` with one of them equal to another, or nearer to zero, so that valid positions stay valid."""
     place = int(rng.random() * len(values))
     value = values[place]
     others = [
@@ -128,7 +128,7 @@ def near(rng: random.Random, values: Sequence[int]) -> tuple[int, ...]:
 
 
 def nudged(rng: random.Random, value: Tensor) -> Tensor:
-    """Return `value`, numbers of a type that numpy has, with one element near to what it was."""
+    """Return `value`, numbers of a type that numpy has, with one element changed slightly."""
     flat = value.array.ravel()
     if not flat.size or value.dtype not in NUMBERS or value.dtype == "bfloat16":
         return value

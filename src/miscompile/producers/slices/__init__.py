@@ -1,1 +1,1 @@
-"""Programs that others wrote."""
+"""Slices of the user's models and onnx's node cases: programs that this tool did not generate."""

@@ -1,7 +1,7 @@
-"""Binding: a model with symbolic sizes as models with fixed ones, and its constants in one place.
+"""Binding of symbolic sizes: a model as models with fixed sizes, with all constants as initialisers.
 
-Which sizes a model accepts is seldom written in it (an image must survive five poolings, a length must divide), so
-several bindings are offered, and whoever runs the model sees which one works.
+A model seldom states which sizes it accepts (an image must be large enough for five poolings, a length must be
+divisible). Several bindings are therefore offered, and the caller finds one that works by running the model.
 """
 
 import re
@@ -19,11 +19,11 @@ from miscompile.graph.prune import prune
 
 BATCHES = (2, 1)
 OTHERS = (8, 16, 4, 32, 64, 224, 1, 3)
-"""Sizes tried for what is no batch, one after the other: short sequences first, then the sides of images."""
+"""Sizes tried for axes other than the batch, in order: short sequences first, then the sides of images."""
 
 _MOST_WRITTEN = 6
 _WRITTEN = range(2, 1025)
-"""Sizes that a model may have in its constants: exporters write down those that they were given."""
+"""Sizes that a model may have in its constants: exporters write the sizes of the traced input into the model."""
 
 _BATCH_NAME = re.compile(r"(?i)^(n|b|batch.*|.*batch(_?size)?)$")
 
@@ -31,7 +31,7 @@ _BATCH_NAME = re.compile(r"(?i)^(n|b|batch.*|.*batch(_?size)?)$")
 def normalised(model: Model) -> Model:
     """Return `model` without functions, dead nodes and Constant nodes, which become initialisers.
 
-    Raises ModelError when functions call each other in a circle, or mean something else when they are inlined.
+    Raises ModelError when functions are recursive, or cannot be inlined without a change of meaning.
     """
     flat = prune(inline(model))
     constants: dict[str, Tensor] = {}
@@ -48,7 +48,7 @@ def normalised(model: Model) -> Model:
 
 
 def constant_of(node: Node) -> Tensor | None:
-    """Return the tensor that a Constant node makes; None of other nodes, and of strings and sparse constants.
+    """Return the tensor that a Constant node makes; None for other nodes, and for strings and sparse constants.
 
     See https://onnx.ai/onnx/operators/onnx__Constant.html.
     """
@@ -67,8 +67,8 @@ def constant_of(node: Node) -> Tensor | None:
 def bindings(model: Model) -> Iterator[Model]:
     """Yield `model` with fixed sizes at its inputs and open ones at its outputs, the likeliest binding first.
 
-    Sizes named or placed like a batch are small; all others are equal, so that what must agree does. A model without
-    symbolic sizes is yielded once. Raises ModelError when an input is no tensor, or not even its rank is known.
+    Sizes named or placed like a batch are small; all others are equal, so that sizes that must agree do. A model
+    without symbolic sizes is yielded once. Raises ModelError when an input is no tensor, or not even its rank is known.
     """
     symbols = [name for info in fed(model.graph) for name in _symbols(info)]
     if not symbols:
@@ -81,7 +81,7 @@ def bindings(model: Model) -> Iterator[Model]:
 
 
 def _likely_sizes(graph: Graph) -> list[int]:
-    """Return the sizes to try: the shortest sequence, then those that stand in the model's constants, then others."""
+    """Return the sizes to try: the shortest sequence, then those in the model's constants, then others."""
     counts = Counter(
         int(number)
         for value in graph.initializers.values()
@@ -127,7 +127,7 @@ def _bound(model: Model, batch: int, size: int) -> Model:
 
 
 def _open(info: ValueInfo) -> TensorType | None:
-    """Return the type of an output with nothing said of its symbolic sizes, which inference is to find."""
+    """Return the type of an output without its symbolic sizes, which inference then determines."""
     if not isinstance(info.type, TensorType) or info.type.shape is None:
         return info.type if isinstance(info.type, TensorType) else None
     return TensorType(info.type.dtype, tuple(size if isinstance(size, int) else None for size in info.type.shape))

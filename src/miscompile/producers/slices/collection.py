@@ -1,7 +1,7 @@
-"""A collection of seeds: cut from all models in a folder, and kept in a folder that every lane reads.
+"""A collection of seeds: slices of all models in a folder, stored in a folder that every lane reads.
 
-Cutting runs whole models, which takes a while and depends on the clock where a time limit strikes. So it is done once
-for a campaign; each slice is then an ONNX file that one can look at, and `slices.json` says how its inputs are fed.
+Slicing runs whole models, which is slow and depends on the clock when a time limit is exceeded. It is therefore done
+once for a campaign. Each slice is then an ONNX file, and `slices.json` describes the feeds of its inputs.
 """
 
 import json
@@ -27,7 +27,7 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
 from miscompile.producers.slices.binding import normalised
 from miscompile.producers.slices.observation import observed
-from miscompile.producers.slices.slices import Cut, Tally, kind_of, slices
+from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
 
 INDEX = "slices.json"
 _FORMAT = 1
@@ -38,7 +38,7 @@ _MOST_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Seeds, the number of `models` they come from, a line for each file that was `skipped`, and other `notes`."""
+    """Seeds, the number of `models` they come from, one line for each skipped file, and other `notes`."""
 
     seeds: tuple[Seed, ...]
     models: int
@@ -47,7 +47,7 @@ class Collection:
 
     @property
     def operators(self) -> Counter[str]:
-        """Operators with the number of slices that they stand in."""
+        """Operators with the number of slices that contain them."""
         return Counter(op for seed in self.seeds for op in set(seed.operators))
 
     def summary(self) -> str:
@@ -64,21 +64,26 @@ def models_below(folder: Path) -> list[Path]:
 
 
 def collect(
-    paths: Iterable[Path], cut: Cut, seed: int = 0, seconds: float = 60.0, say: Callable[[str], None] | None = None
+    paths: Iterable[Path],
+    cut: SliceLimits,
+    seed: int = 0,
+    seconds: float = 60.0,
+    say: Callable[[str], None] | None = None,
 ) -> Collection:
-    """Cut the models at `paths` into slices; `seconds` limits how long one model is observed, `say` hears of each.
+    """Cut the models at `paths` into slices; `seconds` limits the observation of one model, `say` receives a line about
+    each.
 
-    Files that hold no correct ONNX model are skipped, each with a line. Raises UsageError when none is left.
+    Files without a valid ONNX model are skipped, each with a line. Raises UsageError when none is left.
     """
     kept: dict[str, Seed] = {}
     skipped: list[str] = []
-    tally, models, size = Tally(), 0, 0
+    tally, models, size = SliceTally(), 0, 0
     for path in paths:
         if say is not None:
             say(f"cutting {path.name} into slices")
         try:
             pieces = _pieces(path, cut, seed, seconds, tally)
-        except (MiscompileError, ValueError, MemoryError) as error:  # protobuf's own limits are bare ValueErrors
+        except (MiscompileError, ValueError, MemoryError) as error:  # ValueError: protobuf's size limit
             skipped.append(_line(path, error))
             continue
         models += 1
@@ -90,7 +95,7 @@ def collect(
     return Collection(tuple(kept.values()), models, tuple(skipped), tally.lines())
 
 
-def _pieces(path: Path, cut: Cut, seed: int, seconds: float, tally: Tally) -> list[Seed]:
+def _pieces(path: Path, cut: SliceLimits, seed: int, seconds: float, tally: SliceTally) -> list[Seed]:
     model = load(path)
     check(model)
     whole = observed(normalised(model), stream(seed, "observe", path.name), seconds)
@@ -106,7 +111,7 @@ def _line(path: Path, error: BaseException) -> str:
 
 
 def keep(collection: Collection, folder: Path) -> None:
-    """Write a collection to `folder`, the index last, so that an interrupted writing leaves none.
+    """Write a collection to `folder`, the index last, so that an interrupted write leaves no index.
 
     Raises StoreError when it cannot be written.
     """
@@ -140,7 +145,7 @@ def _row(seed: Seed, folder: Path) -> dict[str, Any]:
 
 
 def kept(folder: Path) -> Collection:
-    """Read back what `keep` wrote. Raises StoreError when it is damaged."""
+    """Read a collection that `keep` wrote. Raises StoreError when it is damaged."""
     try:
         data = json.loads((folder / INDEX).read_text("utf-8"))
         if data["format"] != _FORMAT:

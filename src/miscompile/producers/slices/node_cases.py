@@ -1,7 +1,7 @@
-"""The node cases of onnx's own backend tests: small models with inputs and the outputs that onnx expects.
+"""The node cases of onnx's backend tests: small models with inputs and expected outputs.
 
-See https://onnx.ai/onnx/repo-docs/OnnxBackendTest.html. What is not made of dense tensors (sequences, optionals, sparse
-values) comes without a case.
+See https://onnx.ai/onnx/repo-docs/OnnxBackendTest.html. Node cases with sequences, optionals or sparse tensors have no
+`Case`.
 """
 
 import warnings
@@ -43,14 +43,14 @@ class NodeCase:
 
 
 def node_cases(max_ir_version: int = 10) -> Iterator[NodeCase]:
-    """Yield every node case; models of a newer IR version than `max_ir_version` are marked as of that one.
+    """Yield every node case; a newer IR version than `max_ir_version` is replaced by that one.
 
-    Nothing in these models depends on the IR version, which onnx simply sets to its newest.
+    Nothing in these models depends on the IR version, because onnx always sets its newest.
     """
-    from onnx.backend.test.case.node import collect_testcases  # takes a second, and only this table needs it
+    from onnx.backend.test.case.node import collect_testcases  # takes a second, and only this function needs it
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the expected outputs overflows on purpose in places
+        warnings.simplefilter("ignore")  # some expected outputs overflow on purpose
         items = collect_testcases(None)
     for item in items:
         yield _node_case(item, max_ir_version)
@@ -84,7 +84,7 @@ def _node_case(item: Any, max_ir_version: int) -> NodeCase:  # noqa: ANN401 - on
 
 
 def _operator(name: str, model: onnx.ModelProto) -> str:
-    """Return the operator that a case is about; where a function was expanded, the case's name tells."""
+    """Return the operator under test; for an expanded function it is in the case's name."""
     if len(model.graph.node) == 1:
         return str(model.graph.node[0].op_type)
     plain = name.removeprefix("test_").replace("_", "").lower()
@@ -131,7 +131,7 @@ _FOREIGN = {
 
 
 def _tensor(value: Any) -> Tensor:  # noqa: ANN401 - whatever onnx's cases are made of
-    """Wrap an array; raises TypeError for what is no dense tensor of a type that we know."""
+    """Wrap an array; raises TypeError unless it is a dense tensor of a known type."""
     if not isinstance(value, np.ndarray | np.generic):
         raise TypeError("no dense tensor")
     array = np.asarray(value)

@@ -1,7 +1,7 @@
-"""What flows through a whole model: types and intervals of its inner values, seen in a process of its own.
+"""Observation of a whole model: types and intervals of its inner values, measured in a child process.
 
-Inner values of real models lie in intervals that nobody would draw: a normalised activation, a mask of zeros and large
-negative numbers, a computed shape. A slice is fed the like.
+Inner values of real models have intervals that random feeds do not reach: a normalised activation, a mask of zeros and
+large negative numbers, a computed shape. The feeds of a slice are drawn from the observed intervals.
 """
 
 import json
@@ -34,12 +34,14 @@ _WHOLE_NUMBERS = (5, 1, 3)
 _SPAN = 3.0
 
 _LARGEST = 1e4
-"""Floats are seen no larger: what stands for minus infinity in a mask has the same effect as minus ten thousand."""
+"""Observed floats are clipped to this magnitude: in a mask, -10,000 has the same effect as a larger stand-in for minus
+infinity.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of one value: its type with fixed sizes; bounds of its elements where it was observed.
+class ObservedValue:
+    """Facts about one value: its type with fixed sizes, and bounds of its elements where it was observed.
 
     `value` holds the elements of a small integer tensor that was the same on every feed.
     """
@@ -51,18 +53,18 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A model with fixed sizes, and what is known of its values by name. `ran`: every node was observed."""
+    """A model with fixed sizes, and its observed values by name. `ran`: every node was observed."""
 
     model: Model
-    values: Mapping[str, Seen]
+    values: Mapping[str, ObservedValue]
     ran: bool
 
 
 def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observed:
     """Return the binding of `model` (as `binding.normalised` makes it) under which most of its nodes run.
 
-    It runs on drawn inputs in a child process, for at most `seconds` in all. Where it does not run, types come from
-    inference, and values have no range. Raises ModelError when the inputs are no tensors of known rank.
+    It runs on drawn inputs in a child process, for at most `seconds` in all. Values that were not computed have
+    inferred types and no range. Raises ModelError when the inputs are no tensors of known rank.
     """
     best: Observed | None = None
     end = time.monotonic() + seconds
@@ -73,7 +75,7 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
         try:
             found = known(bound, _child_lines(bound, rng, min(left, seconds / 2)))
         except ModelError:
-            continue  # these sizes contradict what the model says of inner ones
+            continue  # these sizes contradict declared inner types
         if best is None or len(found.values) > len(best.values) or (found.ran and not best.ran):
             best = found
         if best.ran:
@@ -84,8 +86,8 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
 
 
 def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
-    """Return what `lines`, which the observer printed of `model`, tell of its values, and what inference adds."""
-    values = {name: Seen(kind) for name, kind in _inferred(model).items()}
+    """Return the values of `model` from the observer's output `lines`, completed by inference."""
+    values = {name: ObservedValue(kind) for name, kind in _inferred(model).items()}
     told: dict[str, list[Mapping[str, Any]]] = {}
     rows = [0] * len(_WHOLE_NUMBERS)
     for line in lines:
@@ -98,19 +100,19 @@ def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
             values.pop(name, None)
         else:
             values[name] = seen
-    best = rows.index(max(rows))  # too large an index stops a feed early
+    best = rows.index(max(rows))  # an index out of range ends a feed early
     for info in fed(model.graph):
         ranges = _ranges(info.type)
         if info.name in values and ranges:
             fed_line = next((line for line in given[info.name] if line["feed"] == best), None)
             span = ranges[best] if fed_line is None or not ranges[best].integral else _span([fed_line])
-            values[info.name] = Seen(values[info.name].type, span)
+            values[info.name] = ObservedValue(values[info.name].type, span)
     made = [name for node in model.graph.nodes for name in node.outputs if name]
     return Observed(model, values, all(name in told for name in made))
 
 
 def _inferred(model: Model) -> dict[str, TensorType]:
-    """Return the types that inference knows with all their sizes."""
+    """Return the inferred types with static sizes."""
     types = value_types(model, strict=False)
     return {
         name: kind
@@ -120,7 +122,7 @@ def _inferred(model: Model) -> dict[str, TensorType]:
 
 
 def _ranges(kind: object) -> tuple[Range, ...]:
-    """Return what the inputs of a type are drawn from, feed by feed; nothing for types that cannot be drawn."""
+    """Return the range of an input for each feed; empty for types that cannot be drawn."""
     if not isinstance(kind, TensorType) or kind.dtype not in PLAIN:
         return ()
     if kind.dtype == "bool":
@@ -131,7 +133,7 @@ def _ranges(kind: object) -> tuple[Range, ...]:
 
 
 def _child_lines(model: Model, rng: random.Random, seconds: float) -> list[dict[str, Any]]:
-    """Return the lines that the observer printed before its time was over; none when no inputs can be drawn."""
+    """Return the lines that the observer printed within its time limit; none when inputs cannot be drawn."""
     arrays: dict[str, Array] = {}
     inputs: list[tuple[str, str]] = []
     for place, info in enumerate(fed(model.graph)):
@@ -153,7 +155,7 @@ def _child_lines(model: Model, rng: random.Random, seconds: float) -> list[dict[
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def _summary(lines: Sequence[Mapping[str, Any]]) -> Seen | None:
+def _summary(lines: Sequence[Mapping[str, Any]]) -> ObservedValue | None:
     """Return what all feeds together say of a value; None when its type depends on what is fed."""
     first = lines[0]
     kind = TensorType(first["dtype"], tuple(first["shape"]))
@@ -161,7 +163,7 @@ def _summary(lines: Sequence[Mapping[str, Any]]) -> Seen | None:
         return None
     if kind.dtype not in DTYPES:
         return None
-    return Seen(kind, _span(lines), _constant(kind, lines))
+    return ObservedValue(kind, _span(lines), _constant(kind, lines))
 
 
 def _span(lines: Sequence[Mapping[str, Any]]) -> Range | None:

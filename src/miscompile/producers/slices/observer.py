@@ -1,9 +1,9 @@
-"""The observer's process: `python -m miscompile.producers.slices.observer FOLDER BYTES`.
+"""The observer's child process: `python -m miscompile.producers.slices.observer FOLDER BYTES`.
 
 Runs FOLDER/model.onnx, node by node, on the feeds in FOLDER/feeds.npz with onnx's reference evaluator, in BYTES of
 memory, and prints one JSON line for every input, and for every value as soon as it is known: `feed` (its number),
 `name`, `dtype`, `shape`, `lo` and `hi` (null where some element is not finite), `integral`, and the `elements` of small
-integer tensors. A node that the evaluator cannot run makes no line, and neither do those that depend on it.
+integer tensors. A node that the evaluator cannot run gives no line, and neither do nodes that depend on it.
 """
 
 import json
@@ -33,7 +33,7 @@ from miscompile.graph.structural import STRUCTURAL_SIZE
 
 
 def observe(model: Model, feed: Mapping[str, Array]) -> Iterator[dict[str, Any]]:
-    """Yield what is seen of every value that a node of `model` makes; `feed` holds the inputs by name."""
+    """Yield an observation of every node result of `model`; `feed` holds the inputs by name."""
     waiting = Counter(name for node in model.graph.nodes for name in reads(node))
     known = {name: _native(value.dtype, value.array) for name, value in model.graph.initializers.items()}
     known.update(feed)
@@ -84,7 +84,7 @@ def describe(value: Array) -> dict[str, Any]:
 
 
 def _native(dtype: str, array: Array) -> Array:
-    """Return the array as the evaluator wants it: foreign float types by the extension types of numpy."""
+    """Return the array in the evaluator's types: float types that numpy lacks as ml_dtypes."""
     wanted = onnx.helper.tensor_dtype_to_np_dtype(DTYPES[dtype].code)
     return array if dtype == "string" or array.dtype == wanted else array.view(wanted)
 
@@ -105,7 +105,7 @@ def _run(folder: Path, out: TextIO) -> None:
 
 
 def main() -> int:
-    """Tell on standard output, which whatever the evaluator prints must not disturb."""
+    """Print the observations to standard output, after redirecting the evaluator's own output."""
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -115,7 +115,7 @@ def main() -> int:
     try:
         _run(folder, out)
     except MemoryError:
-        return 1  # what was told so far stands
+        return 1  # the lines printed so far are valid
     return 0
 
 

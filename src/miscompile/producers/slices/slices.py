@@ -1,8 +1,8 @@
-"""Slices: connected pieces of a real model, with its real weights, as seeds for generation.
+"""Slices: connected subgraphs of a real model, with its weights, as seeds for generation.
 
-Optimisers are tuned on real models, so their patterns stand there as people and exporters write them. A slice is
-*convex*: no path leaves it and comes back, so that it can run alone. What flows in becomes an input, fed with elements
-like those that were seen when the whole model ran.
+Optimisers are tuned on real models, which contain their patterns as exporters write them. A slice is *convex*: no path
+leaves it and re-enters it, so that it can run alone. A value that enters it becomes an input, fed with elements from
+the interval observed when the whole model ran.
 """
 
 import random
@@ -21,18 +21,20 @@ from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.randomness import plain
 from miscompile.graph.regions import Regions, elements, standard
 from miscompile.ops.seed import Seed
-from miscompile.producers.slices.observation import Observed, Seen
+from miscompile.producers.slices.observation import Observed, ObservedValue
 
 _TELLING_SIZE = 16
-"""Constants up to this many elements tell slices apart by their contents; layers differ in larger ones all the time."""
+"""Constants up to this many elements distinguish slices; the elements of larger ones do not, because every layer has
+its own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """How models are cut.
+class SliceLimits:
+    """Limits on the slices of a model.
 
-    Slices have `least` to `most` nodes, and those that work on their weights alone; constants of at most `weights`
-    bytes together; values of at most `elements` elements. `per_model` limits the slices of one model.
+    A slice has `least` to `most` nodes, not counting nodes on constants alone; constants of at most `weights` bytes
+    together; values of at most `elements` elements. `per_model` limits the slices of one model.
     """
 
     least: int = 3
@@ -42,14 +44,14 @@ class Cut:
     per_model: int = 200
 
     def __post_init__(self) -> None:
-        """Raise SpecError for limits that no slice meets."""
+        """Raise SpecError for limits that no slice satisfies."""
         if not 1 <= self.least <= self.most:
             raise SpecError(f"slices of {self.least} to {self.most} nodes: write the smaller number first, at least 1")
 
 
 @dataclass(slots=True)
-class Tally:
-    """What was left out, by reason, in numbers of slices (or of nodes, for operators)."""
+class SliceTally:
+    """Number of excluded slices (for operators: of nodes), by reason."""
 
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -58,14 +60,16 @@ class Tally:
         return tuple(f"{reason}: {count}" for reason, count in self.reasons.most_common())
 
 
-def slices(whole: Observed, source: str, cut: Cut, rng: random.Random, tally: Tally | None = None) -> Iterator[Seed]:
-    """Yield slices of a model, no two of them alike but for the contents of large weights.
+def slices(
+    whole: Observed, source: str, cut: SliceLimits, rng: random.Random, tally: SliceTally | None = None
+) -> Iterator[Seed]:
+    """Yield slices of a model, each different from the others in more than names and large weights.
 
-    The same model, options and random stream give the same slices. Left out are nodes of foreign domains, random
-    operators, values that are no tensors of a plain type and fixed sizes, and what exceeds the limits of `cut`;
-    `tally` counts them.
+    The same model, options and random stream give the same slices. Excluded are nodes of other domains, random
+    operators, values other than tensors of a plain type and fixed sizes, and slices beyond the limits of `cut`; `tally`
+    counts them.
     """
-    cutter = _Cutter(whole, cut, tally if tally is not None else Tally())
+    cutter = _Cutter(whole, cut, tally if tally is not None else SliceTally())
     seen: set[str] = set()
     for members in cutter.pieces(rng):
         seed = cutter.seed(members, f"{source}/{len(seen) + 1}")
@@ -80,26 +84,26 @@ def slices(whole: Observed, source: str, cut: Cut, rng: random.Random, tally: Ta
 
 
 def kind_of(seed: Seed) -> str:
-    """Return a digest that slices share which differ in nothing but names and the contents of large weights."""
-    kept = {name: _told(value) for name, value in seed.graph.initializers.items()}
+    """Return a digest that is equal for slices that differ only in names and in elements of large weights."""
+    kept = {name: _comparable(value) for name, value in seed.graph.initializers.items()}
     return fingerprint(Model(replace(seed.graph, initializers=kept), {"": seed.opset}))
 
 
-def _told(value: Tensor) -> Tensor:
+def _comparable(value: Tensor) -> Tensor:
     if value.array.size <= _TELLING_SIZE:
         return value
     return Tensor(value.dtype, np.zeros(value.shape, value.array.dtype))
 
 
 class _Cutter(Regions):
-    """The graph of one model, with what can stand in a slice."""
+    """The graph of one model, with the nodes that a slice may contain."""
 
-    def __init__(self, whole: Observed, cut: Cut, tally: Tally) -> None:
+    def __init__(self, whole: Observed, cut: SliceLimits, tally: SliceTally) -> None:
         self.opset, self.values, self.cut, self.tally = whole.model.opset, whole.values, cut, tally
         super().__init__(whole.model.graph, self._fits)
 
     def pieces(self, rng: random.Random) -> Iterator[frozenset[int]]:
-        """Yield sets of nodes, by their places: connected and convex, grown from every node that fits, in turn."""
+        """Yield connected convex sets of node positions, grown from every admissible node in turn."""
         starts = self.starts()
         rounds = max(1, min(6, 2 * self.cut.per_model // max(1, len(starts))))
         seen: set[frozenset[int]] = set()
@@ -111,7 +115,7 @@ class _Cutter(Regions):
                     yield self.with_constants(members)
 
     def seed(self, members: frozenset[int], source: str) -> Seed | None:
-        """Return the slice that consists of these nodes; None when it has no input, or is too large."""
+        """Return the slice of these nodes; None when it has no input, or exceeds a limit."""
         nodes = tuple(self.graph.nodes[place] for place in sorted(members))
         made = {name for node in nodes for name in node.outputs if name}
         outer = dict.fromkeys(name for node in nodes for name in reads(node) if name not in made)
@@ -137,7 +141,7 @@ class _Cutter(Regions):
     def _unfit(
         self, inputs: Sequence[str], outputs: Sequence[str], weights: Mapping[str, Tensor], made: set[str]
     ) -> str:
-        """Return why a slice is left out, nothing when it is fine."""
+        """Return why a slice is excluded, an empty text when it is not."""
         if not outputs:
             return "slices without outputs"
         if sum(value.array.nbytes for value in weights.values()) > self.cut.weights:
@@ -149,7 +153,7 @@ class _Cutter(Regions):
         return ""
 
     def _fits(self, node: Node) -> bool:
-        """Tell whether `node` can stand in a slice."""
+        """Tell whether a slice may contain `node`."""
         if not plain(node):
             self.tally.reasons[f"nodes of {node.domain or 'random'} operator {node.op}"] += 1
             return False
@@ -162,5 +166,5 @@ class _Cutter(Regions):
     def _usable(self, name: str) -> bool:
         if name in self.graph.initializers:
             return self.graph.initializers[name].dtype in PLAIN
-        seen: Seen | None = self.values.get(name)
+        seen: ObservedValue | None = self.values.get(name)
         return seen is not None and seen.type.dtype in PLAIN

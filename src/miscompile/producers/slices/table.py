@@ -14,7 +14,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class SupportTable:
-    """What came of every node case on one target; each of `rows` has name, op, version, dtype, status, message."""
+    """The result of every node case on one target; each of `rows` has name, op, version, dtype, status, message."""
 
     target: str
     versions: Mapping[str, str]
@@ -60,7 +60,7 @@ def load_table(path: Path) -> SupportTable:
 
 
 def difference(before: SupportTable, after: SupportTable) -> list[dict[str, Any]]:
-    """Return every case whose status is another, or that only one table has (status ""), in order of operators."""
+    """Return every case whose status differs, or that only one table has (status ""), in order of operators."""
     old, new = ({row["name"]: row for row in table.rows} for table in (before, after))
     found = []
     for name in sorted(old.keys() | new.keys()):

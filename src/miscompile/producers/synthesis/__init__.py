@@ -1,1 +1,1 @@
-"""Synthesis: patterns put into the inside of seed programs, and the corpus of what came of it."""
+"""Synthesis (OATest): patterns spliced into seed programs, and the corpus of resulting seeds."""

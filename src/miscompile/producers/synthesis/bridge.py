@@ -1,7 +1,7 @@
-"""Bridges: a value of any type made into one of the type that is asked for (OATest, section 3.2.2).
+"""Bridges: conversion of a value of any type to a required type (OATest, section 3.2.2).
 
-The number of elements is adapted by Pad or Slice, the shape by Reshape, the element type by Cast. What is known of the
-elements stays true: padding repeats what is there, and what a Cast could not hold is clipped before.
+The number of elements is adapted by Pad or Slice, the shape by Reshape, the element type by Cast. Facts about the
+elements stay valid: padding repeats existing elements, and elements out of a Cast's range are clipped before it.
 """
 
 import math
@@ -17,22 +17,21 @@ from miscompile.producers.guards import guard
 from miscompile.producers.scope import Scope
 
 _INT_ENDS = (-100.0, 100.0)
-"""Where floats are kept that become integers, as far as the integer type allows."""
+"""Interval to which floats are clipped before they become integers, as far as the integer type allows."""
 
 
 _CARRIERS = ("float32", "int32", "int64")
-"""Types in which targets move elements that cannot move them in others."""
+"""Types to convert to when a target cannot move elements of the operand's type."""
 
 
 def bridge(scope: Scope, operand: Operand, dtype: str, shape: Shape) -> Operand:
-    """Return a value of `dtype` and `shape` made from `operand`, which is returned itself where it is one.
+    """Return a value of `dtype` and `shape` computed from `operand`, or `operand` itself if it has both.
 
-    The shape is adapted in the operand's own type, else in the one that is asked for, else in one that every target
-    moves. Raises RejectedDraft when the target takes none of the ways, or there is nothing to make elements from; the
-    scope is then as it was.
+    The shape is adapted in the operand's own type, else in the required one, else in a carrier type. Raises
+    RejectedDraft when the target supports none of these, or the operand is empty; the scope is then unchanged.
     """
     mark = scope.mark()
-    own = () if operand.dtype == "bool" and dtype != "bool" else (operand.dtype,)  # few compilers pad truth values
+    own = () if operand.dtype == "bool" and dtype != "bool" else (operand.dtype,)  # few compilers pad booleans
     for carrier in dict.fromkeys((*own, dtype, *_CARRIERS)):
         try:
             return _cast(scope, _shaped(scope, _cast(scope, operand, carrier), shape), dtype)
@@ -54,7 +53,7 @@ def _shaped(scope: Scope, operand: Operand, shape: Shape) -> Operand:
 
 
 def _resized(scope: Scope, flat: Operand, wanted: int) -> Operand:
-    """Take fewer elements, or repeat some: by Slice or Pad, and by Gather where the target refuses these."""
+    """Drop or repeat elements: by Slice or Pad, and by Gather where the target refuses these."""
     mark = scope.mark()
     try:
         return _sliced(scope, flat, wanted) if flat.shape[0] > wanted else _padded(scope, flat, wanted)
@@ -71,14 +70,14 @@ def _reshape(scope: Scope, operand: Operand, shape: Shape) -> Operand:
 
 
 def _sliced(scope: Scope, flat: Operand, wanted: int) -> Operand:
-    """Take `wanted` elements, from the front, from the end, or from within."""
+    """Slice `wanted` elements from the front, the end, or the middle."""
     first = int(scope.rng.random() * (flat.shape[0] - wanted + 1))
     given = (_numbers(scope, (value,)) for value in (first, first + wanted, 0))
     return scope.call("Slice", flat, *given)
 
 
 def _padded(scope: Scope, flat: Operand, wanted: int) -> Operand:
-    """Add elements at the end: the last one again, or a constant from where the others lie."""
+    """Add elements at the end: copies of the last one, or a constant from the interval of the others."""
     pads = _numbers(scope, (0, wanted - flat.shape[0]))
     if scope.rng.random() < 0.5:
         mark = scope.mark()

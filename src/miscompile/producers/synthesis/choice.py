@@ -1,4 +1,4 @@
-"""Which pattern comes next: any, or one of a pass that was seen least often."""
+"""Choice of the next pattern: uniform, or steered to passes that were observed least often."""
 
 import random
 from collections import Counter, defaultdict
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from miscompile.patterns.pattern import Pattern
 
 _STEERED = 0.6
-"""Share of the choices that begin with a pass instead of a pattern."""
+"""Share of the choices that draw a pass first."""
 
 _PATIENCE = 25
-"""Placements in a row that fail, after which a pattern is given up: the target takes none of its forms."""
+"""Failed placements in a row after which a pattern is dropped, because the target supports none of its forms."""
 
 
 @dataclass(slots=True)
 class Chooser:
-    """Draws patterns; `by_pass` are those that are known to wake a pass of one of `targets`."""
+    """Draws patterns; `by_pass` holds those that are known to trigger a pass of one of `targets`."""
 
     patterns: list[Pattern]
     targets: Collection[str]
@@ -25,7 +25,7 @@ class Chooser:
     by_pass: dict[str, list[Pattern]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Sort the patterns by the passes they wake."""
+        """Group the patterns by the passes they trigger."""
         found: dict[str, list[Pattern]] = defaultdict(list)
         for pattern in self.patterns:
             for name in self.intended(pattern):
@@ -33,11 +33,11 @@ class Chooser:
         self.by_pass = dict(sorted(found.items()))
 
     def intended(self, pattern: Pattern) -> frozenset[str]:
-        """Return the passes that a pattern is known to wake on the targets."""
+        """Return the passes that a pattern is known to trigger on the targets."""
         return frozenset(name for target in self.targets for name in pattern.triggers_on(target))
 
     def draw(self, rng: random.Random, fired: Mapping[str, int]) -> Pattern:
-        """Draw a pattern; `fired` counts how often each pass was seen."""
+        """Draw a pattern; `fired` counts how often each pass was observed."""
         if self.steer and self.by_pass and rng.random() < _STEERED:
             names = list(self.by_pass)
             weights = [1.0 / (1.0 + fired.get(name, 0)) ** 0.5 for name in names]
@@ -45,11 +45,11 @@ class Chooser:
         return rng.choice(self.patterns)
 
     def placed(self, pattern: Pattern) -> None:
-        """Take note that a pattern fitted."""
+        """Record a successful placement."""
         self.failures[pattern.name] = -_PATIENCE
 
     def failed(self, pattern: Pattern) -> None:
-        """Take note that a pattern did not fit; one that never does is given up."""
+        """Record a failed placement; a pattern that never fits is dropped."""
         self.failures[pattern.name] += 1
         if self.failures[pattern.name] < _PATIENCE or len(self.patterns) == 1:
             return

@@ -1,8 +1,8 @@
-"""What a pool of seeds is on disk, so that a campaign goes on from where it was, and lanes from what others found.
+"""The stored form of a seed pool, so that a campaign resumes with its seeds and lanes share theirs.
 
-A corpus is a folder with one file for each pool that writes. A file is a library of patterns (`patterns/library.py`):
-a person can read it, and `fuzz --producer 'oatest{patterns=FILE}'` takes it. An entry is a seed with the passes that
-changed it. Entries are only added; a torn one at the end, as a killed process leaves it, is passed over.
+A corpus is a folder with one file for each pool that writes. A file is a readable library of patterns
+(`patterns/library.py`), which `fuzz --producer 'oatest{patterns=FILE}'` accepts too. An entry is a seed with the passes
+that changed it. Entries are only appended; an incomplete last entry, left by a killed process, is ignored.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,16 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The seeds in `folder`; this pool's own go into the file called `name`. `target` is what they were seen on."""
+    """The seeds in `folder`; this pool appends its own to the file called `name`. `target` is the target on which
+    passes were observed.
+    """
 
     folder: Path
     name: str
     target: str
 
     def load(self, most: int) -> Iterator[Kept]:
-        """Yield the seeds of all files, at most `most` of the newest of each; what cannot be read is passed over."""
+        """Yield the seeds of all files, at most `most` of the newest of each; unreadable ones are ignored."""
         for path in sorted(self.folder.glob(f"*{_ENDING}")):
             for pattern in _whole(path)[-most:]:
                 if pattern.seed is not None:
@@ -44,7 +46,7 @@ class Corpus:
                     yield Kept(pattern.seed, passes, tuple(pattern.origin.split(" + ")) if pattern.origin else ())
 
     def add(self, kept: Kept, number: int) -> None:
-        """Write a seed at the end of this pool's file. Raises StoreError when it cannot be written."""
+        """Append a seed to this pool's file. Raises StoreError when it cannot be written."""
         triggers = tuple(Trigger(self.target, "", name) for name in sorted(kept.passes))
         entry = Pattern(f"{self.name}/{number}", kept.seed, None, "subgraph", triggers, " + ".join(kept.patterns))
         path = self.folder / f"{self.name}{_ENDING}"
@@ -58,18 +60,18 @@ class Corpus:
 
 
 def _whole(path: Path) -> list[Pattern]:
-    """Return the entries of a file that are whole; none of a file that is damaged otherwise."""
+    """Return the complete entries of a file; none if it is damaged otherwise."""
     try:
         text = path.read_text("utf-8", errors="replace")
         return list(
             read_entries(text[: text.rfind(_END) + len(_END)] if _END in text else HEAD + "\n", path, vetted=False)
         )
     except (OSError, StoreError):
-        return []  # a corpus saves work; without it the work is done again
+        return []  # a corpus only saves work, so a campaign can do without it
 
 
 def _mend(path: Path) -> None:
-    """Give a file its head, and take off what a killed process has left at its end."""
+    """Write the header of a new file, and truncate an incomplete entry that a killed process left."""
     if not path.exists() or not path.stat().st_size:
         path.write_text(HEAD + "\n", "utf-8")
         return

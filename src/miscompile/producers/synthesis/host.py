@@ -1,4 +1,4 @@
-"""Hosts: seeds that patterns are put into, with what is known of every value in them."""
+"""Hosts: seeds prepared for synthesis, with the facts of every value."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,25 +10,25 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node, ValueInfo
 from miscompile.ops.registry import schema, specs, version_of
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits, Operand
+from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.patterns.language import Apply
+from miscompile.patterns.language import MotifCall
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope, tensor_type
 
 ROOM = 16384
-"""Elements that a value may have: patterns bring their own sizes into the seed."""
+"""Greatest number of elements of a value: patterns add their own sizes to the seed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Host:
-    """A seed that the target takes under `opset`.
+    """A seed that the target supports under `opset`.
 
-    `values` are its values by name, as intervals tell. `strict`: none of them can overflow, and that is to stay so.
-    `points` are the numbers of nodes after which a pattern can stand so that it reads a result of one of them, and
-    one of the others can read what comes of it. `patterns` are the names of the patterns in it already.
+    `values` holds operands with facts by name. `strict`: no value can overflow, and none may after synthesis. `points`
+    are the positions at which a pattern can read a result of an earlier node and be read by a later one. `patterns` are
+    the names of the patterns that it contains already.
     """
 
     seed: Seed
@@ -44,13 +44,13 @@ class Host:
         return len(self.patterns)
 
 
-def new_scope(rng: random.Random, opset: int, support: Support, limits: Limits, style: Style) -> Scope:
+def new_scope(rng: random.Random, opset: int, support: Support, limits: OperatorLimits, style: Style) -> Scope:
     """Return an empty scope with room for a seed and patterns."""
     return Scope(rng, opset, limits, style, support, ROOM)
 
 
-def prepared(seed: Seed, opset: int, support: Support, limits: Limits, patterns: Iterable[str] = ()) -> Host:
-    """Return `seed` as a host. Raises RejectedDraft when the target does not take it, or it may be undefined."""
+def prepared(seed: Seed, opset: int, support: Support, limits: OperatorLimits, patterns: Iterable[str] = ()) -> Host:
+    """Return `seed` as a host. Raises RejectedDraft when the target does not support it, or it may be undefined."""
     strict = not any(True for node in seed.graph.nodes for _ in node.subgraphs())
     scope = new_scope(random.Random(0), opset, support, limits, Style(integral=False, full=False))
     player = Player(scope, seed, strict=strict)
@@ -59,7 +59,7 @@ def prepared(seed: Seed, opset: int, support: Support, limits: Limits, patterns:
 
 
 def live(nodes: Iterable[Node], inputs: Iterable[str]) -> set[str]:
-    """Return the values that depend on an input; what constants alone decide is folded away before all else."""
+    """Return the values that depend on an input, because constant folding removes all others first."""
     names = set(inputs)
     for node in nodes:
         if not names.isdisjoint(reads(node)):
@@ -76,7 +76,7 @@ def _points(seed: Seed, values: Mapping[str, Operand]) -> tuple[int, ...]:
 
 
 def open_places(node: Node, values: Mapping[str, Operand]) -> Iterator[int]:
-    """Yield the places of a node where another operand can come in: what is no constant, read by no body."""
+    """Yield the operand positions of a node that can be replaced: no constants, and no values that a body captures."""
     if not any(True for _ in node.subgraphs()):
         yield from (place for place, name in enumerate(node.inputs) if _flows(values, name))
 
@@ -86,21 +86,21 @@ def _flows(values: Mapping[str, Operand], name: str) -> bool:
 
 
 def same_meaning(seed: Seed, opset: int) -> bool:
-    """Tell whether every operator of `seed` means in `opset` what it means in the seed's own opset."""
+    """Tell whether every operator of `seed` has the same version in `opset` as in the seed's own opset."""
     return all(version_of(op, opset) == version_of(op, seed.opset) for op in _operators(seed.graph.nodes))
 
 
 def takes(pattern: Pattern, opset: int) -> bool:
-    """Tell whether a form of `pattern` can stand in `opset`: its operators are there, and mean what they meant."""
+    """Tell whether `opset` has the operators of a form of `pattern`, with unchanged meaning."""
     motif = pattern.motif
-    if motif is not None and all(_stands(call, opset) for call in motif.statements if isinstance(call, Apply)):
+    if motif is not None and all(_stands(call, opset) for call in motif.statements if isinstance(call, MotifCall)):
         return True
     return pattern.seed is not None and same_meaning(pattern.seed, opset)
 
 
 @cache
-def _stands(call: Apply, opset: int) -> bool:
-    """Tell whether `opset` has the operator of a call with its attributes; axes can be an operand as well."""
+def _stands(call: MotifCall, opset: int) -> bool:
+    """Tell whether `opset` has the operator of a call with its attributes; axes may be an operand instead."""
     known = schema(call.op, opset, specs()[call.op].domain)
     if known is None:
         return False
@@ -118,9 +118,9 @@ def _operators(nodes: Iterable[Node]) -> set[str]:
 
 
 def seed_of(scope: Scope, outputs: Iterable[str], source: str) -> Seed:
-    """Return the graph in `scope` as a seed with these outputs, so that it can be used again.
+    """Return the graph in `scope` as a seed with these outputs, so that it can be a host later.
 
-    Constant nodes become initialisers. An input that is fed values in turn becomes one that is fed any of them.
+    Constant nodes become initialisers. An input that cycles through values becomes one that is fed any of them.
     """
     literals: dict[str, Tensor] = {}
     nodes: list[Node] = []

@@ -1,9 +1,8 @@
 """Synthesis as a kind of producer: the patterns that its options name, put into seeds."""
 
 from miscompile.producers.kinds import ProducerContext, ProducerKind
-from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.producers.synthesis.options import OatestOptions, patterns_for
 from miscompile.producers.synthesis.producer import Synthesised
-from miscompile.producers.synthesis.sources import patterns_for
 
 
 def _make(options: OatestOptions, context: ProducerContext) -> Synthesised:

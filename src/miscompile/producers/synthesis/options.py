@@ -1,27 +1,32 @@
-"""The options of synthesis: one frozen value that prints and parses as a spec."""
+"""The options of synthesis, one frozen value that prints and parses as a spec, and the patterns that they select."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from miscompile.base.errors import SpecError
+from miscompile.base.errors import SpecError, UsageError
+from miscompile.patterns.library import read_library
+from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.shipped import shipped_patterns
 from miscompile.producers.options import OPSETS
 
 Contexts = Literal["generated", "patterns", "none"]
-"""Where seeds come from: generated: strict generation without motifs; patterns: the patterns themselves, as the tests
-that they come from; none: a pattern stands alone, with nothing around it."""
+"""Source of the seeds. generated: strict generation without motifs; patterns: the patterns themselves, as in the tests
+that they come from; none: no seed, the pattern is the whole program.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OatestOptions:
-    """What synthesis can be told.
+    """The options of synthesis.
 
     `patterns` is a file of patterns to use besides those that ship with the tool, `shipped` whether these are used;
-    `seeds` says where seeds come from (slices of the user's models, where there are any, join them), `nodes` is the
-    number of operators of a generated one, `pool` the number of seeds kept, `most` the number of operators beyond which
-    what came about is no seed any more. `high_order` lets clean results be seeds again; `steer` prefers passes and
-    combinations of passes that were seen less often. `mutations` is the share of patterns that are planted in an
-    uncommon setting, `calls` that of patterns that stand as a called function, `observe` that of programs of which we
-    ask which passes changed them. The others are as for strict generation.
+    `seeds` selects their source (slices of the user's models, if any, are added), `nodes` is the number of operators of
+    a generated one, `pool` the capacity of the pool, `most` the greatest number of operators of a result that becomes a
+    seed. `high_order` makes clean results seeds again; `steer` prefers passes and combinations of passes that were
+    observed less often. `mutations` is the share of patterns that are planted in an uncommon setting, `calls` the share
+    that become a called function, `observe` the share of programs whose passes are observed. The others are as for
+    strict generation.
     """
 
     patterns: str = ""
@@ -59,3 +64,16 @@ class OatestOptions:
         chances = (self.mutations, self.calls, self.observe, self.integral, self.full, self.control)
         if not all(0 <= chance <= 1 for chance in chances):
             raise SpecError("mutations, calls, observe, integral, full and control are numbers from 0 to 1")
+
+
+def patterns_for(options: OatestOptions) -> tuple[Pattern, ...]:
+    """Return the patterns to use. Raises UsageError when the user's library cannot be read or holds none."""
+    own: tuple[Pattern, ...] = ()
+    if options.patterns:
+        path = Path(options.patterns)
+        if not path.is_file():
+            raise UsageError(f"there is no file of patterns at {path}; `miscompile harvest` makes one")
+        own = read_library(path)
+        if not own:
+            raise UsageError(f"{path} holds no patterns")
+    return (*(shipped_patterns() if options.shipped else ()), *own)

@@ -1,7 +1,7 @@
-"""Placing a pattern: an operand of the preceding context for each of its holes, in the paper's order.
+"""Placing a pattern: an operand of the preceding context for each hole, by strategies in the paper's order.
 
-Compatible operands come first as the pattern stands (concrete), then as its operators allow (abstract), and what has
-no compatible operand gets a bridge from one (OATest, section 3.2).
+Operands of exactly the pattern's types come first (concrete), then operands that its operators allow (abstract); a hole
+without a compatible operand gets a bridge from another operand (OATest, section 3.2).
 """
 
 import math
@@ -16,7 +16,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand, Shape
 from miscompile.ops.values import Range
-from miscompile.patterns.language import Motif, Value
+from miscompile.patterns.language import Motif, MotifValue
 from miscompile.patterns.lift import constant_holes
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.guards import guard
@@ -26,21 +26,23 @@ from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
 from miscompile.producers.synthesis.host import live, same_meaning
 
-Strategy = Literal["concrete", "abstract", "bridged"]
+PlacementStrategy = Literal["concrete", "abstract", "bridged"]
 
 _BINDINGS = 3
-"""Choices of operands before the next strategy has its turn."""
+"""Attempts to choose operands before the next strategy is tried."""
 _INNER = 0.97
-"""How often an inner result is preferred to an input of the graph, if need be by way of a bridge."""
+"""Probability that an inner result is preferred to an input of the graph, with a bridge if necessary."""
 _SHARED = 0.2
-"""How often an inner result of an abstract pattern is broken as well."""
+"""Probability that an inner result of an abstract pattern is mutated to be shared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A pattern in a scope: how it came in, the operands of the context that it reads, its outputs, its bridges."""
+class PlacedPattern:
+    """A pattern in a scope: its strategy, the operands of the context that it reads, its outputs, and the number of
+    bridges.
+    """
 
-    strategy: Strategy
+    strategy: PlacementStrategy
     read: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     bridges: int
@@ -48,7 +50,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What stands in a scope before a pattern comes in.
+    """The contents of a scope before a pattern is placed.
 
     `values` are the operands that are no constants, `inner` the names of those that are results of operators and depend
     on an input of the graph.
@@ -59,7 +61,7 @@ class Context:
 
 
 def context_of(scope: Scope) -> Context:
-    """Return the context that everything in `scope` makes."""
+    """Return the context of all values in `scope`."""
     fed = live(scope.nodes, (*scope.inputs, *scope.cycled, *scope.pinned))
     values = tuple(operand for operand in scope.operands.values() if operand.value is None)
     return Context(values, frozenset(one.name for one in values if scope.producer[one.name] and one.name in fed))
@@ -67,7 +69,7 @@ def context_of(scope: Scope) -> Context:
 
 @dataclass(slots=True)
 class _Filling:
-    """Operands for the holes, by name; where they come from; how many needed a bridge."""
+    """Operands for the holes by name, their sources, and the number of bridges."""
 
     context: Context
     operands: dict[str, Operand] = field(default_factory=dict)
@@ -81,14 +83,14 @@ class _Filling:
 
 def place(
     scope: Scope, pattern: Pattern, context: Context, mutations: Mutations = NONE, noops: Sequence[Motif] = ()
-) -> Placed:
-    """Place `pattern` after what stands in `scope`, its `context`.
+) -> PlacedPattern:
+    """Place `pattern` at the end of `scope`, on operands of `context`.
 
-    Raises RejectedDraft when it cannot be; the scope is as it was.
+    Raises RejectedDraft when no strategy succeeds; the scope is then unchanged.
     """
     seed = pattern.seed if pattern.seed is not None and same_meaning(pattern.seed, scope.opset) else None
     motif = pattern.motif
-    ways: list[Callable[[bool], Placed]] = []
+    ways: list[Callable[[bool], PlacedPattern]] = []
     if seed is not None:
         ways.append(lambda _: _concrete(scope, seed, context, bridged=False))
     if motif is not None:
@@ -105,10 +107,11 @@ def place(
     raise RejectedDraft(f"pattern {pattern.name} cannot be placed")
 
 
-def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> Placed:
-    """Play the fragment as it is, on operands of exactly the types of its holes.
+def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> PlacedPattern:
+    """Replay the fragment unchanged, on operands of exactly the types of its holes.
 
-    What its operators take only as constants, such as positions in a table, is drawn from where it was seen to lie.
+    A hole that its operators require to be constant, such as indices into a table, becomes a constant drawn from its
+    observed interval.
     """
     filling, drawn = _Filling(context), constant_holes(seed)
     holes = [info for info in seed.graph.inputs if info.name not in seed.pinned and info.name not in drawn]
@@ -134,11 +137,11 @@ def _concrete(scope: Scope, seed: Seed, context: Context, *, bridged: bool) -> P
     for node in seed.graph.nodes:
         player.play(node)
     outputs = tuple(player.known[info.name] for info in seed.graph.outputs)
-    return Placed("bridged" if filling.bridges else "concrete", tuple(filling.read), outputs, filling.bridges)
+    return PlacedPattern("bridged" if filling.bridges else "concrete", tuple(filling.read), outputs, filling.bridges)
 
 
 def _within(scope: Scope, operand: Operand, span: tuple[float, float] | None) -> Operand:
-    """Keep an operand where the hole's elements were seen to lie, or are said to."""
+    """Guard an operand so that it stays in the observed or declared interval of the hole."""
     if span is None or operand.dtype == "bool" or operand.facts.inside(*span):
         return operand
     info = DTYPES[operand.dtype]
@@ -150,10 +153,10 @@ def _within(scope: Scope, operand: Operand, span: tuple[float, float] | None) ->
 
 def _abstract(
     scope: Scope, motif: Motif, context: Context, mutations: Mutations, noops: Sequence[Motif], *, kept: bool
-) -> Placed:
-    """Plant the motif on operands that its sizes and dtypes allow, bridging where there is none.
+) -> PlacedPattern:
+    """Plant the motif on operands that its sizes and dtypes allow, with bridges where there is none.
 
-    `kept`: operands are kept where the motif says that elements of new values lie.
+    `kept`: operands are guarded to the interval that the motif declares for new values.
     """
     filling, sizes = _Filling(context), dict[str, int]()
     dtype = ""
@@ -177,20 +180,20 @@ def _abstract(
         raise RejectedDraft("the motif does not fit")
     rng, uses = scope.rng, scope.uses
     outputs = [one for one in planted.results if not uses[one.name] or rng.random() < _SHARED]
-    strategy: Strategy = "bridged" if filling.bridges else "abstract"
-    return Placed(strategy, tuple(filling.read), tuple(outputs), filling.bridges)
+    strategy: PlacementStrategy = "bridged" if filling.bridges else "abstract"
+    return PlacedPattern(strategy, tuple(filling.read), tuple(outputs), filling.bridges)
 
 
 def _known_dtype(scope: Scope, wanted: Sequence[str]) -> str:
-    """Choose the dtype of a bridge: one that the context has, where one serves."""
+    """Choose the dtype of a bridge: preferably one that occurs in the context."""
     present = [name for name in wanted if scope.pool.get(name)]
     return scope.rng.choice(present or list(wanted))
 
 
 def _chosen(scope: Scope, operands: Sequence[Operand], filling: _Filling, *, last: bool) -> Operand | None:
-    """Choose among operands; an inner result rather than an input of the graph.
+    """Choose among operands, preferring inner results to inputs of the graph.
 
-    None where there is none, and mostly where none is an inner result and this is the `last` hole to get one.
+    None if there is none, and mostly also if none is an inner result and this is the `last` hole that could get one.
     """
     inner = [operand for operand in operands if operand.name in filling.context.inner]
     if scope.rng.random() >= _INNER:
@@ -201,7 +204,7 @@ def _chosen(scope: Scope, operands: Sequence[Operand], filling: _Filling, *, las
 
 
 def _bridged(scope: Scope, dtype: str, shape: Shape, filling: _Filling) -> Operand:
-    """Make an operand for a hole from any of the context."""
+    """Make an operand for a hole from any operand of the context by a bridge."""
     whole = [operand for operand in filling.context.values if 0 not in operand.shape]
     inner = [operand for operand in whole if operand.name in filling.context.inner]
     if not whole:
@@ -212,8 +215,10 @@ def _bridged(scope: Scope, dtype: str, shape: Shape, filling: _Filling) -> Opera
     return bridge(scope, source, dtype, shape)
 
 
-def _bound(statement: Value, shape: Shape, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """Return `sizes` with the names that a value of `shape` gives a size; None when the statement does not admit it."""
+def _bound(statement: MotifValue, shape: Shape, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    """Return `sizes` with the names that a value of `shape` gives a size; None when the statement does not allow the
+    shape.
+    """
     if statement.sizes is None:
         return dict(sizes)
     rest = len(shape) - len(statement.sizes)
@@ -226,7 +231,7 @@ def _bound(statement: Value, shape: Shape, sizes: Mapping[str, int]) -> dict[str
     return found
 
 
-def _new_shape(statement: Value, sizes: Mapping[str, int], scope: Scope) -> Shape:
+def _new_shape(statement: MotifValue, sizes: Mapping[str, int], scope: Scope) -> Shape:
     rng: random.Random = scope.rng
     if statement.sizes is None:
         return tuple(rng.randint(1, 4) for _ in range(rng.randint(1, 3)))

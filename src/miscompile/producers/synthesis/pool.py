@@ -1,8 +1,8 @@
-"""The pool of seeds: who gets in, who is drawn, who has to go.
+"""The pool of seeds: admission, selection and eviction.
 
-Clean results of synthesis come back as seeds, so that patterns of several passes meet in one graph (OATest, section
-3.3). A pool that takes everything drowns in graphs that do the same; here a result gets in when the set of passes that
-changed it is one that was not seen before, and seeds that have borne nothing new for long go first.
+Clean results of synthesis become seeds again, so that patterns of several passes interact in one graph (OATest, section
+3.3). A pool that admits every result fills up with similar graphs. Here a result is admitted when the set of passes
+that changed it is new, and seeds that led to nothing new for the longest time are evicted first.
 """
 
 import random
@@ -14,14 +14,14 @@ from itertools import combinations
 from miscompile.producers.synthesis.host import Host
 
 _BARREN = 40
-"""Uses in a row without anything new after which a seed has to go when there is no room."""
+"""Uses in a row without a new set of passes after which a seed is evicted when the pool is full."""
 
 _LOOKS = 3
-"""Seeds that are looked at where one is chosen for its passes."""
+"""Number of seeds compared when one is chosen for its passes."""
 
 
 @dataclass(slots=True)
-class Entry:
+class PooledSeed:
     """A seed in the pool, with the passes that changed it, and its uses since it last led to something new."""
 
     host: Host
@@ -31,20 +31,21 @@ class Entry:
 
 @dataclass(slots=True)
 class SeedPool:
-    """At most `capacity` seeds. Everything depends on the calls alone."""
+    """At most `capacity` seeds. The state depends on the sequence of calls alone."""
 
     capacity: int
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[PooledSeed] = field(default_factory=list)
     seen: set[frozenset[str]] = field(default_factory=set)
     together: Counter[tuple[str, str]] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
 
     def draw(
         self, rng: random.Random, wanted: Iterable[str] = (), opsets: Collection[int] | None = None
-    ) -> Entry | None:
+    ) -> PooledSeed | None:
         """Draw a seed of one of `opsets` (None: any); None where there is none.
 
-        With `wanted`, passes about to be woken, it is one whose own passes were seen least beside these.
+        With `wanted`, passes that the pattern will trigger, it is one whose own passes were observed least together
+        with these.
         """
         entries = self.entries if opsets is None else [one for one in self.entries if one.host.opset in opsets]
         if not entries:
@@ -55,16 +56,16 @@ class SeedPool:
         chosen.idle += 1
         return chosen
 
-    def put(self, host: Host, passes: frozenset[str] = frozenset()) -> Entry:
-        """Take a seed in, and let another go where there is no room."""
+    def put(self, host: Host, passes: frozenset[str] = frozenset()) -> PooledSeed:
+        """Add a seed, and evict another if the pool is full."""
         if len(self.entries) >= self.capacity:
             self._retire()
-        entry = Entry(host, passes)
+        entry = PooledSeed(host, passes)
         self.entries.append(entry)
         return entry
 
     def observe(self, passes: frozenset[str]) -> bool:
-        """Take note of the passes that changed a program; tell whether that set of them is new."""
+        """Record the passes that changed a program; tell whether that set of them is new."""
         self.fired.update(passes)
         self.together.update(combinations(sorted(passes), 2))
         fresh = passes not in self.seen
@@ -72,13 +73,13 @@ class SeedPool:
         return fresh
 
     def _known(self, passes: frozenset[str], wanted: tuple[str, ...]) -> float:
-        """Tell how well the combinations are known that `passes` and `wanted` make; nothing to combine is worst."""
+        """Return how often the pairs of `passes` and `wanted` were observed on average; infinity without a pair."""
         pairs = [(min(one, other), max(one, other)) for one in passes for other in wanted if one != other]
         if not pairs:
             return float("inf")
         return sum(self.together[pair] for pair in pairs) / len(pairs)
 
     def _retire(self) -> None:
-        """Let go the seed that has been idle longest; where all have just been of use, the oldest."""
+        """Evict the seed with the most idle uses, or the oldest if none reaches the limit."""
         idle = max(range(len(self.entries)), key=lambda place: self.entries[place].idle)
         self.entries.pop(idle if self.entries[idle].idle >= _BARREN else 0)

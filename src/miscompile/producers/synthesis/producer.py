@@ -1,4 +1,4 @@
-"""Cases made by synthesis: patterns of optimisations inside seeds, and again inside what came of that."""
+"""Cases made by synthesis: optimisation patterns inside seeds, repeatedly for high-order combinations."""
 
 import random
 import sys
@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.verdict import Holds, Verdict
 from miscompile.graph.program import to_program
 from miscompile.ops.seed import Seed
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import noop_motifs
@@ -29,37 +29,37 @@ from miscompile.producers.synthesis.choice import Chooser
 from miscompile.producers.synthesis.corpus import Corpus, Kept
 from miscompile.producers.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of, takes
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.producers.synthesis.pool import Entry, SeedPool
+from miscompile.producers.synthesis.pool import PooledSeed, SeedPool
 from miscompile.producers.synthesis.splice import Spliced, splice
-from miscompile.transforms.functions import wrapped
+from miscompile.transforms.functions.transform import wrapped
 
 _MOST_DRAFTS = 2000
 _FRESH, _GROWING = 0.08, 0.3
-"""How often a new seed is generated although the pool has some; and while these are few."""
+"""Probability of generating a new seed although the pool has some, and while it has few."""
 _FEW, _FIRST = 60, 8
-"""Seeds that are few; and those that there must be before any is used again."""
+"""Pool size up to which seeds count as few, and the size from which seeds are reused."""
 _VARIANT_INNER = 0.25
 _VARIANT_FLIP = 0.25
 _REMEMBERED = 64
-"""Cases whose outcomes may be outstanding."""
+"""Greatest number of cases with outstanding outcomes."""
 _UNOBSERVED = 0.02
-"""Share of the clean results that become seeds although nobody looked at their passes."""
+"""Share of the clean results that become seeds although their passes were not observed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offspring:
-    """What a case would be as a seed, and where it came from."""
+    """A case as a future seed, with the seed and pattern that it came from."""
 
     seed: Seed
-    parent: Entry
+    parent: PooledSeed
     pattern: str
 
 
 class Synthesised:
     """Producer of cases with patterns inside seeds. `targets` are the names of the compilers under test.
 
-    `functions`: model-local functions may stand in a case. The pool begins with what is in `corpus`, and seeds that it
-    admits go there. Raises UsageError when there is no pattern to use.
+    `functions`: cases may contain model-local functions. The pool starts with the seeds in `corpus` and appends those
+    that it admits. Raises UsageError when there is no pattern to use.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Synthesised:
         self.spec = print_spec("oatest", options)
         self.chooser = Chooser(list(patterns), targets, options.steer)
         self.pool = SeedPool(options.pool)
-        self._limits = Limits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
+        self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
         self._strict = Strict(_seed_knobs(options), support)
         self._given = [*seeds, *_contexts(options, patterns)]
         self._waiting: deque[Case] = deque()
@@ -93,7 +93,7 @@ class Synthesised:
             self._recall(corpus)
 
     def propose(self, rng: random.Random) -> Case:
-        """Return a new case. Drafts that come to nothing are drawn again from the same stream."""
+        """Return a new case. A rejected draft is drawn again from the same stream."""
         for _ in range(_MOST_DRAFTS):
             if self._waiting:
                 return self._waiting.popleft()
@@ -102,7 +102,7 @@ class Synthesised:
         raise UsageError("no case comes about from the patterns under these options")
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Let a clean result in as a seed, where the passes that changed it make a set that is new."""
+        """Add a clean result to the pool if the set of passes that changed it is new."""
         offspring = self._offspring.pop(case.recipe.get("synthesis", -1), None)
         seen = [frozenset(one.observations.passes) for one in outcomes if one.observations.passes]
         passes = frozenset().union(*seen)
@@ -122,7 +122,7 @@ class Synthesised:
             self._keep(Kept(offspring.seed, passes, names))
 
     def _keep(self, kept: Kept) -> None:
-        """Write a seed into the corpus. Where that fails, the campaign goes on without one."""
+        """Write a seed into the corpus. If that fails, the campaign continues without a corpus."""
         if self._corpus is None or not kept.passes:
             return
         try:
@@ -132,7 +132,7 @@ class Synthesised:
             self._corpus = None
 
     def _recall(self, corpus: Corpus) -> None:
-        """Take in the seeds of a corpus, with what their passes tell of combinations that are known."""
+        """Add the seeds of a corpus to the pool, and record the combinations of their passes."""
         for kept in corpus.load(self.options.pool):
             self.pool.observe(kept.passes)
             with suppress(RejectedDraft):
@@ -165,7 +165,7 @@ class Synthesised:
             yield finisher.case(chosen, options.feeds, {**recipe, "variant": number, "synthesis": -1}, setting)
 
     def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
-        """Return what a case remembers of its synthesis; `observe` asks which passes change the program."""
+        """Return the recipe of a case; `observe` in it requests the passes that change the program."""
         self._number += 1
         return {
             "producer": self.spec, "opset": host.opset, "variant": 0, "seed graph": host.seed.source,
@@ -175,7 +175,7 @@ class Synthesised:
             "observe": rng.random() < self.options.observe, "chance": rng.random(), "synthesis": self._number,
         }  # fmt: skip
 
-    def _remember(self, number: int, scope: Scope, entry: Entry, pattern: Pattern, spliced: Spliced) -> None:
+    def _remember(self, number: int, scope: Scope, entry: PooledSeed, pattern: Pattern, spliced: Spliced) -> None:
         if not self.options.high_order or len(scope.nodes) > self.options.most:
             return
         seed = seed_of(scope, spliced.outputs, f"{entry.host.seed.source} + {pattern.name}")
@@ -187,7 +187,7 @@ class Synthesised:
         return self.functions and rng.random() < self.options.calls
 
     def _called(self, case: Case, finisher: Finisher, spliced: Spliced, rng: random.Random) -> Case:
-        """Let the pattern stand as a function that is called; the case as it is, where none can hold it."""
+        """Move the pattern into a function that is called; return the case unchanged if that is impossible."""
         own = [node.outputs[0] for node in finisher.scope.nodes[spliced.first : spliced.last]]
         outputs = [port.name for port in case.program.outputs]
         model = finisher.model(outputs, AS_BUILT)
@@ -208,10 +208,10 @@ class Synthesised:
         style = Style(rng.random() < options.integral, rng.random() < options.full)
         return new_scope(rng, opset, self.support, self._limits, style)
 
-    def _entry(self, rng: random.Random, wanted: Collection[str], opsets: tuple[int, ...]) -> Entry:
-        """Return a seed of one of `opsets`, which the pattern takes: of the pool, or a new one that goes into it."""
+    def _entry(self, rng: random.Random, wanted: Collection[str], opsets: tuple[int, ...]) -> PooledSeed:
+        """Return a seed of one of the pattern's `opsets`: from the pool, or a new one that is added to it."""
         if self.options.seeds == "none":
-            return Entry(self._alone(rng, opsets))
+            return PooledSeed(self._alone(rng, opsets))
         pool = self.pool
         count = len(pool.entries)
         if count < _FIRST or rng.random() < (_GROWING if count < _FEW else _FRESH):
@@ -219,7 +219,7 @@ class Synthesised:
         return pool.draw(rng, wanted, opsets) or pool.put(self._new(rng, opsets))
 
     def _alone(self, rng: random.Random, opsets: tuple[int, ...]) -> Host:
-        """Return a seed of one node: a pattern needs something to read."""
+        """Return a seed of one node, because a pattern needs a value to read."""
         options = replace(self._strict.options, nodes=1, spread=0.0, opsets=opsets)
         return self._host(*Strict(options, self.support).grow(rng))
 
@@ -239,19 +239,19 @@ class Synthesised:
 
 
 def _admitted(pattern: Pattern, options: OatestOptions) -> bool:
-    """Tell whether a pattern keeps to the operators and dtypes asked for, as far as it says."""
+    """Tell whether a pattern uses only the selected operators and dtypes, as far as it declares them."""
     if options.ops and not set(pattern.operators) <= set(options.ops):
         return False
     return not options.dtypes or pattern.motif is None or bool(set(pattern.motif.dtypes) & set(options.dtypes))
 
 
 def _contexts(options: OatestOptions, patterns: Sequence[Pattern]) -> list[Seed]:
-    """Return the patterns as seeds, where they are to be."""
+    """Return the patterns as seeds if the options select these."""
     return [one.seed for one in patterns if one.seed is not None] if options.seeds == "patterns" else []
 
 
 def _seed_knobs(options: OatestOptions) -> GeneratorOptions:
-    """Return the options of the seeds: no motifs, since those are what comes in later."""
+    """Return the options of the seeds: no motifs, because synthesis adds patterns later."""
     return GeneratorOptions(
         nodes=options.nodes, ops=options.ops, dtypes=options.dtypes, opsets=options.opsets, max_rank=options.max_rank,
         max_dim=options.max_dim, max_elements=options.max_elements, integral=options.integral, full=options.full,

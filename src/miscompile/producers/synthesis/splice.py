@@ -1,9 +1,9 @@
-"""Splicing: a pattern inside a seed, read from what comes before and read by what comes after.
+"""Splicing: a pattern inside a seed that reads earlier values and is read by later nodes.
 
-The seed is played up to a random point, the pattern is placed on the values there, and while the rest of the seed is
-played, some of its operands give way to the pattern's outputs (OATest, section 3.2.1). Since the pattern reads only
-what stands before the point, and only what stands after it reads the pattern, there is never a cycle; since every call
-is typed, held against intervals and refused where it may be undefined, there is never an invalid program.
+The seed is replayed up to a random point, the pattern is placed on the values there, and in the rest of the replay some
+operands are replaced by the pattern's outputs (OATest, section 3.2.1). There is never a cycle, because the pattern
+reads only values before the point and is read only by nodes after it. The program is always valid, because every call
+is typed, checked against intervals and rejected where it may be undefined.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from miscompile.producers.replay import Player
 from miscompile.producers.scope import Scope
 from miscompile.producers.synthesis.bridge import bridge
 from miscompile.producers.synthesis.host import Host, open_places
-from miscompile.producers.synthesis.places import Placed, context_of, place
+from miscompile.producers.synthesis.places import PlacedPattern, context_of, place
 
 _JOINS = 8
-"""Choices of consumers before a pattern's outputs are left to be outputs of the graph."""
+"""Attempts to choose consumers before a pattern's outputs become outputs of the graph only."""
 _OUTPUTS = 3
-"""Outputs of a pattern that are joined to the seed; others are outputs of the graph."""
+"""Greatest number of a pattern's outputs that are joined to the seed; others are outputs of the graph."""
 _ABSTRACT = 0.3
-"""How often a consumer of another size is tried where none of the very type exists."""
+"""Probability that a consumer of another size is tried when none of the same type exists."""
 
 
 class Socket(NamedTuple):
@@ -41,14 +41,14 @@ class Socket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """What came of a synthesis.
+    """The result of a synthesis.
 
     `point` is the number of the seed's nodes before the pattern, `first` and `last` enclose the pattern's own nodes
     (with its bridges) in the scope. `inner_in`: the pattern reads a result of one of the seed's nodes. `inner_out`: one
-    of the seed's nodes reads an output of the pattern. `outputs` are the names that the graph should give out.
+    of the seed's nodes reads an output of the pattern. `outputs` are the names of the graph's outputs.
     """
 
-    placed: Placed
+    placed: PlacedPattern
     point: int
     first: int
     last: int
@@ -60,7 +60,7 @@ class Spliced:
 
 @dataclass(slots=True)
 class _Joints:
-    """What stands in for operands of the nodes to come."""
+    """Replacements for operands of later nodes."""
 
     instead: dict[int, dict[int, Operand]] = field(default_factory=dict)
     bridges: int = 0
@@ -69,7 +69,7 @@ class _Joints:
 def splice(
     scope: Scope, host: Host, pattern: Pattern, mutations: Mutations = NONE, noops: Sequence[Motif] = ()
 ) -> Spliced:
-    """Play `host` into an empty scope with `pattern` inside. Raises RejectedDraft when the pattern fits nowhere."""
+    """Replay `host` in an empty scope with `pattern` inside. Raises RejectedDraft when the pattern fits nowhere."""
     nodes = host.seed.graph.nodes
     points = host.points or (len(nodes),)
     point = points[int(scope.rng.random() * len(points))]
@@ -91,7 +91,7 @@ def splice(
 
 
 def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) -> set[str]:
-    """Return what `outputs` are made from by the nodes from `first` to `last`, and of what those read."""
+    """Return the values outside the nodes `first` to `last` that `outputs` depend on through these nodes."""
     needed = {operand.name for operand in outputs}
     for node in reversed(scope.nodes[first:last]):
         if not needed.isdisjoint(node.outputs):
@@ -99,8 +99,8 @@ def _read_by(scope: Scope, outputs: Sequence[Operand], first: int, last: int) ->
     return needed
 
 
-def _joined(scope: Scope, host: Host, player: Player, placed: Placed, point: int) -> _Joints:
-    """Play the rest of the seed with the pattern's outputs in it; without them, where no consumer takes one."""
+def _joined(scope: Scope, host: Host, player: Player, placed: PlacedPattern, point: int) -> _Joints:
+    """Replay the rest of the seed with the pattern's outputs in it, or without them if no consumer accepts one."""
     rest = host.seed.graph.nodes[point:]
     sockets = _sockets(host, point)
     mark, known = scope.mark(), dict(player.known)
@@ -120,7 +120,7 @@ def _joined(scope: Scope, host: Host, player: Player, placed: Placed, point: int
 
 
 def _sockets(host: Host, point: int) -> list[Socket]:
-    """Return every place after the point that can take another operand."""
+    """Return every operand position after the point that can be replaced."""
     return [
         Socket(number, place, node.inputs[place])
         for number, node in enumerate(host.seed.graph.nodes[point:], point)
@@ -131,7 +131,7 @@ def _sockets(host: Host, point: int) -> list[Socket]:
 def _joints(
     scope: Scope, host: Host, outputs: Sequence[Operand], sockets: Sequence[Socket], *, gentle: bool
 ) -> _Joints:
-    """Choose a socket for each output. `gentle`: what comes in has the type and the interval of what gives way."""
+    """Choose a socket for each output. `gentle`: it has the type and the interval of the replaced operand."""
     joints = _Joints()
     rng = scope.rng
     chosen = list(outputs) if len(outputs) <= _OUTPUTS else rng.sample(list(outputs), _OUTPUTS)
@@ -158,7 +158,7 @@ def _socket(scope: Scope, output: Operand, sockets: Sequence[Socket], values: Ma
 
 
 def _fitted(scope: Scope, output: Operand, old: Operand, *, gentle: bool) -> tuple[Operand, bool]:
-    """Return `output` as it stands where it serves in place of `old`, else by way of a bridge."""
+    """Return `output` itself if it can replace `old`, else a bridge from it."""
     alike = (output.dtype, output.shape) == (old.dtype, old.shape)
     if not alike and not gentle and output.dtype == old.dtype and scope.rng.random() < _ABSTRACT:
         return output, False

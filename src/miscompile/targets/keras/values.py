@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from miscompile.core.tensor import Array, Tensor, numpy_name
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value, tensor_of
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
 from miscompile.targets.keras.errors import OutsideKerasError
 from miscompile.targets.keras.source import THEIRS
 
@@ -78,7 +78,7 @@ def object_of(value: Value, tensors: Sequence[Any] = ()) -> Any:  # noqa: ANN401
             return [object_of(item, tensors) for item in value]
         case dict():
             return {object_of(key): object_of(item, tensors) for key, item in value.items()}
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return slice(object_of(start, tensors), object_of(stop, tensors), object_of(step, tensors))
         case Made(api, args, kwargs):
             given = {name: object_of(item, tensors) for name, item in kwargs.items()}

@@ -12,7 +12,7 @@ import torch
 from miscompile.core.tensor import Tensor
 from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Drawn, Held, Made, Slot, Span, Value, leaves, tensor_of
+from miscompile.instances.values import Drawn, Held, Made, SliceValue, Slot, Value, leaves, tensor_of
 from miscompile.targets.torch.values import found, from_torch, object_of, to_torch
 
 Maker: TypeAlias = Callable[[Sequence[torch.Tensor]], Any]
@@ -77,7 +77,7 @@ class _Places:
                 return _sequence(tuple if isinstance(value, tuple) else list, [self.maker(item) for item in value])
             case dict():
                 return _mapping([(object_of(key), self.maker(item)) for key, item in value.items()])
-            case Span(start, stop, step):
+            case SliceValue(start, stop, step):
                 return _span(*(self.maker(part) for part in (start, stop, step)))
             case _:
                 return _constant(object_of(value))

@@ -15,7 +15,7 @@ import torch
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor, numpy_name
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value, tensor_of
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
 from miscompile.targets.torch.errors import OutsideTorchError
 from miscompile.targets.torch.names import FOREIGN
 
@@ -105,7 +105,7 @@ def object_of(value: Value) -> Any:  # noqa: ANN401 - anything of torch's
             return [object_of(item) for item in value]
         case dict():
             return {object_of(key): object_of(item) for key, item in value.items()}
-        case Span(start, stop, step):
+        case SliceValue(start, stop, step):
             return slice(object_of(start), object_of(stop), object_of(step))
         case Made(api, args, kwargs):
             return found(api)(*map(object_of, args), **{name: object_of(item) for name, item in kwargs.items()})

@@ -1,55 +1,59 @@
-"""Right sides made ready for use: where a rule holds, and the plan of what it adds there.
+"""Code generation for rules: functions that check a rule's conditions and build the terms of its right side.
 
-Both become straight functions, written as Python like the left sides, because a rule is applied to other types than the
-last time nearly always, so that remembering plans does not pay. What is written consists of numbers and of names made
-here: expressions of a rule's author are called, and never stand in it.
+Both become generated Python functions, like the left sides. Caching plans does not pay, because a rule is nearly always
+applied to other types than the last time. The generated text consists of numbers and of names made here: it calls the
+expressions of a rule's author and never contains them.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from miscompile.transforms.rules.rule import Apply, Expression, Pattern, Rule, Variable
-from miscompile.transforms.rules.terms import Symbol, Type, newest, opset_of, typed
+from miscompile.transforms.rules.rule import Apply, ParameterExpression, Rule, TermPattern, Variable
+from miscompile.transforms.rules.terms import Symbol, TermType, newest, opset_of, typed
 
 Match = tuple[Any, ...]
 """The class of the root, the classes of the tensor variables, the values of the parameters, and values to check."""
 
-Values = tuple[Any, ...]
-"""The types of the tensor variables, then the values of the parameters, then what was drawn."""
+ParameterValues = tuple[Any, ...]
+"""The types of the tensor variables, then the values of the parameters, then the drawn values."""
 
-Admit = Callable[[Match, tuple[Type | None, ...]], Values | None]
+Admit = Callable[[Match, tuple[TermType | None, ...]], ParameterValues | None]
 
 _OLDEST = 13
 
 
-class Step(NamedTuple):
-    """A term to add: operands are variables by their place, or earlier steps by the complement of theirs."""
+class TermStep(NamedTuple):
+    """A term to add: an operand is the position of a variable, or the complement (~) of an earlier step's position."""
 
     symbol: Symbol
     operands: tuple[int, ...]
-    kind: Type
+    kind: TermType
 
 
-class Plan(NamedTuple):
-    """What a right side adds, and what then equals the left side: a variable, or the complement of a step."""
+class TermPlan(NamedTuple):
+    """The terms that a right side adds; `result`, which equals the left side, is a variable or the complement of a
+    step.
+    """
 
-    steps: tuple[Step, ...]
+    steps: tuple[TermStep, ...]
     result: int
 
 
-class Refused(NamedTuple):
+class RefusedRewrite(NamedTuple):
     """A right side that is ill-formed or of another type than the left one: the rule is not sound."""
 
-    found: Type | None
+    found: TermType | None
 
 
-Build = Callable[[Values, Type, int], Plan | Refused | None]
+TermBuilder = Callable[[ParameterValues, TermType, int], TermPlan | RefusedRewrite | None]
 
 
-def admit_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[Expression]) -> Admit:
-    """Return what tells whether `rule` holds for a match and types, and gives the values of its variables if so.
+def admit_of(
+    rule: Rule, tensors: Sequence[str], parameters: Sequence[str], checks: Sequence[ParameterExpression]
+) -> Admit:
+    """Return the function that checks whether `rule` holds for a match and types, and returns its variables' values.
 
-    A match ends with what the expressions in `checks` must be equal to.
+    A match ends with the values that the expressions in `checks` must equal.
     """
     writer = _Writer([*tensors, *parameters])
     writer.line(f"({''.join(f'{writer.local[name]}, ' for name in tensors)}) = types")
@@ -66,10 +70,10 @@ def admit_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str], chec
     return function
 
 
-def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> Build:
-    """Return what makes the plan of the right side from values, the type of the left side, and the opset.
+def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> TermBuilder:
+    """Return the function from values, the type of the left side and the opset to the plan of the right side.
 
-    It gives None where an operator does not exist at the opset.
+    It returns None where the opset lacks an operator.
     """
     given = [*tensors, *parameters, *(draw.name for draw in rule.draws)]
     writer = _Writer(given)
@@ -81,11 +85,11 @@ def build_of(rule: Rule, tensors: Sequence[str], parameters: Sequence[str]) -> B
     return _built(rule.right, writer, tensors)
 
 
-def _built(right: Pattern, writer: "_Writer", tensors: Sequence[str]) -> Build:
+def _built(right: TermPattern, writer: "_Writer", tensors: Sequence[str]) -> TermBuilder:
     steps: list[str] = []
 
-    def write(pattern: Pattern) -> tuple[int, str]:
-        """Write what makes a part, and return the reference to it and the name of its type."""
+    def write(pattern: TermPattern) -> tuple[int, str]:
+        """Write the code that builds a part; return the reference to it and the name of its type."""
         if isinstance(pattern, Variable):
             return tensors.index(pattern.name), writer.local[pattern.name]
         operands = [write(argument) for argument in pattern.arguments]
@@ -102,12 +106,12 @@ def _built(right: Pattern, writer: "_Writer", tensors: Sequence[str]) -> Build:
     result, found = write(right)
     writer.line(f"if {found} != kind: return refused({found})")
     writer.line(f"return new(plan, (({''.join(f'{step}, ' for step in steps)}), {result}))")
-    function: Build = writer.function("values, kind, opset")
+    function: TermBuilder = writer.function("values, kind, opset")
     return function
 
 
 def _symbol(pattern: Apply, writer: "_Writer") -> str:
-    """Write the symbol of a part: a constant where nothing has to be bound for it."""
+    """Write the symbol of a part: a constant where it contains no variable."""
     if not any(parameter.names for parameter in pattern.parameters):
         values = tuple([parameter.value({}) for parameter in pattern.parameters])
         return writer.known(Symbol(pattern.op, values, pattern.output))
@@ -116,13 +120,13 @@ def _symbol(pattern: Apply, writer: "_Writer") -> str:
 
 
 _NAMES = {
-    "typed": typed, "opset_of": opset_of, "new": tuple.__new__, "symbol": Symbol, "step": Step, "plan": Plan,
-    "refused": Refused,
+    "typed": typed, "opset_of": opset_of, "new": tuple.__new__, "symbol": Symbol, "step": TermStep, "plan": TermPlan,
+    "refused": RefusedRewrite,
 }  # fmt: skip
 
 
 class _Writer:
-    """Writes a function over variables, which it calls by names of its own."""
+    """Writes the text of a function, with its own names for the variables."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.local = {name: f"x{place}" for place, name in enumerate(names)}
@@ -134,13 +138,13 @@ class _Writer:
         self._lines.append(f"    {text}")
 
     def known(self, value: object) -> str:
-        """Return the name of a value that is known beforehand."""
+        """Return the name of a value that is constant in the function."""
         name = f"v{len(self._known)}"
         self._known[name] = value
         return name
 
-    def value(self, expression: Expression) -> str:
-        """Return what computes an expression."""
+    def value(self, expression: ParameterExpression) -> str:
+        """Return the text that computes an expression."""
         if expression.variable is not None:
             return self.local[expression.variable]
         names, function = expression.compiled
@@ -149,7 +153,7 @@ class _Writer:
         return f"{self.known(function)}({', '.join(self.local[name] for name in names)})"
 
     def function(self, arguments: str) -> Any:  # noqa: ANN401 - the caller knows what it has written
-        """Return the function of `arguments` that the lines make."""
+        """Compile the lines to a function of `arguments`."""
         source = "\n".join([f"def made({arguments}):", *self._lines])
         names: dict[str, Any] = {**_NAMES, **self._known}
         exec(compile(source, "<right side>", "exec"), names)

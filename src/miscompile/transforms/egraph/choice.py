@@ -1,9 +1,8 @@
-"""Choosing: the simplest, the most complex or a random graph in an e-graph, or the program itself.
+"""Extraction: the simplest, the most complex or a random graph of an e-graph, or the program itself.
 
-A chooser says which term computes a class on a layer, and on which layers the operands are read. What is reached from
-the outputs is a selection. Values of the program may be *kept*: they are computed as the program computes them. What is
-chosen for the others does not depend on which are kept, so that a search for the values that matter can take the
-choices away one by one.
+A chooser selects the term that computes a class on a layer, and the layers of its operands. The terms reachable from
+the outputs form a selection. Values of the program may be *kept*: they are computed as in the program. The choices for
+other values do not depend on the kept ones, so that a reducer can remove the choices one by one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +21,7 @@ State = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is computed, operands first: for each state its option and the states of the operands.
+    """The extracted terms, operands first: for each state its option and the states of the operands.
 
     `roots` are the states of the outputs of the program, by name; `kept` the values that keep their computation.
     """
@@ -35,7 +34,7 @@ class Selection:
     operands: Mapping[State, tuple[State, ...]]
 
     def changed(self) -> tuple[str, ...]:
-        """Return the names of the values whose classes are reached and somewhere computed otherwise than they are."""
+        """Return the names of the values whose classes are computed by another term than in the program."""
         used: dict[int, set[tuple[str, int, int]]] = {}
         for (number, _, name), option in self.options.items():
             if not name:
@@ -50,19 +49,19 @@ class Selection:
 
 
 def _identity(option: Option) -> tuple[str, int, int]:
-    """Return what tells nodes of the program from each other, and from terms that rules made: these are all alike."""
+    """Return a key that distinguishes nodes of the program from each other and from terms of rules, which share one."""
     if option.place < 0 and option.weight:
         return "", -1, -1
     name = str(option.symbol.parameters) if option.place < 0 else ""
     return name, option.place, option.symbol.output
 
 
-Chooser = Callable[[int, int], Option]
+OptionChooser = Callable[[int, int], Option]
 """Chooses for a class on a layer."""
 
 
 class _Circle(Exception):  # noqa: N818 - control flow between a walk and its caller
-    """A choice runs in a circle; holds its states."""
+    """The chosen terms form a cycle; holds its states."""
 
     def __init__(self, states: list[State]) -> None:
         super().__init__()
@@ -70,14 +69,15 @@ class _Circle(Exception):  # noqa: N818 - control flow between a walk and its ca
 
 
 def original(space: Space) -> Selection:
-    """Return the program itself, but for what no output needs."""
+    """Return the program itself without dead nodes."""
     return _select(space, lambda number, layer: space.least[number], 0, frozenset(space.program.values))
 
 
 def simplest(space: Space, kept: frozenset[str] = frozenset()) -> tuple[Selection, Selection]:
-    """Return the candidates for the graph of the fewest operators: the least tree, and the least graph by greed.
+    """Return the candidates for the graph of the fewest operators: the least tree, and the least graph of a greedy
+    search.
 
-    Neither is always the smaller one: a tree counts shared work twice, and greed may begin badly.
+    Neither is always the smaller one: a tree counts shared work twice, and a greedy search may start badly.
     """
     least, greedy = space.least, _greedy(space)
     first = _select(space, lambda number, layer: least[number], 0, kept)
@@ -87,15 +87,15 @@ def simplest(space: Space, kept: frozenset[str] = frozenset()) -> tuple[Selectio
 
 
 def layered(space: Space, pick: Pick, layers: int, seed: int, kept: frozenset[str] = frozenset()) -> Selection:
-    """Return the most complex graph of so many layers, or a random one."""
+    """Return the most complex graph of `layers` layers, or a random one."""
     chooser = _most(space, layers, seed) if pick == "most" else _random(space, seed)
     return _select(space, chooser, layers, kept)
 
 
-def _most(space: Space, layers: int, seed: int) -> Chooser:
+def _most(space: Space, layers: int, seed: int) -> OptionChooser:
     """Return the chooser of the option whose tree has the most operators, on each layer above the cheapest.
 
-    Where several have as many, the lot decides: to exchange the operands of a sum makes it no larger, and yet another.
+    Ties are broken at random, because a commuted sum is not larger but still a different program.
     """
     ranks = space.ranks
     below = space.costs
@@ -120,8 +120,8 @@ def _most(space: Space, layers: int, seed: int) -> Chooser:
     return lambda number, layer: best[number, layer]
 
 
-def _random(space: Space, seed: int) -> Chooser:
-    """Return the chooser of an option by lot; each lot depends on the seed, the class, the layer and the option."""
+def _random(space: Space, seed: int) -> OptionChooser:
+    """Return the chooser of a random option; each draw depends on the seed, the class, the layer and the option."""
     keys = space.program.graph.keys
 
     def choose(number: int, layer: int) -> Option:
@@ -134,9 +134,9 @@ def _random(space: Space, seed: int) -> Chooser:
 
 
 def _greedy(space: Space) -> dict[int, Option]:
-    """Return the options of the least graph by greed: each class keeps the smallest set of classes that it needs.
+    """Return the options of the least graph of a greedy search: each class keeps the smallest set of classes it needs.
 
-    Sets are bits of an integer. An option whose operands need the class itself is passed over.
+    Sets are bits of an integer. An option whose operands need the class itself is skipped.
     """
     bits = {number: 1 << place for place, number in enumerate(space.ranks)}
     sets: dict[int, int] = {}
@@ -163,7 +163,7 @@ def _greedy(space: Space) -> dict[int, Option]:
 
 
 def _union(option: Option, sets: dict[int, int]) -> int | None:
-    """Return the operators that the operands of an option need; None when one of them is not known yet."""
+    """Return the set of operators that the operands of an option need; None when one has no set yet."""
     needed = 0
     for child in option.children:
         known = sets.get(child)
@@ -173,11 +173,11 @@ def _union(option: Option, sets: dict[int, int]) -> int | None:
     return needed
 
 
-def _select(space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> Selection:
-    """Return what `chooser` makes of the outputs, with the values in `kept` computed as they are.
+def _select(space: Space, chooser: OptionChooser, top: int, kept: frozenset[str]) -> Selection:
+    """Return the selection of `chooser` for the outputs, with the values in `kept` computed as in the program.
 
-    To keep some values may close a circle where others left it open; then the values of the program on it are kept
-    too, until there is none. The program itself has no circle.
+    Keeping some values may close a cycle. The values of the program on that cycle are then kept too, until there is
+    none; this ends because the program itself has no cycle.
     """
     while True:
         try:
@@ -190,7 +190,7 @@ def _select(space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> S
 class _Walk:
     """One walk from the outputs to the leaves."""
 
-    def __init__(self, space: Space, chooser: Chooser, top: int, kept: frozenset[str]) -> None:
+    def __init__(self, space: Space, chooser: OptionChooser, top: int, kept: frozenset[str]) -> None:
         self._space = space
         self._program = space.program
         self._choose = chooser
@@ -254,7 +254,9 @@ class _Walk:
         return tuple(found)
 
     def _called(self, number: int, name: str | None) -> str:
-        """Return the name of the kept value that is read where a class is read: as the value `name`, or as any."""
+        """Return the name of the kept value that is read where a class is read: as the value `name`, or as any value of
+        the class.
+        """
         names = self._space.names.get(number)
         if not names:
             return ""

@@ -1,7 +1,7 @@
-"""How far two equivalent graphs are apart: counts of operators, sharing, and distances between sequences.
+"""The distance of two equivalent graphs: operator counts, sharing, and distances between sequences.
 
-Sequences are compared as POLYJUICE compares the transformations that a compiler carries out on two graphs (section
-6.3): elements outside a longest common subsequence, as `diff` counts them, and Levenshtein's edit distance.
+Sequences are compared as POLYJUICE compares the transformations that a compiler applies to two graphs (section 6.3):
+elements outside a longest common subsequence, as `diff` counts them, and Levenshtein's edit distance.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Distance:
 
 
 def distance(one: Model, other: Model) -> Distance:
-    """Return how far the main graphs of two models are apart; constants are no operators."""
+    """Return the distance of the main graphs of two models; constants are no operators."""
     left, right = operators(one), operators(other)
     counts, others = Counter(left), Counter(right)
     kinds = {op: others[op] - counts[op] for op in sorted({*counts, *others}) if others[op] != counts[op]}
@@ -48,7 +48,7 @@ def distance(one: Model, other: Model) -> Distance:
 def operators(model: Model) -> tuple[str, ...]:
     """Return the operators of the main graph in the order of dataflow: depth first, from the first output on.
 
-    The order does not depend on the order of the nodes. Nodes that no output needs are left out, and constants.
+    The order does not depend on the order of the nodes. Dead nodes and constants are left out.
     """
     graph = model.graph
     made = producers(graph)
@@ -61,7 +61,7 @@ def operators(model: Model) -> tuple[str, ...]:
 
 
 def _visit(graph: Graph, made: Mapping[str, int], start: int, seen: set[int], order: list[int]) -> None:
-    """Append the places of the nodes below `start` that were not seen before, operands first, and `start` itself."""
+    """Append the positions of `start` and its unvisited ancestors to `order`, operands first."""
     stack = [] if start in seen else [(start, _below(graph, made, start))]
     seen.add(start)
     while stack:
@@ -116,8 +116,8 @@ def lcs_length(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
 def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the least number of insertions, deletions and replacements that make one sequence the other.
 
-    Memory is linear in the length of `other`. Insertions along a row are a running minimum once each cell is taken
-    relative to its place.
+    Memory is linear in the length of `other`. Insertions along a row become a running minimum when each cell is taken
+    relative to its position.
     """
     left, right = _numbers(one, other)
     places = np.arange(len(right) + 1)

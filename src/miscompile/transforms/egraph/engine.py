@@ -1,38 +1,38 @@
 """The e-graph: classes of terms that are known to be equal, each with the type of its value.
 
-Terms are hash-consed, so that equal terms are one node; a union-find says which classes have become one; congruence
-(equal operands make equal terms) is restored once per round and not after every union.
-Source: Willsey et al., egg: Fast and Extensible Equality Saturation (POPL 2021), sections 3 and 4.
+Terms are hash-consed, so that equal terms are one node; a union-find records merged classes; congruence (equal operands
+make equal terms) is restored once per round and not after every union. Source: Willsey et al., egg: Fast and Extensible
+Equality Saturation (POPL 2021), sections 3 and 4.
 """
 
-from miscompile.transforms.rules.terms import Symbol, Type
+from miscompile.transforms.rules.terms import Symbol, TermType
 
-Key = tuple[int, ...]
+NodeKey = tuple[int, ...]
 """A term: the number of its symbol, then the classes of its operands."""
 
-Signature = int
-"""Operator, output and number of operands: what a pattern asks of a term before it looks at anything else."""
+NodeSignature = int
+"""Number of an (operator, output, arity) triple, by which patterns look up candidate terms."""
 
-Index = dict[Signature, dict[int, list[Key]]]
-"""Terms by signature and class, as they stood when the index was made."""
+Index = dict[NodeSignature, dict[int, list[NodeKey]]]
+"""Terms by signature and class at the time when the index was made."""
 
 WORD = 1 << 64
 _MASK = WORD - 1
 _ODD = 0x9E3779B97F4A7C15
 
-_SIGNATURES: dict[tuple[str, int, int], Signature] = {}
-"""One number for each signature that was ever asked for; there are few more than the language has operators."""
+_SIGNATURES: dict[tuple[str, int, int], NodeSignature] = {}
+"""The number of each signature in use; there are few more than the language has operators."""
 
 
-def signature(op: str, output: int, arity: int) -> Signature:
+def signature(op: str, output: int, arity: int) -> NodeSignature:
     """Return the number of a signature; the same within one process, and never shown outside."""
     return _SIGNATURES.setdefault((op, output, arity), len(_SIGNATURES))
 
 
 def mix(*words: int) -> int:
-    """Return 64 bits that depend on every word and its place: a hash that is the same in every process, and cheap.
+    """Return 64 bits that depend on every word and its position: a cheap hash that is equal in every process.
 
-    Seeds, keys of places and numbers of rules go in; what comes out ranks choices (the finaliser of SplitMix64).
+    The words are seeds, keys of values and numbers of rules; the result ranks choices (the finaliser of SplitMix64).
     """
     state = 0
     for word in words:
@@ -44,19 +44,19 @@ def mix(*words: int) -> int:
 
 
 def lottery(lot: int, key: int) -> int:
-    """Return 64 bits for `key` in the lottery `lot`, itself 64 bits of `mix`; cheaper than to mix again.
+    """Return 64 random bits for `key` under `lot`, itself 64 bits of `mix`; cheaper than another call of `mix`.
 
-    The high bits depend on all of both: what is drawn is to be compared or shifted, and not to be divided.
+    Only the high bits depend on all bits of both, so a caller must compare or shift the result and not divide it.
     """
     return (key ^ lot) * _ODD & _MASK
 
 
 class EGraph:
-    """Classes of equal terms. Numbers of classes and nodes are given in the order in which they come to be.
+    """Classes of equal terms. Classes and nodes are numbered in the order of their creation.
 
-    A node is a term whose operands are classes. When two classes become one, the older keeps its number, its stable
-    key and its type, so that the values of the program that is rewritten stay what they are. `births` of nodes and
-    `keys` of classes do not depend on numbers: they say where in the program, and by which rule, something came to be.
+    A node is a term whose operands are classes. When two classes become one, the older keeps its number, its stable key
+    and its type, so that those of the program's values do not change. `births` of nodes and `keys` of classes do not
+    depend on numbers: they identify the value of the program and the rule from which something was created.
     """
 
     __slots__ = (
@@ -66,21 +66,21 @@ class EGraph:
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
-        self.terms: list[Key | None] = []
+        self.terms: list[NodeKey | None] = []
         """The term of each node; None for one that became the same as another."""
-        self.shapes: list[Signature] = []
+        self.shapes: list[NodeSignature] = []
         self.owners: list[int] = []
         self.births: list[int] = []
         self.origins: dict[int, int] = {}
-        """Nodes that stand in the program, with the place of its node; -1 for inputs and initialisers."""
-        self.types: list[Type | None] = []
+        """Nodes of the program, with the position of the ONNX node; -1 for inputs and initialisers."""
+        self.types: list[TermType | None] = []
         self.keys: list[int] = []
         self.members: dict[int, list[int]] = {}
         self.uses: list[list[int]] = []
         self._parents: list[int] = []
         self._ids: dict[Symbol, int] = {}
-        self._nodes: dict[Key, int] = {}
-        self._signatures: dict[tuple[int, int], Signature] = {}
+        self._nodes: dict[NodeKey, int] = {}
+        self._signatures: dict[tuple[int, int], NodeSignature] = {}
         self._dirty: list[int] = []
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class EGraph:
         return len(self.members)
 
     def find(self, number: int) -> int:
-        """Return the number under which the class `number` is now known."""
+        """Return the current number of the class `number`."""
         parents = self._parents
         while parents[number] != number:
             parents[number] = number = parents[parents[number]]
@@ -107,10 +107,10 @@ class EGraph:
             self.symbols.append(symbol)
         return found
 
-    def add(self, symbol: int, children: tuple[int, ...], kind: Type | None, birth: int) -> int:
-        """Return the class of a term, made if there is none; `kind` and `birth` are those of a new one.
+    def add(self, symbol: int, children: tuple[int, ...], kind: TermType | None, birth: int) -> int:
+        """Return the class of a term, creating it if necessary; `kind` and `birth` are those of a new one.
 
-        Operands must be classes as `find` gives them.
+        Operands must be canonical classes, as `find` returns them.
         """
         key = (symbol, *children)
         node = self._nodes.get(key)
@@ -138,7 +138,7 @@ class EGraph:
         """Return the node of a term, if there is one."""
         return self._nodes.get((symbol, *children))
 
-    def _put(self, key: Key, number: int, birth: int) -> None:
+    def _put(self, key: NodeKey, number: int, birth: int) -> None:
         node = len(self.terms)
         what = key[0], len(key)
         shape = self._signatures.get(what)
@@ -155,7 +155,7 @@ class EGraph:
             self.uses[child].append(node)
 
     def unite(self, one: int, other: int) -> bool:
-        """Make two classes one, and tell whether they were two; `rebuild` is due afterwards."""
+        """Merge two classes and tell whether they were different; the caller must call `rebuild` afterwards."""
         one, other = self.find(one), self.find(other)
         if one == other:
             return False
@@ -195,7 +195,7 @@ class EGraph:
         self.uses[number] = [*users]
 
     def _merge(self, node: int, twin: int) -> None:
-        """Give up `node`, which has become the same term as `twin`."""
+        """Remove `node`, which has become the same term as `twin`."""
         self.terms[node] = None
         if node in self.origins:
             place = self.origins.pop(node)
@@ -203,7 +203,7 @@ class EGraph:
         self.unite(self.owners[node], self.owners[twin])
 
     def nodes_of(self, number: int) -> list[int]:
-        """Return the nodes of a class in the order in which they came to be there."""
+        """Return the nodes of a class in the order in which they were added."""
         return [node for node in self.members[number] if self.terms[node] is not None]
 
     def index(self) -> Index:

@@ -1,16 +1,16 @@
-"""What extraction must know of an e-graph before it chooses: order, levels, and the least costs.
+"""Preparation of extraction: the order of classes, their levels, and least costs.
 
-An e-graph has cycles: x is also split(concat(x, x)). A choice of one term for each class may therefore run in a circle.
-Two things keep every extraction here free of circles, by construction and without retries:
+An e-graph has cycles: x is also split(concat(x, x)). A choice of one term for each class may therefore form a cycle.
+Two restrictions exclude cycles by construction, without retries:
 
 - *Layers.* A choice is made for a class on a layer. From a class to an operand that comes before it in the order of a
   depth-first search the layer stays; along every other edge it falls by one; on layer 0 each class has its cheapest
-  term, and those never run in a circle. A class has at most one term on each layer, so layers say how often the same
-  value may be computed differently: the knob of complexity.
-- *Levels.* A node outside the language must stand once in the graph that is extracted, whatever reads it, so that its
-  operands are always read on the top layer. The level of a value of the program is the number of such nodes on the way
-  to it; a term is admitted to a class only when it needs no higher level than the class has. So what such a node reads
-  can never come back to the node itself.
+  term, and cheapest terms never form a cycle. A class has at most one term on each layer. The number of layers
+  therefore bounds how many different computations of one value a graph may hold, and thereby its complexity.
+- *Levels.* A node outside the language must occur once in the extracted graph, so its operands are always computed on
+  the top layer. The level of a value of the program is the number of such nodes on the path to it; a class admits a
+  term only when the term needs no higher level than the class has. An operand of such a node can therefore never
+  depend on the node itself.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ from math import inf
 from typing import NamedTuple
 
 from miscompile.transforms.egraph.engine import EGraph
-from miscompile.transforms.egraph.program import LEAVES, OPAQUE, VALUE, Program
+from miscompile.transforms.egraph.program import LEAVES, OPAQUE, VALUE, TermProgram
 from miscompile.transforms.rules.terms import Symbol
 
 _FREE = LEAVES | {"Constant"}
-"""What is no operator of the graph that is extracted."""
+"""Symbols that do not count as operators of an extracted graph."""
 
 
 class Option(NamedTuple):
     """A term that may be chosen for a class; `weight` is 1 for an operator and 0 for a leaf.
 
-    `place` is that of the node of the program that it stands for, -1 for inputs, initialisers and what rules made.
+    `place` is the position of the program's node, -1 for inputs, initialisers and terms made by rules.
     """
 
     symbol: Symbol
@@ -40,19 +40,19 @@ class Option(NamedTuple):
 
     @property
     def opaque(self) -> bool:
-        """Whether the term stands for a node outside the language."""
+        """Whether the term represents a node outside the language."""
         return self.symbol.op == OPAQUE
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The classes below the outputs of a program, in the order of a depth-first search, with what may be chosen.
+    """The classes below the outputs of a program, in the order of a depth-first search, with their options.
 
-    `ranks` are places in that order, `names` the names of the values of the program in each class, `costs` the least
+    `ranks` are positions in that order, `names` the names of the program's values in each class, `costs` the least
     number of operators of a tree for each class, and `least` the option that has it.
     """
 
-    program: Program
+    program: TermProgram
     ranks: dict[int, int]
     options: dict[int, tuple[Option, ...]]
     names: dict[int, list[str]]
@@ -60,8 +60,8 @@ class Space:
     least: dict[int, Option]
 
 
-def space_of(program: Program) -> Space:
-    """Return the space of what can be extracted for the outputs of `program` after saturation."""
+def space_of(program: TermProgram) -> Space:
+    """Return the extraction space for the outputs of `program` after saturation."""
     graph = program.graph
     find = graph.find
     roots = tuple(dict.fromkeys(find(program.values[info.name]) for info in program.model.graph.outputs))
@@ -75,7 +75,7 @@ def space_of(program: Program) -> Space:
     return Space(program, ranks, found, names, costs, least)
 
 
-def kept_option(program: Program, name: str) -> Option:
+def kept_option(program: TermProgram, name: str) -> Option:
     """Return how the program computes the value called `name`."""
     own = program.own[name]
     operands = program.origins[own.place].operands if own.place >= 0 else ()
@@ -84,7 +84,7 @@ def kept_option(program: Program, name: str) -> Option:
 
 
 def _search(graph: EGraph, roots: Sequence[int]) -> tuple[dict[int, tuple[Option, ...]], list[int]]:
-    """Return the options of every class below `roots`, and these classes, operands first but for circles."""
+    """Return the options of every class below `roots`, and these classes, operands first except for cycles."""
     found: dict[int, tuple[Option, ...]] = {}
     order: list[int] = []
     stack: list[tuple[int, list[int]]] = []
@@ -106,7 +106,7 @@ def _search(graph: EGraph, roots: Sequence[int]) -> tuple[dict[int, tuple[Option
 
 
 def _enter(graph: EGraph, number: int, found: dict[int, tuple[Option, ...]]) -> list[int]:
-    """Note the options of a class and return the classes of their operands, the first one last."""
+    """Record the options of a class and return the classes of their operands, the first one last."""
     find, symbols, terms, origins = graph.find, graph.symbols, graph.terms, graph.origins
     options = []
     below: dict[int, None] = {}
@@ -119,7 +119,7 @@ def _enter(graph: EGraph, number: int, found: dict[int, tuple[Option, ...]]) -> 
         symbol = symbols[key[0]]
         op = symbol.op
         if op == "Constant" and named:
-            continue  # the initialiser itself is there
+            continue  # the class has the initialiser itself
         named = named or op == VALUE
         weight = 0 if op in _FREE else 1
         options.append(Option(symbol, children, weight, origins.get(node, -1), graph.births[node]))
@@ -154,7 +154,7 @@ def _admitted(
 
 
 def _settle_program(levels: dict[int, float], firsts: dict[int, Option]) -> None:
-    """Note the levels of the classes of the program, each as the program computes it."""
+    """Record the levels of the program's classes, each as the program computes it."""
     for start in firsts:
         stack = [start]
         while stack:
@@ -185,7 +185,7 @@ def _cheapest(
 ) -> tuple[dict[int, float], dict[int, Option]]:
     """Return the least number of operators of a tree for each class, and the option that has it.
 
-    An operand costs strictly less than an operator on it, and a leaf has no operands: least options form no circle.
+    An operand costs strictly less than an operator on it, and a leaf has no operands: least options form no cycle.
     """
     costs: dict[int, float] = dict.fromkeys(order, inf)
     least: dict[int, Option] = {}

@@ -1,8 +1,8 @@
-"""Rules made ready for use: a function that finds the left side, and those that apply the right one.
+"""Compiled rules: a function that finds the left side, and functions that apply the right side.
 
-The left side becomes nested loops over the index of an e-graph, written as Python and compiled when it is first needed,
-because finding and applying is most of what saturation does. What is written consists of numbers and of names made
-here: nothing that a rule's author wrote stands in it.
+The left side becomes nested loops over the index of an e-graph, generated as Python and compiled on first use, because
+matching and applying takes most of the time of saturation. The generated text consists of numbers and of names made
+here and contains no text of a rule's author.
 """
 
 import random
@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
-from miscompile.transforms.egraph.applying import Admit, Build, Match, Values, admit_of, build_of
-from miscompile.transforms.egraph.engine import WORD, Index, Key, Signature, lottery, mix, signature
-from miscompile.transforms.rules.rule import Apply, Expression, Rule, Variable
+from miscompile.transforms.egraph.applying import Admit, Match, ParameterValues, TermBuilder, admit_of, build_of
+from miscompile.transforms.egraph.engine import WORD, Index, NodeKey, NodeSignature, lottery, mix, signature
+from miscompile.transforms.rules.rule import Apply, ParameterExpression, Rule, Variable
 from miscompile.transforms.rules.terms import Symbol
 
-Finder = Callable[[Mapping[int, Sequence[Key]], Index, Sequence[Symbol]], list[Match]]
+Finder = Callable[[Mapping[int, Sequence[NodeKey]], Index, Sequence[Symbol]], list[Match]]
 
 _GROUPS: dict[str, tuple[int, int]] = {}
-"""A bit and a stable key for each group of rules that was ever made ready."""
+"""A bit and a stable key for each group of compiled rules."""
 
 
 @dataclass(slots=True)
@@ -32,14 +32,14 @@ class Ready:
     chance: float
     key: int
     """Stable over processes and whatever other rules there are."""
-    root: Signature | None
-    """What the root of a match must be; None where the left side is a variable."""
+    root: NodeSignature | None
+    """Signature of a match's root; None where the left side is a variable."""
     tensors: tuple[str, ...]
     count: int
     """The number of tensor variables."""
     parameters: tuple[str, ...]
     needs: int
-    """The signatures that the left side asks for, as bits."""
+    """The signatures in the left side, as bits."""
     flag: int
     """The bit of the rule's group."""
     draws: bool
@@ -47,31 +47,33 @@ class Ready:
     _left: "_Writer"
     _find: Finder | None = None
     _admit: Admit | None = None
-    _build: Build | None = None
+    _build: TermBuilder | None = None
 
     @property
     def find(self) -> Finder:
-        """What finds the left side; like the other functions it is made when it is first needed."""
+        """The function that finds the left side; like the others it is compiled on first use."""
         if self._find is None:
             self._find = self._left.function()
         return self._find
 
     @property
     def admit(self) -> Admit:
-        """What tells whether the rule holds for a match and the types of its tensors, and gives the values if so."""
+        """The function that checks the rule for a match and the types of its tensors, and returns the variables'
+        values.
+        """
         if self._admit is None:
             self._admit = admit_of(self.rule, self.tensors, self.parameters, self._left.checks)
         return self._admit
 
     @property
-    def build(self) -> Build:
-        """What makes the plan of the right side of values, the type of the left side, and the opset."""
+    def build(self) -> TermBuilder:
+        """The function from values, the type of the left side and the opset to the plan of the right side."""
         if self._build is None:
             self._build = build_of(self.rule, self.tensors, self.parameters)
         return self._build
 
-    def drawn(self, values: Values, rng: random.Random) -> Values | None:
-        """Return `values` with what the rule draws besides; None when there is nothing to draw."""
+    def drawn(self, values: ParameterValues, rng: random.Random) -> ParameterValues | None:
+        """Return `values` with the rule's drawn parameters; None when there is nothing to draw."""
         found: dict[str, Any] = dict(zip((*self.tensors, *self.parameters), values, strict=True))
         more = []
         for draw in self.rule.draws:
@@ -84,9 +86,9 @@ class Ready:
 
 
 def ready(rule: Rule) -> Ready:
-    """Return `rule` ready for use; at which share of the places it is used is the caller's affair."""
+    """Return `rule` compiled; the caller decides at which share of the places it is applied."""
     left, writer = rule.left, _Writer()
-    root: Signature | None = None
+    root: NodeSignature | None = None
     if isinstance(left, Variable):
         writer.tensors[left.name] = ""
     else:
@@ -112,8 +114,8 @@ def _key(rule: Rule) -> int:
     return crc32(rule.name.encode())
 
 
-def bits(signatures: Iterable[Signature]) -> int:
-    """Return signatures as bits, so that whether some are among others is one operation on integers."""
+def bits(signatures: Iterable[NodeSignature]) -> int:
+    """Return signatures as bits, so that a subset test is one operation on integers."""
     found = 0
     for each in signatures:
         found |= 1 << each
@@ -128,9 +130,9 @@ def flag_of(group: str) -> int:
 
 
 def flags_of(share: float, seed: int) -> int:
-    """Return the bits of the groups that take part under `seed`: each does with the chance `share`.
+    """Return the bits of the groups that take part under `seed`, each with probability `share`.
 
-    That depends on the seed and the group's name, and not on what other groups there are.
+    The choice depends on the seed and the group's name, and not on the other groups.
     """
     lot, most, found = mix(seed), int(share * WORD), 0
     for flag, key in _GROUPS.values():
@@ -140,13 +142,13 @@ def flags_of(share: float, seed: int) -> int:
 
 
 class _Writer:
-    """Writes the loops of one left side; see `Finder` for what they are called with."""
+    """Writes the loops of one left side; see `Finder` for the arguments."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, str] = {}
         self.parameters: dict[str, str] = {}
-        self.checks: list[Expression] = []
-        self.signatures: dict[Signature, str] = {}
+        self.checks: list[ParameterExpression] = []
+        self.signatures: dict[NodeSignature, str] = {}
         self._checked: list[str] = []
         self._lines: list[str] = []
         self._values: dict[str, object] = {}
@@ -158,7 +160,7 @@ class _Writer:
         self._term(left, "top.items()", depth=1)
 
     def function(self) -> Finder:
-        """Return the function that what was written makes; for nothing written, one that finds nothing."""
+        """Compile the written text; without text, return a function that finds nothing."""
         found = ["r", *self.tensors.values(), *self.parameters.values(), *self._checked]
         tables = [f"    {table} = index.get({number}, nothing)" for number, table in self.signatures.items()]
         last = [f"{'    ' * self._depth}found.append(({', '.join(found)}))"] if self._lines else []
@@ -171,7 +173,7 @@ class _Writer:
         return finder
 
     def _term(self, pattern: Apply, place: str, depth: int) -> None:
-        """Write the loop over the terms of a class, and what they must be; `place` is the class."""
+        """Write the loop over the terms of the class `place`, and their conditions."""
         number = self._count
         self._count += 1
         table = self.signatures.setdefault(

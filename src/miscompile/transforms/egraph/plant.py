@@ -1,4 +1,4 @@
-"""Redexes on purpose: models that hold the left side of a rule, for rules that random graphs never fire."""
+"""Models that contain the left side of a rule, because random graphs never match some rules."""
 
 import random
 from collections.abc import Mapping
@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.rules.instances import symbol_of, type_of
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, variables
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
 _TRIES = 40
 
 OPSET = 22
-"""Operators take the most element types in a late opset."""
+"""A late opset, because operators support the most element types there."""
 
 
 def plant(rule: Rule, rng: random.Random) -> Model:
     """Return a model whose output is the left side of `rule`, its variables being inputs.
 
-    Where the left side is a bare variable, the model hands an input on. Raises RejectedDraft when nothing is drawn that
-    the left side could stand for.
+    Where the left side is a bare variable, the output is an Identity of an input. Raises RejectedDraft when no
+    well-formed instance of the left side is drawn.
     """
     dtypes = dtypes_of(rule)
     environment = specimen(rule, rng.choice(dtypes), rng, _TRIES) if dtypes else None
@@ -38,7 +38,7 @@ def plant(rule: Rule, rng: random.Random) -> Model:
     return Model(Graph("planted", inputs, outputs, nodes, writer.initializers), {"": OPSET})
 
 
-def _declared(environment: Environment, name: str) -> TensorType:
+def _declared(environment: Bindings, name: str) -> TensorType:
     kind = environment[name]
     return TensorType(kind.dtype, kind.shape)
 
@@ -50,15 +50,15 @@ class _Writer:
     environment: Mapping[str, object]
     nodes: list[Node] = field(default_factory=list)
     initializers: dict[str, Tensor] = field(default_factory=dict)
-    _names: Names = field(default_factory=lambda: Names(["result"]))
+    _names: NameSupply = field(default_factory=lambda: NameSupply(["result"]))
     _made: dict[Apply, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.environment:
             self._names.claim(name)
 
-    def write(self, pattern: Pattern) -> str:
-        """Return the name of the value that `pattern` stands for."""
+    def write(self, pattern: TermPattern) -> str:
+        """Return the name of the value of `pattern`."""
         if isinstance(pattern, Variable):
             return pattern.name
         if pattern not in self._made:

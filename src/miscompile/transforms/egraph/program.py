@@ -1,8 +1,8 @@
-"""From a model to an e-graph: which class each value is, and which nodes are terms of the language.
+"""Translation of a model to an e-graph: the class of each value, and the term of each node.
 
-What the language cannot say passes through: operators outside it, blocks (If, Loop, Scan), calls of functions, random
-operators, sequences, and whatever has a symbolic or unknown size. Such a node is a term of its own that equals no
-other, so that its work is never done twice; each of its results is a class.
+Nodes outside the language stay unchanged: other operators, blocks (If, Loop, Scan), calls of functions, random
+operators, sequences, and nodes with a symbolic or unknown size. Such a node is an opaque term that equals no other, so
+that it is never duplicated; each of its results is a class.
 """
 
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.graph.typing import value_types
 from miscompile.transforms.egraph.engine import EGraph
 from miscompile.transforms.rules.kinds import ELEMENTS
-from miscompile.transforms.rules.terms import Symbol, Type, constant, typed
-from miscompile.transforms.rules.translate import term_of
+from miscompile.transforms.rules.terms import Symbol, TermType, constant, typed
+from miscompile.transforms.rules.translation.nodes import term_of
 
 VALUE = "value"
-"""Stands for an input or an initialiser, by its name."""
+"""Symbol of an input or an initialiser, with its name."""
 
 PINNED = "pinned"
-"""Stands for a constant that a node outside the language reads: it must stay a constant, so nothing equals it."""
+"""Symbol of a constant that a node outside the language reads: it must stay a constant, so no other term equals it."""
 
 OPAQUE = "opaque"
-"""Stands for a node outside the language, by its place; the parameters of these three are no ONNX parameters."""
+"""Symbol of a node outside the language, with its position; the parameters of these three are no ONNX parameters."""
 
 LEAVES = frozenset({VALUE, PINNED})
 
@@ -49,8 +49,8 @@ def name_key(name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """A node of the model as a term: what it reads, in the order of the term's operands, and the classes of that."""
+class SourceNode:
+    """A node of the model as a term: the names and classes of its operands, in the order of the term's."""
 
     node: Node
     reads: tuple[str, ...]
@@ -59,26 +59,25 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """How the model computes a value: the symbol, and the place of the node; -1 for inputs and initialisers."""
+    """The model's computation of a value: the symbol, and the position of the node (-1: input or initialiser)."""
 
     symbol: Symbol
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TermProgram:
     """A model in an e-graph.
 
-    `values` gives the class of each value that a node makes or reads and of each output, in an order in which a value
-    stands after those it is computed from, and `own` how the model computes it. `origins` are the nodes of the model,
-    `constants` the classes of constants.
+    `values` holds the class of each value that a node makes or reads and of each output, in topological order, and
+    `own` the model's computation of it. `origins` are the nodes of the model, `constants` the classes of constants.
     """
 
     model: Model
     graph: EGraph
     values: Mapping[str, int]
     own: Mapping[str, Own]
-    origins: tuple[Origin, ...]
+    origins: tuple[SourceNode, ...]
     constants: frozenset[int]
 
     def names(self) -> dict[int, list[str]]:
@@ -100,7 +99,7 @@ class Program:
         return len(found)
 
 
-def program_of(model: Model) -> Program:
+def program_of(model: Model) -> TermProgram:
     """Return `model` in a new e-graph. Raises ModelError when a value is used that nothing defines."""
     return _Reader(model).read()
 
@@ -113,9 +112,9 @@ class _Reader:
         self.graph = EGraph()
         self.values: dict[str, int] = {}
         self.own: dict[str, Own] = {}
-        self.origins: list[Origin] = []
-        self.types: dict[str, Type] = {}
-        """Values of concrete type, the only ones that the language speaks of."""
+        self.origins: list[SourceNode] = []
+        self.types: dict[str, TermType] = {}
+        """Values of concrete type, the only ones in the language."""
         main = model.graph
         given = {info.name for info in main.inputs}
         self.constants: dict[str, Tensor] = {k: v for k, v in main.initializers.items() if k not in given}
@@ -124,7 +123,7 @@ class _Reader:
         self._opset = model.opset
         self._asked = False
 
-    def read(self) -> Program:
+    def read(self) -> TermProgram:
         main = self.model.graph
         self._ports(main)
         for place, node in enumerate(main.nodes):
@@ -133,7 +132,7 @@ class _Reader:
             self._use(info.name)
         self.graph.rebuild()
         constants = frozenset(map(self.graph.find, self._constant_classes))
-        return Program(self.model, self.graph, self.values, self.own, tuple(self.origins), constants)
+        return TermProgram(self.model, self.graph, self.values, self.own, tuple(self.origins), constants)
 
     def _ports(self, main: Graph) -> None:
         for name, value in main.initializers.items():
@@ -155,7 +154,7 @@ class _Reader:
             value = node.attributes["value"].value
             self.constants[node.outputs[0]] = value
             self._know(node.outputs[0], TensorType(value.dtype, value.shape))
-            self.origins.append(Origin(node, (), ()))
+            self.origins.append(SourceNode(node, (), ()))
             return
         terms = term_of(node, self.types, self.constants) if self._opset >= _OLDEST else None
         if terms is None or not _plain(node, terms[0][1]):
@@ -163,7 +162,7 @@ class _Reader:
             return
         children = terms[0][1]
         operands = tuple([self._use(child) for child in children])
-        self.origins.append(Origin(node, children, operands))
+        self.origins.append(SourceNode(node, children, operands))
         for name, (symbol, _) in zip(node.outputs, terms, strict=True):
             kind = typed(symbol, tuple([self.types[child] for child in children]))
             self._place(name, symbol, operands, kind, place)
@@ -173,7 +172,7 @@ class _Reader:
     def _opaque(self, place: int, node: Node) -> None:
         read = tuple(dict.fromkeys(reads(node)))
         operands = tuple([self._pin(name) if name in self.constants else self._use(name) for name in read])
-        self.origins.append(Origin(node, read, operands))
+        self.origins.append(SourceNode(node, read, operands))
         for output, (name, kind) in enumerate(zip(node.outputs, self._results(node), strict=True)):
             if not name:
                 continue
@@ -181,7 +180,7 @@ class _Reader:
                 self._know(name, kind)
             self._place(name, Symbol(OPAQUE, (place,), output), operands, self.types.get(name), place)
 
-    def _place(self, name: str, symbol: Symbol, operands: tuple[int, ...], kind: Type | None, place: int) -> None:
+    def _place(self, name: str, symbol: Symbol, operands: tuple[int, ...], kind: TermType | None, place: int) -> None:
         graph = self.graph
         number = graph.intern(symbol)
         self.values[name] = graph.add(number, operands, kind, name_key(name))
@@ -212,7 +211,7 @@ class _Reader:
     def _pin(self, name: str) -> int:
         return self._leaf(PINNED, name, None)
 
-    def _leaf(self, op: str, name: str, kind: Type | None) -> int:
+    def _leaf(self, op: str, name: str, kind: TermType | None) -> int:
         graph = self.graph
         symbol = graph.intern(Symbol(op, (name,)))
         number = graph.add(symbol, (), kind, name_key(name))
@@ -222,7 +221,7 @@ class _Reader:
         return number
 
     def _results(self, node: Node) -> list[ValueType | None]:
-        """Return what is known of the types of an opaque node's results."""
+        """Return the types of an opaque node's results, None where they are unknown."""
         kinds = [self._kinds.get(name) for name in node.outputs]
         if all(kinds[place] is not None for place, name in enumerate(node.outputs) if name):
             return kinds
@@ -242,7 +241,7 @@ class _Reader:
         return [self._kinds.get(name) for name in node.outputs]
 
     def _ask(self) -> None:
-        """Learn from inference over the whole model, once, what a single node does not tell."""
+        """Infer the types of the whole model, once, for types that inference of a single node does not find."""
         if self._asked:
             return
         self._asked = True
@@ -250,16 +249,16 @@ class _Reader:
             self._kinds.setdefault(name, kind)
 
 
-def _concrete(kind: ValueType | None) -> Type | None:
+def _concrete(kind: ValueType | None) -> TermType | None:
     if isinstance(kind, TensorType) and kind.dtype in ELEMENTS and is_static(kind):
-        return Type(kind.dtype, kind.shape)  # type: ignore[arg-type]  # static: the sizes are numbers
+        return TermType(kind.dtype, kind.shape)  # type: ignore[arg-type]  # static: the sizes are numbers
     return None
 
 
 def _plain(node: Node, children: tuple[str, ...]) -> bool:
     """Tell whether no name is operand and structural input at once.
 
-    Otherwise the node cannot be told to read something else as one and not as the other.
+    Otherwise a replacement of one use would replace the other too.
     """
     inputs = node.inputs
     return children == inputs or all(inputs.count(name) == children.count(name) for name in children)

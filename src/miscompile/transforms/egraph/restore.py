@@ -1,8 +1,8 @@
-"""From a selection back to a model: equal computations once, old names where values keep their meaning.
+"""Translation of a selection back to a model: equal computations once, old names where values keep their meaning.
 
 Values are numbered first, so that states that compute the same from the same become one value; then they are named;
-then nodes are written. A node of the program whose term is kept is written as it stands, with what it reads redirected;
-a term that a rule made is written anew.
+then nodes are written. A node of the program whose term is kept is written unchanged with its operands redirected; a
+term made by a rule becomes a new node.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Graph, Model, Node
-from miscompile.graph.rename import Names, redirect
+from miscompile.graph.rename import NameSupply, redirect
 from miscompile.transforms.egraph.choice import Selection, State
 from miscompile.transforms.egraph.layers import Option
-from miscompile.transforms.egraph.program import LEAVES, Program, is_constant
-from miscompile.transforms.rules.terms import Symbol, Type
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.egraph.program import LEAVES, TermProgram, is_constant
+from miscompile.transforms.rules.terms import Symbol, TermType
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
-Maker = tuple[object, ...]
-"""What makes values: a node of the program by its place, or a symbol but for its output; then the values it reads."""
+NodeMaker = tuple[object, ...]
+"""Key of a computation: a program's node by position, or a symbol without its output; then the operands' values."""
 
 
 @dataclass(slots=True)
-class Instance:
-    """A node of the new graph: which of its outputs are wanted, and as which values."""
+class RestoredNode:
+    """A node of the new graph; `outputs` maps its needed outputs to values."""
 
     symbol: Symbol
     place: int
@@ -39,10 +39,10 @@ class Instance:
 
 @dataclass(slots=True)
 class Layout:
-    """A selection with its values numbered: leaves by name, instances in the order in which they can be computed."""
+    """A selection with its values numbered: leaves by name, instances in topological order."""
 
     leaves: dict[int, str]
-    instances: list[Instance]
+    instances: list[RestoredNode]
     values: dict[State, int]
 
     @property
@@ -52,14 +52,14 @@ class Layout:
 
 
 def layout(selection: Selection) -> Layout:
-    """Return `selection` with equal computations made one."""
+    """Return `selection` with equal computations merged."""
     return _Numbering().layout(selection)
 
 
 class _Numbering:
     def __init__(self) -> None:
         self._found = Layout({}, [], {})
-        self._made: dict[Maker, Instance] = {}
+        self._made: dict[NodeMaker, RestoredNode] = {}
         self._leaves: dict[str, int] = {}
         self._count = 0
 
@@ -77,10 +77,10 @@ class _Numbering:
                 self._leaves[name] = self._new()
                 self._found.leaves[self._leaves[name]] = name
             return self._leaves[name]
-        maker: Maker = (place, *reads) if place >= 0 else (symbol.op, symbol.parameters, *reads)
+        maker: NodeMaker = (place, *reads) if place >= 0 else (symbol.op, symbol.parameters, *reads)
         instance = self._made.get(maker)
         if instance is None:
-            instance = self._made[maker] = Instance(symbol, place, reads)
+            instance = self._made[maker] = RestoredNode(symbol, place, reads)
             self._found.instances.append(instance)
         if symbol.output not in instance.outputs:
             instance.outputs[symbol.output] = self._new()
@@ -93,22 +93,22 @@ class _Numbering:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A model, and what tells the types of its inner values, which few callers want."""
+    """A model, and a lazy computation of the types of its inner values."""
 
     model: Model
-    ask: Callable[[], dict[str, Type]]
+    ask: Callable[[], dict[str, TermType]]
 
     @property
-    def types(self) -> Mapping[str, Type]:
+    def types(self) -> Mapping[str, TermType]:
         """The types of those inner values that the model's nodes compute and whose types are concrete."""
         return self.ask()
 
 
-def restore(program: Program, selection: Selection, found: Layout) -> Restored:
+def restore(program: TermProgram, selection: Selection, found: Layout) -> Restored:
     """Return the model that a selection, laid out as `found`, describes.
 
-    Inputs, outputs, opset imports and functions are those of the program. Raises RejectedDraft when a term cannot be
-    said in the program's opset.
+    Inputs, outputs, opset imports and functions are those of the program. Raises RejectedDraft when the program's opset
+    cannot express a term.
     """
     writer = _Writer(program, selection, found)
     return Restored(writer.model(), writer.types)
@@ -117,11 +117,11 @@ def restore(program: Program, selection: Selection, found: Layout) -> Restored:
 class _Writer:
     """Names values and writes nodes."""
 
-    def __init__(self, program: Program, selection: Selection, found: Layout) -> None:
+    def __init__(self, program: TermProgram, selection: Selection, found: Layout) -> None:
         self._program = program
         self._layout = found
         self._graph: Graph = program.model.graph
-        self._names = Names(all_names(self._graph))
+        self._names = NameSupply(all_names(self._graph))
         self._called: dict[int, str] = dict(found.leaves)
         self._copies: list[Node] = []
         self._initializers: dict[str, Tensor] = {}
@@ -133,7 +133,7 @@ class _Writer:
         self._claimed = {*self._called.values(), *(info.name for info in self._graph.outputs)}
 
     def _outputs(self, selection: Selection) -> None:
-        """Call values as the outputs that they are; an output that has another name already is a copy."""
+        """Name values after outputs; an output whose value has another name already becomes a copy."""
         constants = {each.outputs[0] for each in self._layout.instances if each.is_constant}
         for info in self._graph.outputs:
             value = self._layout.values[selection.roots[info.name]]
@@ -145,7 +145,7 @@ class _Writer:
                 self._copies.append(Node("Identity", (self._called[value],), (info.name,)))
 
     def _name(self, selection: Selection) -> None:
-        """Give the values of the program their names on the highest layer where they are computed."""
+        """Name the program's values, on the highest layer where each is computed."""
         graph = self._graph
         used = {*self._called.values(), *graph.initializers, *graph.sparse_initializers, *self._constants}
         used.update(info.name for info in (*graph.inputs, *graph.outputs))
@@ -181,15 +181,15 @@ class _Writer:
         )
         return replace(self._program.model, graph=changed)
 
-    def types(self) -> dict[str, Type]:
-        """Return the types of what the instances compute."""
+    def types(self) -> dict[str, TermType]:
+        """Return the types of the instances' results."""
         kinds, find = self._program.graph.types, self._program.graph.find
         known = {value: kinds[find(state[0])] for state, value in self._layout.values.items()}
         made = [value for each in self._layout.instances for value in each.outputs.values()]
         found = {self._called[value]: known[value] for value in made}
         return {name: kind for name, kind in found.items() if kind is not None and name not in self._initializers}
 
-    def _nodes(self, instance: Instance) -> tuple[Node, ...]:
+    def _nodes(self, instance: RestoredNode) -> tuple[Node, ...]:
         reads = tuple([self._called[value] for value in instance.reads])
         outputs = {output: self._called[value] for output, value in instance.outputs.items()}
         if instance.place < 0:
@@ -208,7 +208,7 @@ class _Writer:
         return (node,)
 
     def _unwanted(self, name: str) -> str:
-        """Return the name of a result that nothing reads: its own, unless that has been given to something else."""
+        """Return the name of an unused result: its own, unless another value has that name."""
         if name in self._claimed:
             return self._names.fresh(name)
         if name:

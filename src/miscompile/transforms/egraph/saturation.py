@@ -1,9 +1,8 @@
-"""Saturation: rules are found and applied, round by round, until a limit.
+"""Saturation: matching and applying rules, round by round, until a limit.
 
-Arithmetic rules are applied to everything, their own results included. Structural rules draw their parameters; they
-are applied once, in the first round, and to what stood in the program, because they would never come to an end. What is
-drawn at a place depends on the seed, the rule and the name of the value there, and on nothing else: what is cut away
-elsewhere in the program changes no choice.
+Arithmetic rules apply to all terms, including their own results. Structural rules draw their parameters; they apply
+once, in the first round, to terms of the program, because repeated application would not terminate. A draw depends on
+the seed, the rule and the name of the value alone, so that reducing the program elsewhere changes no choice.
 """
 
 from collections import Counter
@@ -13,24 +12,24 @@ from functools import lru_cache
 from pathlib import Path
 
 from miscompile.base.rng import stream
-from miscompile.transforms.egraph.applying import Match, Refused
-from miscompile.transforms.egraph.engine import EGraph, Index, Key, mix
+from miscompile.transforms.egraph.applying import Match, RefusedRewrite
+from miscompile.transforms.egraph.engine import EGraph, Index, NodeKey, mix
 from miscompile.transforms.egraph.matching import Ready, bits, flags_of, ready
-from miscompile.transforms.egraph.program import Program
+from miscompile.transforms.egraph.program import TermProgram
 from miscompile.transforms.rules.library import chosen as named
 from miscompile.transforms.rules.library import user_rules
-from miscompile.transforms.rules.rule import LOOSER, Exactness, Rule
+from miscompile.transforms.rules.rule import LOOSER, Rule, RuleExactness
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
 
 _TRIES = 4
-"""Structural rules that are tried for each one that is to be applied."""
+"""Structural rules tried for each one to be applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules ready for use, by kind; `rooted` has the arithmetic ones by what their root must be."""
+    """Compiled rules by kind; `rooted` has the arithmetic ones by the signature of their root."""
 
     arithmetic: tuple[Ready, ...]
     structural: tuple[Ready, ...]
@@ -47,11 +46,11 @@ class RuleSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How far saturation goes: rounds, terms, structural rules for each value of the program, the share of groups.
+class SaturationLimits:
+    """Limits of saturation: rounds, terms, structural rules for each value of the program, the share of groups.
 
-    Each group of rules takes part with the chance `share`, by the seed. What a graph costs is how many rules are tried
-    on it; over many graphs every group has its turn.
+    Each group of rules takes part with probability `share`, by the seed. The cost of a graph grows with the number of
+    rules tried on it; over many graphs every group takes part.
     """
 
     rounds: int = 2
@@ -61,8 +60,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How often each rule, by name, matched, made two classes one, was refused, or had no operator in the opset."""
+class RuleTally:
+    """How often each rule, by name, matched, merged two classes, was refused, or had no operator in the opset."""
 
     matches: Counter[str] = field(default_factory=Counter)
     unions: Counter[str] = field(default_factory=Counter)
@@ -71,11 +70,11 @@ class Tally:
 
 
 @lru_cache(8)
-def chosen(groups: str = "", exactness: Exactness = "rounding", file: str = "") -> RuleSet:
+def chosen(groups: str = "", exactness: RuleExactness = "rounding", file: str = "") -> RuleSet:
     """Return the library's rules of these groups or names (joined with `+`; empty: all), none looser than `exactness`.
 
-    `file` is the path of a TOML file with rules of the user's own, which come besides those that are named, or alone
-    where none are. Raises SpecError for a name that is neither a rule nor a group, and for a file that is malformed or
+    `file` is the path of a TOML file with the user's own rules, which are added to the named ones, or used alone where
+    none are named. Raises SpecError for a name that is neither a rule nor a group, and for a file that is malformed or
     holds an unsound rule.
     """
     most = LOOSER.index(exactness)
@@ -84,7 +83,7 @@ def chosen(groups: str = "", exactness: Exactness = "rounding", file: str = "") 
 
 
 def rule_set(rules: Iterable[Rule]) -> RuleSet:
-    """Return `rules` ready for use."""
+    """Compile `rules` and group them by kind."""
     every = [ready(rule) for rule in rules]
     arithmetic = tuple(each for each in every if each.rule.kind == "arithmetic" and each.root is not None)
     rooted: dict[int, list[Ready]] = {}
@@ -106,8 +105,8 @@ def rule_set(rules: Iterable[Rule]) -> RuleSet:
     )
 
 
-def saturate(program: Program, rules: RuleSet, limits: Limits, seed: int) -> Tally:
-    """Add to the e-graph of `program` what the rules find equal, and return how often each was used."""
+def saturate(program: TermProgram, rules: RuleSet, limits: SaturationLimits, seed: int) -> RuleTally:
+    """Apply the rules to the e-graph of `program`, and return how often each was used."""
     engine = _Engine(program, limits, seed)
     for turn in range(limits.rounds):
         if not engine.turn(rules, first=turn == 0):
@@ -118,8 +117,8 @@ def saturate(program: Program, rules: RuleSet, limits: Limits, seed: int) -> Tal
 class _Engine:
     """One saturation of one program."""
 
-    def __init__(self, program: Program, limits: Limits, seed: int) -> None:
-        self.tally = Tally()
+    def __init__(self, program: TermProgram, limits: SaturationLimits, seed: int) -> None:
+        self.tally = RuleTally()
         self._program = program
         self._graph: EGraph = program.graph
         self._limits = limits
@@ -129,7 +128,7 @@ class _Engine:
         self._seen: set[tuple[int, Match]] = set()
 
     def turn(self, rules: RuleSet, first: bool) -> bool:
-        """Find everything, then apply everything; tell whether that changed anything."""
+        """Run one round: find all matches, then apply them; tell whether that changed anything."""
         graph = self._graph
         index = graph.index()
         before = len(graph), graph.classes
@@ -157,12 +156,12 @@ class _Engine:
                         yield each, match
 
     def _structural(self, rules: RuleSet, index: Index) -> None:
-        """Apply, to each value of the program, as many structural rules as the limit says, chosen by chance."""
+        """Apply to each value of the program random structural rules, as many as the limit allows."""
         graph, flags, present = self._graph, self._flags, bits(index)
         within = self._within()
         offers: dict[int, list[tuple[Ready, Match]]] = {number: [] for number in within}
         general: dict[str, list[Ready]] = {}
-        tops: dict[int, dict[int, list[Key]]] = {}
+        tops: dict[int, dict[int, list[NodeKey]]] = {}
         for each in rules.shaped:
             if each.flag & flags and each.root is not None and not each.needs & ~present:
                 top = tops.get(each.root)
@@ -179,9 +178,9 @@ class _Engine:
             self._offer(number, lot, left, offers[number], general[dtype])
 
     def _within(self) -> dict[int, tuple[int, int]]:
-        """Return the classes of the program to which structural rules are to be applied: with a lot, and how many.
+        """Return the classes of the program to which structural rules apply, each with a random number and a count.
 
-        Of a fraction of a rule chance makes one or none. Both depend on the seed and the value's key.
+        A fraction of a rule is rounded to one or none at random. Both depend on the seed and the value's key.
         """
         graph, constants, amount = self._graph, self._program.constants, self._limits.structural
         found = {}
@@ -198,7 +197,7 @@ class _Engine:
     ) -> None:
         """Try rules for one value of the program in turn, those for its operator and those for any value.
 
-        What is tried depends on the lot `first` and on what rules there are for the value.
+        The rules tried depend on the random number `first` and on the rules available for the value.
         """
         if not special and not general:
             return
@@ -214,7 +213,7 @@ class _Engine:
                 left -= self._apply(rule, match)
 
     def _apply(self, each: Ready, match: Match) -> bool:
-        """Add the right side of a match and make it equal to the left one; tell whether the rule holds there."""
+        """Add the right side of a match and merge it with the left one; tell whether the rule holds there."""
         graph, name, kinds, find, tally = self._graph, each.name, self._graph.types, self._graph.find, self.tally
         tally.matches[name] += 1
         root = find(match[0])
@@ -232,7 +231,7 @@ class _Engine:
         if plan is None:
             tally.unsupported[name] += 1
             return False
-        if isinstance(plan, Refused):
+        if isinstance(plan, RefusedRewrite):
             tally.refused[name] += 1
             return False
         birth = (each.key * 0x9E3779B97F4A7C15 + graph.keys[root] * 0xBF58476D1CE4E5B9) & _MASK

@@ -12,9 +12,9 @@ from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.transforms.egraph.choice import Pick, Selection, layered, original, simplest
 from miscompile.transforms.egraph.engine import mix
 from miscompile.transforms.egraph.layers import Space, space_of
-from miscompile.transforms.egraph.program import Program, name_key, program_of
+from miscompile.transforms.egraph.program import TermProgram, name_key, program_of
 from miscompile.transforms.egraph.restore import Layout, Restored, layout, restore
-from miscompile.transforms.egraph.saturation import Limits, Tally, chosen, saturate
+from miscompile.transforms.egraph.saturation import RuleTally, SaturationLimits, chosen, saturate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Saturated:
         return sites(model, self)
 
 
-def saturated(model: Model, transform: Saturated) -> tuple[Program, Tally]:
+def saturated(model: Model, transform: Saturated) -> tuple[TermProgram, RuleTally]:
     """Return `model` in an e-graph to which the rules have been applied, and how often each was."""
     rules = chosen(transform.groups, transform.exactness, transform.file)
     program = program_of(model)
     share = 1.0 if transform.groups or transform.file else transform.share
-    limits = Limits(transform.rounds, transform.nodes, transform.structural, share)
+    limits = SaturationLimits(transform.rounds, transform.nodes, transform.structural, share)
     return program, saturate(program, rules, limits, transform.seed)
 
 
@@ -92,7 +92,7 @@ def sites(model: Model, transform: Saturated) -> tuple[str, ...]:
     return _best(program, transform)[0].changed()
 
 
-def _best(program: Program, transform: Saturated) -> tuple[Selection, Layout]:
+def _best(program: TermProgram, transform: Saturated) -> tuple[Selection, Layout]:
     """Return what the options choose; which of the candidates for the simplest is best does not depend on `only`."""
     space = space_of(program)
     only = frozenset(filter(None, transform.only.split("+")))

@@ -1,7 +1,7 @@
-"""The check of a whole e-graph: every term is evaluated and held against the value of its class.
+"""The check of a whole e-graph: every term is evaluated and compared with the value of its class.
 
-A rule that is unsound, or an engine that makes classes one that are not, shows here on any input, whatever is extracted
-afterwards. Inputs are small integers also in floats, so that most of what is compared must agree exactly.
+It detects an unsound rule, or an engine that merges unequal classes, independently of extraction. Inputs are small
+integers, in floats too, so that most terms must agree exactly.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import array_stream
 from miscompile.core.tensor import Array, Tensor
-from miscompile.transforms.egraph.program import LEAVES, OPAQUE, Program, is_constant
+from miscompile.transforms.egraph.program import LEAVES, OPAQUE, TermProgram, is_constant
 from miscompile.transforms.rules.kinds import ELEMENTS
-from miscompile.transforms.rules.terms import Symbol, Type, evaluate
+from miscompile.transforms.rules.terms import Symbol, TermType, evaluate
 
 _SLACK = 64
-"""How many units in the last place of the greatest operand or result two ways to compute a value may be apart."""
+"""Greatest difference of two computations of a value, in units in the last place of the greatest operand or result."""
 
 _FULL = 0.3
 """Share of the integer inputs that cover the whole range of their type."""
@@ -26,11 +26,10 @@ _FULL = 0.3
 
 @dataclass(slots=True)
 class Verified:
-    """What the check of e-graphs found: how many terms were evaluated, and what became of them.
+    """The results of checks: numbers of evaluated terms by outcome.
 
-    `exact` terms had the very value of their class, `close` ones up to rounding; `unbounded` ones were not held
-    against their class because it holds infinities or NaN, for which rounding rules promise nothing. `bad` describes
-    the others.
+    `exact` terms equalled the value of their class, `close` ones up to rounding; `unbounded` ones were not compared,
+    because the value has infinities or NaN, for which rounding rules guarantee nothing. `bad` describes the others.
     """
 
     exact: int = 0
@@ -41,15 +40,15 @@ class Verified:
 
     @property
     def checked(self) -> int:
-        """The number of terms that were held against the value of their class."""
+        """The number of terms that were compared with the value of their class."""
         return self.exact + self.close + len(self.bad)
 
 
-def verify(program: Program, seed: int, found: Verified) -> None:
+def verify(program: TermProgram, seed: int, found: Verified) -> None:
     """Evaluate every term of the e-graph of `program` on inputs drawn from `seed`, and add to `found`.
 
-    What nodes outside the language compute is drawn as well, since nothing is known of it. Classes without a type are
-    passed over.
+    Results of nodes outside the language are drawn as well, because the language cannot evaluate them. Classes without
+    a type are skipped.
     """
     _Checker(program, seed, found).run()
 
@@ -57,7 +56,7 @@ def verify(program: Program, seed: int, found: Verified) -> None:
 class _Checker:
     """One e-graph, with the values of its classes."""
 
-    def __init__(self, program: Program, seed: int, found: Verified) -> None:
+    def __init__(self, program: TermProgram, seed: int, found: Verified) -> None:
         self._program = program
         self._graph = program.graph
         self._rng = array_stream(seed, "verify")
@@ -71,7 +70,7 @@ class _Checker:
             self._constants.pop(info.name, None)
 
     def run(self) -> None:
-        """Find a value for each class, then hold its terms against it."""
+        """Find a value for each class, then compare its terms with it."""
         graph = self._graph
         waiting = [number for number in graph.members if graph.types[number] is not None]
         self._program_values()
@@ -87,7 +86,7 @@ class _Checker:
                     self._check(number, node)
 
     def _program_values(self) -> None:
-        """Give the classes of the program the values that the program computes, in its own order."""
+        """Compute the values of the program's classes, in its own order."""
         for name in self._program.values:
             number = self._graph.find(self._program.values[name])
             kind = self._graph.types[number]
@@ -124,8 +123,8 @@ class _Checker:
     def _evaluated(self, symbol: Symbol, children: Sequence[int]) -> Array:
         return evaluate(symbol, tuple([self._values[child] for child in children]))
 
-    def _drawn(self, kind: Type) -> Array:
-        """Return random elements: small integers, or for integer types now and then the whole range."""
+    def _drawn(self, kind: TermType) -> Array:
+        """Return random elements: small integers, or for integer types sometimes the whole range."""
         dtype = DTYPES[kind.dtype]
         if dtype.kind == "bool":
             return self._rng.random(kind.shape) < 0.5
@@ -173,11 +172,11 @@ class _Checker:
 
 
 def numbers(value: Tensor) -> Array:
-    """Return the elements of a tensor as terms are evaluated: bfloat16 as numbers of ml_dtypes."""
+    """Return the elements of a tensor in the evaluation type: bfloat16 as ml_dtypes numbers."""
     return value.array.view(ELEMENTS[value.dtype]) if value.dtype == "bfloat16" else value.array
 
 
 def table(rules: Sequence[str], matches: Mapping[str, int], unions: Mapping[str, int]) -> str:
-    """Return a table of how often each rule matched and made two classes one, the rarest first."""
+    """Return a table of each rule's matches and merges of classes, the rarest first."""
     rows = sorted(rules, key=lambda name: (unions.get(name, 0), name))
     return "\n".join(f"{unions.get(name, 0):8}{matches.get(name, 0):9}  {name}" for name in rows)

@@ -1,1 +1,1 @@
-"""Relations that keep every bit of what a model computes."""
+"""Relations that preserve every bit of a model's results."""

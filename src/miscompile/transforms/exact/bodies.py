@@ -1,4 +1,4 @@
-"""The function bodies that onnx's schemas have for operators: what an operator means, said by other operators.
+"""The function bodies in onnx's schemas: definitions of operators by other operators.
 
 Source: https://onnx.ai/onnx/intro/concepts.html#functions, and the pages of the operators ("function body").
 """
@@ -24,22 +24,23 @@ _WIDENED: Mapping[str, int] = {
     "Relu": 6, "Reshape": 13, "Round": 11, "Shape": 13, "Size": 13, "Softplus": 1, "Squeeze": 13, "Sub": 7,
     "Transpose": 1, "Unsqueeze": 13, "Where": 9,
 }  # fmt: skip
-"""Operators, and the version from which newer ones only take more types, or have attributes whose defaults mean what
-was before (compared page by page, up to opset 28)."""
+"""Operators, and the version from which newer ones only add types, or attributes whose defaults keep the old meaning
+(compared page by page, up to opset 28).
+"""
 
 
 def has_body(op: str, opset: int) -> bool:
-    """Tell whether the standard operator `op` has a body in `opset`, whatever that needs to know."""
+    """Tell whether the standard operator `op` has a body in `opset`, whether or not its types are known."""
     return _version(op, opset) is not None
 
 
 def body_of(node: Node, opset: int, types: Mapping[str, ValueType]) -> tuple[Function, Node]:
-    """Return a function that does what `node`, a standard operator, does, and the call that stands for the node.
+    """Return a function equivalent to `node`, a standard operator, and the call that replaces the node.
 
-    The function is named after the operator, without a domain, and takes and gives what the node does. Its nodes mean
-    the same in `opset`. `types` gives the operands' types, which some bodies depend on. Raises RejectedDraft when
-    there is no such body: onnx has none, it was written for operators that mean something else now, needs types that
-    are not known, or reads an operand that the node leaves out.
+    The function is named after the operator, without a domain, and has the operands and results of the node. Its nodes
+    mean the same in `opset`. `types` gives the operands' types, which some bodies depend on. Raises RejectedDraft when
+    there is no such body: onnx has none, it uses operators whose meaning has changed since, needs types that are not
+    known, or reads an operand that the node omits.
     """
     version = _version(node.op, opset)
     if version is None:
@@ -99,7 +100,7 @@ def _check_versions(nodes: Iterable[Node], written_for: int, opset: int) -> None
 
 
 def _fitted(function: Function, node: Node, opset: int) -> tuple[Function, Node]:
-    """Return `function` with the operands, results and attributes that `node` has, and the call of it."""
+    """Return `function` with the operands, results and attributes of `node`, and the call of it."""
     if len(node.inputs) > len(function.inputs) or len(node.outputs) > len(function.outputs):
         raise RejectedDraft(f"{node.op} has more operands or results here than its body")
     operands = {formal: actual for formal, actual in zip(function.inputs, node.inputs, strict=False) if actual}
@@ -135,7 +136,7 @@ def _references(nodes: Iterable[Node]) -> Iterable[str]:
 
 
 def _given(node: Node, opset: int, wanted: Iterable[str]) -> dict[str, Attribute]:
-    """Return what `node` gives for the attributes `wanted`, or else their defaults, as far as there are any."""
+    """Return the values of the attributes `wanted` in `node`, or else their defaults, if any."""
     known = schema(node.op, opset)
     found: dict[str, Attribute] = {}
     for name in wanted:

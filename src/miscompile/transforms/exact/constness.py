@@ -1,12 +1,13 @@
-"""Constants said in another way: initialiser, Constant node, or the default of a graph input.
+"""Other encodings of constants: initialiser, Constant node, or the default of a graph input.
 
-A constant keeps its name and its bytes, so nothing that computes with it can notice, but passes that look for
-initialisers, for Constant nodes or for values that nothing can override (shape inference, folding, fusion of weights)
-take other paths. Source: https://onnx.ai/onnx/repo-docs/IR.html#graphs (initialisers as default values from IR 4 on).
+A constant keeps its name and its bytes, so results do not change. Passes that look for initialisers, for Constant nodes
+or for values that nothing can override (shape inference, folding, fusion of weights) take other paths. Source:
+https://onnx.ai/onnx/repo-docs/IR.html#graphs (initialisers as default values from IR 4 on).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,28 +16,30 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Model, Node, TensorType, ValueInfo
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import gives
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 from miscompile.transforms.exact.structural import structural_values
 
 _IR_DEFAULTS = 4
-"""IR version in which initialisers need not be inputs, and are defaults where they are."""
+"""IR version in which initialisers need not be inputs, and an initialiser that is an input is its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constness(Placed):
-    """Presents constants in another way. Places are the names of constants, in bodies too.
+    """Encodes constants differently. Places are the names of constants, in bodies too.
 
-    With `structural`, constants that state sizes, axes and the like may become inputs with a default as well; without,
-    they change only between initialiser and Constant node. Functions keep their Constant nodes, having no initialisers.
-    Without `overridable` no constant becomes an input: that is the only change after which kernels may pack weights
-    otherwise, and add in another order.
+    With `structural`, constants that hold sizes, axes and the like may become inputs with a default as well; without,
+    they change only between initialiser and Constant node. Functions keep their Constant nodes, because they have no
+    initialisers. Without `overridable` no constant becomes an input, because only that change may make kernels pack
+    weights differently and add in another order.
     """
+
+    stream_name: ClassVar[str] = "Constness"
 
     structural: bool = False
     overridable: bool = True
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the constants that can be said otherwise."""
+        """Return the constants that have another encoding."""
         fixed = self._fixed(model)
         return tuple(
             place
@@ -47,10 +50,10 @@ class Constness(Placed):
         )
 
     def apply(self, model: Model) -> Model:
-        """Return `model` with constants said otherwise. Raises RejectedDraft when it has none."""
+        """Return `model` with constants encoded differently. Raises RejectedDraft when it has none."""
         picked, fixed = self.picked(self.places(model)), self._fixed(model)
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             for name, value in constants(scope):
                 place = scope.place(name)
                 if place in picked:
@@ -63,20 +66,20 @@ class Constness(Placed):
     def _fixed(self, model: Model) -> frozenset[str]:
         return frozenset() if self.structural else structural_values(model)
 
-    def _ways(self, model: Model, scope: Scope, name: str, fixed: frozenset[str]) -> list[str]:
-        """Return the other ways in which constant `name` of `scope` can be said."""
+    def _ways(self, model: Model, scope: NodeScope, name: str, fixed: frozenset[str]) -> list[str]:
+        """Return the other encodings of constant `name` of `scope`."""
         if scope.kind == "function" or model.ir_version < _IR_DEFAULTS:
             return []
         if name not in scope.initializers:
             return ["initializer"]
         kind = TensorType(scope.initializers[name].dtype, None)
         ways = ["node"] if gives("Constant", scope.opset, kind) else []
-        if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.handed_out:
+        if self.overridable and scope.kind == "main" and name not in fixed and name not in scope.output_names:
             ways.append("input")
         return ways
 
 
-def constants(scope: Scope) -> Iterator[tuple[str, Tensor]]:
+def constants(scope: NodeScope) -> Iterator[tuple[str, Tensor]]:
     """Yield the constants of a scope with their values: initialisers that nothing overrides, and Constant nodes."""
     given = scope.given
     yield from ((name, value) for name, value in scope.initializers.items() if name not in given)
@@ -87,7 +90,7 @@ def constants(scope: Scope) -> Iterator[tuple[str, Tensor]]:
 
 
 def constant_of(node: Node) -> Tensor | None:
-    """Return what a Constant node holds; None for other nodes, sparse values and references to attributes."""
+    """Return the tensor of a Constant node; None for other nodes, sparse values and references to attributes."""
     if node.op != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attributes) != 1:
         return None
     ((name, attribute),) = node.attributes.items()
@@ -110,19 +113,19 @@ def constant(name: str, value: Tensor) -> Node:
     return Node("Constant", (), (name,), {"value": Attribute("tensor", value)})
 
 
-def _as_node(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_node(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     """Put a Constant node before the first node that reads it."""
     first = next((place for place, node in enumerate(scope.nodes) if name in reads(node)), len(scope.nodes))
     kept = {other: known for other, known in scope.initializers.items() if other != name}
     return replace(scope, initializers=kept, nodes=(*scope.nodes[:first], constant(name, value), *scope.nodes[first:]))
 
 
-def _as_initializer(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_initializer(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     nodes = tuple(node for node in scope.nodes if node.outputs != (name,))
     return replace(scope, initializers={**scope.initializers, name: value}, nodes=nodes)
 
 
-def _as_input(scope: Scope, name: str, value: Tensor) -> Scope:
+def _as_input(scope: NodeScope, name: str, value: Tensor) -> NodeScope:
     types = {other: kind for other, kind in scope.types.items() if other != name}
     inputs = (*scope.inputs, ValueInfo(name, TensorType(value.dtype, value.shape)))
     return replace(scope, inputs=inputs, types=types)

@@ -1,36 +1,39 @@
-"""The same computation twice: some readers of a shared value get a copy that is made from the same operands.
+"""Duplicated computations: some readers of a shared value get a copy computed from the same operands.
 
-Passes count readers before they fuse, and merge equal nodes before or after they do so; a copy changes both. Operators
-that may give other values each time are never copied.
+Passes count readers before they fuse, and merge equal nodes before or after they do so; a copy changes both. Random
+operators are never copied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Model, Node
-from miscompile.graph.rename import Names, redirect, refresh
+from miscompile.graph.rename import NameSupply, redirect, refresh
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_regions import names_of
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.regions import names_of
 
 _MOVED = 0.5
 """Share of the readers that get the copy."""
 
 _CAPTURE = -1
-"""The slot of what bodies read: all of a node's bodies together."""
+"""The slot of captured values, for all bodies of a node together."""
 
 _Use = tuple[int, int, str]
-"""The place of a reader among the nodes, its slot, and the value."""
+"""The position of a reader, its slot, and the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate(Placed):
-    """Presents values that have several readers as two values. Places are nodes, and initialisers by their names.
+    """Splits values with several readers into two values. Places are nodes, and initialisers by their names.
 
     Nodes with bodies are copied as well, and both operands of `x * x` count as readers.
     """
+
+    stream_name: ClassVar[str] = "Duplicate"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the nodes and initialisers whose readers can be divided."""
@@ -38,9 +41,9 @@ class Duplicate(Placed):
 
     def apply(self, model: Model) -> Model:
         """Return `model` with copies. Raises RejectedDraft when no value has two readers."""
-        picked, names = self.picked(self.places(model)), Names(names_of(model))
+        picked, names = self.picked(self.places(model)), NameSupply(names_of(model))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             for place, made in _shared(scope, model).items():
                 if place in picked:
                     scope = self._divided(scope, place, made, names)
@@ -48,7 +51,7 @@ class Duplicate(Placed):
 
         return rewrite(model, change)
 
-    def _divided(self, scope: Scope, place: str, made: Sequence[str], names: Names) -> Scope:
+    def _divided(self, scope: NodeScope, place: str, made: Sequence[str], names: NameSupply) -> NodeScope:
         instead = {name: names.fresh(f"{name}_twin") for name in made if name}
         moved = self._moved(scope, place, _uses(scope.nodes, made))
         nodes = [
@@ -62,29 +65,29 @@ class Duplicate(Placed):
         twin = refresh((nodes[here],), instead, lambda name: names.fresh(f"{name}_twin"))
         return replace(scope, nodes=(*nodes[: here + 1], *twin, *nodes[here + 1 :]))
 
-    def _moved(self, scope: Scope, place: str, uses: Sequence[_Use]) -> list[_Use]:
-        """Return the uses that become uses of the copy: at least one, and one stays where no output holds the value."""
+    def _moved(self, scope: NodeScope, place: str, uses: Sequence[_Use]) -> list[_Use]:
+        """Return the uses that become uses of the copy: at least one, and at least one use of the original remains."""
         draws = {use: self.draw(place, scope.place_of(scope.nodes[use[0]]), use[1], use[2]) for use in uses}
         ordered = sorted(uses, key=lambda use: (draws[use], use))
         moved = [use for use in ordered if draws[use] < _MOVED] or ordered[:1]
-        kept = bool(scope.handed_out.intersection(name for _, _, name in uses))
+        kept = bool(scope.output_names.intersection(name for _, _, name in uses))
         return moved if kept or len(moved) < len(uses) else moved[:-1]
 
 
-def _shared(scope: Scope, model: Model) -> dict[str, tuple[str, ...]]:
-    """Return the places whose values have two readers or more, an output being one, with these values."""
+def _shared(scope: NodeScope, model: Model) -> dict[str, tuple[str, ...]]:
+    """Return the places whose values have two or more readers, graph outputs included, with these values."""
     given, found = scope.given, {}
     for made in _sources(scope, model):
         if not given.isdisjoint(made):
             continue
         uses = _uses(scope.nodes, made)
-        total = len(uses) + len(scope.handed_out.intersection(filter(None, made)))
+        total = len(uses) + len(scope.output_names.intersection(filter(None, made)))
         if uses and total > 1:
             found[scope.place(next(filter(None, made)))] = made
     return found
 
 
-def _sources(scope: Scope, model: Model) -> Iterable[tuple[str, ...]]:
+def _sources(scope: NodeScope, model: Model) -> Iterable[tuple[str, ...]]:
     yield from ((name,) for name in scope.initializers)
     yield from (node.outputs for node in scope.nodes if any(node.outputs) and pure((node,), model))
 

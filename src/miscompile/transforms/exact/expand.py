@@ -1,54 +1,56 @@
-"""Operators replaced by the function bodies that onnx defines them by, or by calls of functions that hold these bodies.
+"""Operators replaced by the function bodies that define them in onnx, or by calls of functions with these bodies.
 
 Kernel and body must agree: exactly where the operator moves, compares or selects, up to rounding where it computes.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Function, Model, Node, TensorType, ValueType
 from miscompile.graph.prune import callee_key, function_key
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.exact.bodies import body_of, has_body
 from miscompile.transforms.exact.inline import inlined
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.wrap_kinds import PLAIN
-from miscompile.transforms.function_calls import MAY_DRAW
-from miscompile.transforms.function_compose import importing, own_domain
+from miscompile.transforms.functions.calls import MAY_DRAW
+from miscompile.transforms.functions.compose import importing, own_domain
 
 EXACT = frozenset({
     "CastLike", "CenterCropPad", "DepthToSpace", "GreaterOrEqual", "LessOrEqual", "SequenceMap", "SpaceToDepth",
 })  # fmt: skip
-"""Operators whose bodies move, convert and compare: the same bits whatever they are given."""
+"""Operators whose bodies move, convert and compare elements: bit-exact for all operands."""
 
 EXACT_IN_INTEGERS = frozenset({"Clip", "PRelu", "Range"})
-"""Those whose bodies give the same integers. Of floats, the sign of a zero may differ, or the last bit of a sum."""
+"""Those whose bodies give the same integers. For floats, the sign of a zero or the last bit of a sum may differ."""
 
 _INTEGERS = ("int32", "int64")
 """Integers for which the operators of these bodies have kernels everywhere."""
 
 _IR_FUNCTIONS = 8
 
-Exactness = Literal["exact", "rounding"]
+ExpansionExactness = Literal["exact", "rounding"]
 
 
 @dataclass(frozen=True, slots=True)
 class Expand(Placed):
-    """Presents operators as their function bodies. Places are nodes, in bodies too.
+    """Replaces operators by their function bodies. Places are nodes, in bodies too.
 
-    With `exact` only operators whose bodies give the same bits are replaced; without, all that are faithful up to
-    rounding as well. `kept` leaves the bodies in model-local functions, one for all nodes that can share it.
+    With `exact` only operators whose bodies give the same bits are replaced; without, also those that are equivalent up
+    to rounding. `kept` puts the bodies in model-local functions, shared by the nodes that can call the same one.
     """
+
+    stream_name: ClassVar[str] = "Expand"
 
     exact: bool = True
     kept: bool = False
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the nodes that have a faithful body."""
+        """Return the nodes that have an equivalent body."""
         return self._places(model, types_by_scope(model))
 
     def _places(self, model: Model, types: Mapping[str, Mapping[str, ValueType]]) -> tuple[str, ...]:
@@ -59,15 +61,15 @@ class Expand(Placed):
         return tuple(found)
 
     def apply(self, model: Model) -> Model:
-        """Return `model` with operators as bodies. Raises RejectedDraft when none has one."""
+        """Return `model` with operators replaced. Raises RejectedDraft when none has an equivalent body."""
         types = types_by_scope(model)
         picked = self.picked(self._places(model, types))
         domain = own_domain(model)
         made: list[Function] = []
-        names = Names(function.name for function in model.functions)
+        names = NameSupply(function.name for function in model.functions)
         calls: set[str] = set()
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             nodes = []
             for node in scope.nodes:
                 place = scope.place_of(node)
@@ -85,14 +87,14 @@ class Expand(Placed):
             return inlined(whole, frozenset(calls))
         return importing(replace(whole, ir_version=max(model.ir_version, _IR_FUNCTIONS)))
 
-    def exactness(self, model: Model) -> Exactness:
+    def exactness(self, model: Model) -> ExpansionExactness:
         """Tell whether all operators that `apply` replaces in `model` have bodies that give the same bits."""
         picked = self.picked(self.places(model))
         ops = {node.op for scope in scopes(model) for node in scope.nodes if scope.place_of(node) in picked}
         return "exact" if ops <= EXACT | EXACT_IN_INTEGERS and self.exact else "rounding"
 
     def _body(
-        self, node: Node, scope: Scope, types: Mapping[str, ValueType], model: Model
+        self, node: Node, scope: NodeScope, types: Mapping[str, ValueType], model: Model
     ) -> tuple[Function, Node] | None:
         """Return function and call for `node`, None where it stays."""
         if node.domain not in ("", "ai.onnx") or node.op in MAY_DRAW or not has_body(node.op, scope.opset):
@@ -118,23 +120,23 @@ def _exact(node: Node, types: Mapping[str, ValueType]) -> bool:
 
 
 def _common(kind: ValueType | None) -> bool:
-    """Tell whether a function can be given this type by every runtime; small floats are not known to all."""
+    """Tell whether every runtime supports functions on this type; some lack small floats."""
     return not isinstance(kind, TensorType) or kind.dtype in PLAIN
 
 
 def _faithful(node: Node) -> bool:
-    """Tell whether the body of `node` means what the operator's page says.
+    """Tell whether the body of `node` agrees with the operator's page.
 
-    Clip has the limits of its type where a bound is left out, which infinity is beyond; the body has none. What
-    Attention hands out for masked scores is the lowest number to some and minus infinity to others.
+    Clip without a bound clips to the limits of its type, which excludes infinity; the body does not clip. For masked
+    scores, implementations of Attention return either the lowest number or minus infinity.
     """
     if node.op == "Clip":
         return len(node.inputs) == 3 and all(node.inputs)
     return node.op != "Attention" or len(node.outputs) < 4 or not node.outputs[3]
 
 
-def _shared(function: Function, made: list[Function], names: Names) -> Function:
-    """Return the one of the functions `made` that does what `function` does, or that under a name of its own."""
+def _shared(function: Function, made: list[Function], names: NameSupply) -> Function:
+    """Return an equivalent function among `made`, or else `function` under a new name."""
     for other in made:
         if difference(replace(function, name=other.name), other) is None:
             return other

@@ -1,19 +1,19 @@
-"""Constants that are fed, and inputs that are constants: the same computation under another signature.
+"""Constants that become inputs, and inputs that become constants: the same computation with another signature.
 
-What a compiler knows when it compiles decides which passes run, so a flip between known and fed is the strongest of the
-exact relations. The model's signature changes, so that these two say what to feed as well.
+Passes depend on the values that are known at compile time, so a flip between constant and input is the strongest of the
+exact relations. The model's signature changes, so these two return the feeds too.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model, TensorType, ValueInfo
 from miscompile.transforms.exact.constness import constants
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, scopes
+from miscompile.transforms.exact.scopes import NodeScope, scopes
 from miscompile.transforms.exact.structural import structural_values
 
 Value = TypeVar("Value")
@@ -21,11 +21,13 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Opened(Placed):
-    """Presents constants of the main graph as inputs. Places are the names of constants.
+    """Turns constants of the main graph into inputs. Places are the names of constants.
 
-    Constants that state sizes, axes, trip counts or quantisation stay, unless `structural`: some compilers refuse
-    programs that feed them.
+    Constants that hold sizes, axes, trip counts or quantisation parameters stay, unless `structural`, because some
+    compilers refuse programs that feed them.
     """
+
+    stream_name: ClassVar[str] = "Opened"
 
     structural: bool = False
 
@@ -33,7 +35,7 @@ class Opened(Placed):
         """Return the constants that can be fed."""
         fixed = frozenset() if self.structural else structural_values(model)
         scope = _main(model)
-        barred = fixed | scope.handed_out
+        barred = fixed | scope.output_names
         return tuple(
             scope.place(name)
             for name, value in constants(scope)
@@ -60,7 +62,9 @@ class Opened(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Closed(Placed):
-    """Presents inputs as constants, for one feed. Places are the names of inputs."""
+    """Turns inputs into constants, for one feed. Places are the names of inputs."""
+
+    stream_name: ClassVar[str] = "Closed"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the inputs that can be constants: dense tensors that are no outputs as well."""
@@ -68,14 +72,14 @@ class Closed(Placed):
         return tuple(
             scope.place(info.name)
             for info in fed_inputs(model.graph)
-            if isinstance(info.type, TensorType) and info.name not in scope.handed_out
+            if isinstance(info.type, TensorType) and info.name not in scope.output_names
         )
 
     def apply_to_feed(self, model: Model, feed: Sequence[Tensor]) -> Model:
-        """Return `model` with inputs as initialisers that hold what `feed`, one tensor for each input, has for them.
+        """Return `model` with inputs as initialisers with their tensors in `feed`, which has one for each input.
 
-        The inputs that are left keep their order. Raises RejectedDraft when the model has no such inputs, ModelError
-        when `feed` does not fit the inputs.
+        The remaining inputs keep their order. Raises RejectedDraft when the model has no such inputs, ModelError when
+        `feed` does not fit the inputs.
         """
         infos = fed_inputs(model.graph)
         if len(infos) != len(feed):
@@ -101,7 +105,7 @@ def fed_inputs(graph: Graph) -> list[ValueInfo]:
     return [info for info in graph.inputs if info.name not in defaults]
 
 
-def _main(model: Model) -> Scope:
+def _main(model: Model) -> NodeScope:
     return next(scope for scope in scopes(model) if scope.kind == "main")
 
 

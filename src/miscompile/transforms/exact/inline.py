@@ -1,25 +1,28 @@
 """Calls of model-local functions replaced by the bodies of these functions.
 
-Compilers inline before, between or after their other passes, and each has its own inliner; a graph that was inlined
-beforehand must do the same.
+Compilers inline before, between or after their other passes, and each has its own inliner; an inlined model must give
+the same results.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Function, Model, Node
 from miscompile.graph.prune import callee_key, function_key
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
 
 _KEPT = "miscompile kept: "
-"""What the overload of a call begins with while it is to stay."""
+"""Temporary prefix of the overload of calls that stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inline(Placed):
-    """Presents calls of functions as the bodies of these, at any depth below. Places are calls outside functions."""
+    """Inlines calls of functions, with all calls inside them. Places are calls outside functions."""
+
+    stream_name: ClassVar[str] = "Inline"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the calls in the main graph and in its bodies."""
@@ -35,7 +38,7 @@ class Inline(Placed):
     def apply(self, model: Model) -> Model:
         """Return `model` with calls inlined, and without functions that nothing calls any more.
 
-        Raises RejectedDraft when nothing is called, ModelError when a body means something else under the model's
+        Raises RejectedDraft when the model has no calls, ModelError when a body changes its meaning under the model's
         operator sets.
         """
         return inlined(model, self.picked(self.places(model)))
@@ -45,10 +48,10 @@ def inlined(model: Model, picked: frozenset[str]) -> Model:
     """Return `model` with the calls at the places `picked` inlined, and all others left alone. Raises ModelError."""
     keys = {function_key(function) for function in model.functions}
 
-    def marked(scope: Scope) -> Scope:
+    def marked(scope: NodeScope) -> NodeScope:
         return _mapped(scope, lambda node: _marked(node) if _stays(scope, node) else node)
 
-    def _stays(scope: Scope, node: Node) -> bool:
+    def _stays(scope: NodeScope, node: Node) -> bool:
         return callee_key(node) in keys and scope.place_of(node) not in picked
 
     done = inline(rewrite(model, marked))
@@ -56,7 +59,7 @@ def inlined(model: Model, picked: frozenset[str]) -> Model:
     return replace(bare, functions=tuple(_called(bare, model.functions)))
 
 
-def _mapped(scope: Scope, change: Callable[[Node], Node]) -> Scope:
+def _mapped(scope: NodeScope, change: Callable[[Node], Node]) -> NodeScope:
     if scope.kind == "function":
         return scope
     nodes = tuple(map(change, scope.nodes))

@@ -1,9 +1,10 @@
-"""Equal nodes and equal constants made one: what a compiler's own elimination of common subexpressions would do.
+"""Merging of equal nodes and equal constants, as a compiler's common-subexpression elimination does.
 
-The reverse of duplication. Values get more readers, which keeps fusions from firing that need the only reader.
+The reverse of duplication. Values get more readers, which disables fusions that require a single reader.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.core.tensor import Tensor
 from miscompile.graph.equality import difference
@@ -11,20 +12,22 @@ from miscompile.graph.model import Model, Node
 from miscompile.graph.prune import callee_key
 from miscompile.graph.rename import redirect
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
+from miscompile.transforms.functions.calls import pure
 
 
 @dataclass(frozen=True, slots=True)
 class Merge(Placed):
-    """Presents equal nodes and initialisers of a scope as one. Places are the later ones of each two that are equal.
+    """Merges equal nodes and initialisers of a scope. Places are the later ones of each equal pair.
 
-    Nodes are equal when operator, operands and attributes are, bit by bit. Those with bodies, and those that make an
-    output of their scope, stay; operators that may give other values each time are never merged.
+    Nodes are equal when operator, operands and attributes are, bit by bit. Nodes with bodies, nodes that compute an
+    output of their scope, and random operators are never merged.
     """
 
+    stream_name: ClassVar[str] = "Merge"
+
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the nodes and initialisers that an earlier one can stand for, if all others are merged."""
+        """Return the nodes and initialisers that can be merged into an earlier one, if all others are merged."""
         return tuple(place for scope in scopes(model) for place in _merged(scope, model, None)[1])
 
     def apply(self, model: Model) -> Model:
@@ -33,8 +36,8 @@ class Merge(Placed):
         return rewrite(model, lambda scope: _merged(scope, model, picked)[0])
 
 
-def _merged(scope: Scope, model: Model, picked: frozenset[str] | None) -> tuple[Scope, list[str]]:
-    """Return `scope` with what is `picked` (None: everything) merged, and the places where this was done."""
+def _merged(scope: NodeScope, model: Model, picked: frozenset[str] | None) -> tuple[NodeScope, list[str]]:
+    """Return `scope` with the `picked` places (None: all) merged, and the places that were merged."""
     initializers, instead, done = _merged_constants(scope, picked)
     kept: list[Node] = []
     earlier: dict[object, list[Node]] = {}
@@ -49,7 +52,7 @@ def _merged(scope: Scope, model: Model, picked: frozenset[str] | None) -> tuple[
             if twin is None:
                 earlier.setdefault(key, []).append(changed)
         elif pure((changed,), model) and not any(True for _ in changed.subgraphs()):
-            earlier.setdefault(key, []).append(changed)  # makes an output, which others may read as well
+            earlier.setdefault(key, []).append(changed)  # computes an output, which others may read as well
         if twin is None:
             kept.append(changed)
         else:
@@ -61,9 +64,9 @@ def _merged(scope: Scope, model: Model, picked: frozenset[str] | None) -> tuple[
 
 
 def _merged_constants(
-    scope: Scope, picked: frozenset[str] | None
+    scope: NodeScope, picked: frozenset[str] | None
 ) -> tuple[dict[str, Tensor], dict[str, str], list[str]]:
-    given, outputs = scope.given, scope.handed_out
+    given, outputs = scope.given, scope.output_names
     kept: dict[str, Tensor] = {}
     instead: dict[str, str] = {}
     done: list[str] = []
@@ -82,16 +85,16 @@ def _merged_constants(
     return kept, instead, done
 
 
-def _mergeable(node: Node, scope: Scope, model: Model) -> bool:
+def _mergeable(node: Node, scope: NodeScope, model: Model) -> bool:
     return (
-        scope.handed_out.isdisjoint(node.outputs)
+        scope.output_names.isdisjoint(node.outputs)
         and not any(True for _ in node.subgraphs())
         and pure((node,), model)
     )  # fmt: skip
 
 
 def _same(one: Node, other: Node) -> bool:
-    """Tell whether `one`, with the same operator and operands, makes all that `other` makes."""
+    """Tell whether `one`, with the same operator and operands, computes all results of `other`."""
     return (
         len(one.outputs) == len(other.outputs)
         and all(here or not there for here, there in zip(one.outputs, other.outputs, strict=True))

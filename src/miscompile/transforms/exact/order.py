@@ -1,6 +1,6 @@
-"""Another order of what has no order: nodes that do not depend on each other, and initialisers.
+"""Another order of independent nodes, and of initialisers.
 
-An ONNX graph is a set of nodes in any topological order, yet passes walk it as it is written, and memory planners live
+Any topological order of an ONNX graph is valid, but passes visit nodes in the written order, and memory planners depend
 on it.
 """
 
@@ -8,24 +8,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import ClassVar
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.equality import same_model
 from miscompile.graph.model import Model, Node
 from miscompile.transforms.exact.placed import Placed
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_sets import links
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.convex_sets import links
 
 _Rank = tuple[float, float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Placed):
-    """Presents nodes as early or as late as they can stand. Places are nodes, and initialisers by their names.
+class NodeOrder(Placed):
+    """Moves nodes as early or as late as possible. Places are nodes, and initialisers by their names.
 
-    Operators that may give other values each time keep their order among themselves.
+    Random operators keep their order among themselves.
     """
+
+    stream_name: ClassVar[str] = "Order"
 
     def places(self, model: Model) -> tuple[str, ...]:
         """Return the nodes and initialisers that are not alone in their scope."""
@@ -36,10 +39,10 @@ class Order(Placed):
         return tuple(found)
 
     def apply(self, model: Model) -> Model:
-        """Return `model` in another order. Raises RejectedDraft when there is only this one, or none other is drawn."""
+        """Return `model` in another order. Raises RejectedDraft when no other order exists or is drawn."""
         picked = self.picked(self.places(model))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             nodes, names = self._nodes(scope, picked, model), self._names(scope, picked)
             if nodes == scope.nodes and names == list(scope.initializers):
                 return scope
@@ -51,23 +54,23 @@ class Order(Placed):
         return changed
 
     def _rank(self, place: str, here: int, picked: frozenset[str]) -> _Rank:
-        """Return where something wants to stand: before all, after all, or where it stands."""
+        """Return the sort key of a node or initialiser: before all, after all, or its current position."""
         if place not in picked:
             return 0.0, 0.0, here
         draw = self.draw(place)
         return (-1.0 if self.draw(place, "early") < 0.5 else 1.0), draw, here
 
-    def _names(self, scope: Scope, picked: frozenset[str]) -> list[str]:
+    def _names(self, scope: NodeScope, picked: frozenset[str]) -> list[str]:
         ranks = {name: self._rank(scope.place(name), at, picked) for at, name in enumerate(scope.initializers)}
         return sorted(ranks, key=ranks.__getitem__)
 
-    def _nodes(self, scope: Scope, picked: frozenset[str], model: Model) -> tuple[Node, ...]:
+    def _nodes(self, scope: NodeScope, picked: frozenset[str], model: Model) -> tuple[Node, ...]:
         ranks = {at: self._rank(scope.place_of(node), at, picked) for at, node in enumerate(scope.nodes)}
         return tuple(scope.nodes[at] for at in _sorted(scope.nodes, ranks, model))
 
 
 def _sorted(nodes: tuple[Node, ...], ranks: Mapping[int, _Rank], model: Model) -> list[int]:
-    """Return the topological order that always takes the node of the lowest rank among those that can come next."""
+    """Return the topological order that always continues with the admissible node of the lowest rank."""
     before = [set(earlier) for earlier in links(nodes).before]
     drawn = [at for at, node in enumerate(nodes) if not pure((node,), model)]
     for earlier, later in pairwise(drawn):

@@ -1,13 +1,14 @@
-"""What all exact relations have in common: options, places with stable names, and draws that belong to a place.
+"""The base of all exact relations: options, places with stable names, and random draws for each place.
 
-A place is something that a relation can change by itself: a node, a constant, a value. Each draw is keyed by the seed
-and the name of its place, never by what was drawn before. So a place is treated alike in a model and in a smaller one
-that a reducer made of it, and the places that matter can be named (`only`) and made fewer together with the nodes.
+A place is a part of the model that a relation can change alone: a node, a constant, a value. Each draw depends on the
+seed and the name of its place, never on earlier draws. A place is therefore treated alike in a model and in a reduced
+one, and a reducer can name the places that matter (`only`) and reduce them together with the nodes.
 """
 
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import RejectedDraft, SpecError
@@ -21,15 +22,18 @@ class Placed:
     """The options of every exact relation, and the choice of places that follows from them.
 
     `share` is the share of the places that are changed, at least one. `only` names the places instead, joined by `+`;
-    names that the model lacks are passed over.
+    names that the model lacks are ignored.
     """
+
+    stream_name: ClassVar[str]
+    """Names the relation's random streams, so that a new name for its class does not change what a seed draws."""
 
     seed: int = 0
     share: float = 0.5
     only: str = ""
 
     def __post_init__(self) -> None:
-        """Raise SpecError for a share that means nothing."""
+        """Raise SpecError for a share out of range."""
         if not 0 <= self.share <= 1:
             raise SpecError("share is a number from 0 to 1")
 
@@ -48,8 +52,8 @@ class Placed:
 
     def draw(self, place: str, *more: str | int) -> float:
         """Return a number in [0, 1) that depends on relation, seed and place alone."""
-        return digest_words(self.seed, type(self).__name__, place, *more) / _WHOLE
+        return digest_words(self.seed, self.stream_name, place, *more) / _WHOLE
 
     def stream(self, place: str, *more: str | int) -> random.Random:
         """Return a random stream that depends on relation, seed and place alone."""
-        return stream(self.seed, type(self).__name__, place, *more)
+        return stream(self.seed, self.stream_name, place, *more)

@@ -1,24 +1,24 @@
-"""Other names for all that has a name inside: values, nodes, and the parameters of functions.
+"""Other names for inner values, nodes, and the parameters of functions.
 
-Passes make names for what they insert, look values up by name, and hand names to code generators; a name that they
-did not expect is enough. Inputs and outputs keep their names, which are the model's signature.
-Source: https://onnx.ai/onnx/repo-docs/IR.html#names-within-a-graph (names are C90 identifiers), from which exporters
-differ: theirs have slashes, dots, colons, or are numbers.
+Passes generate names for inserted nodes, look values up by name, and pass names to code generators, so an unexpected
+name alone can trigger a bug. Inputs and outputs keep their names, which are the model's signature. Source:
+https://onnx.ai/onnx/repo-docs/IR.html#names-within-a-graph (names are C90 identifiers); exporters deviate from it with
+slashes, dots, colons, and numbers.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import quote
 
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import SpecError
 from miscompile.graph.edges import all_names, map_bodies, names_in
 from miscompile.graph.model import Function, Graph, Model, Node
-from miscompile.graph.rename import Names, rename, rename_nodes
+from miscompile.graph.rename import NameSupply, rename, rename_nodes
 from miscompile.transforms.exact.placed import Placed
 
-Style = Literal["identifier", "usual", "any"]
+NameStyle = Literal["identifier", "usual", "any"]
 """identifier: C90 identifiers only; usual: also what exporters write; any: also text that no page forbids outright."""
 
 _IDENTIFIERS = (
@@ -53,25 +53,27 @@ _BASES: Mapping[str, tuple[str, ...]] = {
     "identifier": _IDENTIFIERS, "usual": (*_IDENTIFIERS, *_USUAL), "any": (*_IDENTIFIERS, *_USUAL, *_ANY),
 }  # fmt: skip
 _NAMELESS = 0.4
-"""Share of the nodes that lose their name; the others get one of the same awkward sort."""
+"""Share of the nodes that lose their name; the others get one of the chosen style."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rename(Placed):
-    """Presents inner values and nodes under other names. Places are the names of values, in functions by their path.
+    """Renames inner values and nodes. Places are the names of values, in functions by their path.
 
-    A node is renamed with its first result. Names are unique over the whole model, whatever a scope would allow.
+    A node is renamed with its first result. Names are unique over the whole model, although scopes would allow more.
     """
 
-    style: Style = "usual"
+    stream_name: ClassVar[str] = "Rename"
+
+    style: NameStyle = "usual"
 
     def __post_init__(self) -> None:
-        """Raise SpecError for a style or share that means nothing."""
+        """Raise SpecError for an unknown style or a share out of range."""
         if self.style not in _BASES or not 0 <= self.share <= 1:
             raise SpecError(f"style is one of {', '.join(_BASES)}, and share a number from 0 to 1")
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the values that may have other names."""
+        """Return the values that can be renamed."""
         found = [_place("", name) for name in _inner(model.graph)]
         for function in model.functions:
             found += [_place(_path(function), name) for name in _values(function)]
@@ -79,7 +81,7 @@ class Rename(Placed):
 
     def apply(self, model: Model) -> Model:
         """Return `model` with other names. Raises RejectedDraft when it has no inner value."""
-        picked, names = self.picked(self.places(model)), Names(all_names(model.graph))
+        picked, names = self.picked(self.places(model)), NameSupply(all_names(model.graph))
 
         def renamed(name: str, path: str) -> str:
             place = _place(path, name)
@@ -90,21 +92,21 @@ class Rename(Placed):
         graph = rename(model.graph, instead)
         return replace(
             model,
-            graph=replace(graph, nodes=self._named(graph.nodes, instead, Names())),
+            graph=replace(graph, nodes=self._named(graph.nodes, instead, NameSupply())),
             functions=tuple(self._function(function, picked, renamed) for function in model.functions),
         )
 
     def _function(self, function: Function, picked: frozenset[str], renamed: Callable[[str, str], str]) -> Function:
         path = _path(function)
         instead = {name: renamed(name, path) for name in _values(function) if _place(path, name) in picked}
-        nodes = self._named(rename_nodes(function.nodes, instead), instead, Names())
+        nodes = self._named(rename_nodes(function.nodes, instead), instead, NameSupply())
         inputs, outputs = (
             tuple(instead.get(name, name) for name in names) for names in (function.inputs, function.outputs)
         )
         types = {instead.get(name, name): known for name, known in function.types.items()}
         return replace(function, inputs=inputs, outputs=outputs, nodes=nodes, types=types)
 
-    def _named(self, nodes: tuple[Node, ...], instead: Mapping[str, str], names: Names) -> tuple[Node, ...]:
+    def _named(self, nodes: tuple[Node, ...], instead: Mapping[str, str], names: NameSupply) -> tuple[Node, ...]:
         """Return `nodes`, and those in their bodies, with other names where their first result has one."""
         old = {new: name for name, new in instead.items()}
 

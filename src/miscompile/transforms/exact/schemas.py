@@ -1,4 +1,4 @@
-"""What operators take and give, by onnx's schemas: the questions that the relations ask before they write a node."""
+"""Queries on onnx's schemas about operand and result types, which the relations make before they add a node."""
 
 from miscompile.graph.model import MapType, OptionalType, SequenceType, TensorType, ValueType
 from miscompile.ops.registry import schema
@@ -7,7 +7,7 @@ _ALIASES = {"float32": "float", "float64": "double"}
 
 
 def written(kind: ValueType) -> str:
-    """Return a value type in the words of a schema: `tensor(float)`, `seq(tensor(int64))`; sparse ones say nothing."""
+    """Return a value type in schema notation: `tensor(float)`, `seq(tensor(int64))`; an empty text for sparse ones."""
     match kind:
         case TensorType(dtype, _):
             return f"tensor({_ALIASES.get(dtype, dtype)})"

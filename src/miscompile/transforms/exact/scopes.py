@@ -1,7 +1,7 @@
-"""Scopes: the main graph, the bodies in it, and the functions, each with a path that stays when others change.
+"""Scopes: the main graph, the bodies in it, and the functions, each with a path that changes elsewhere do not affect.
 
 The place of a node is the path of its scope and the name of its first output, so that it keeps its name when nodes
-elsewhere come or go. Names are percent-encoded: a place can stand in a spec whatever characters a model uses.
+elsewhere are added or removed. Names are percent-encoded, so that a spec can hold a place with any characters.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,18 +25,18 @@ from miscompile.graph.model import (
 )
 from miscompile.graph.typing import value_types
 
-Kind = Literal["main", "body", "function"]
+ScopeKind = Literal["main", "body", "function"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The nodes of one scope with all that belongs to them; `depth` counts the bodies around.
+class NodeScope:
+    """The nodes of one scope with their context; `depth` counts the enclosing bodies.
 
-    Functions have neither initialisers nor types of their inputs and outputs. `opsets` says what operators mean here.
+    Functions have neither initialisers nor types of their inputs and outputs. `opsets` maps domains to versions.
     """
 
     path: str
-    kind: Kind
+    kind: ScopeKind
     depth: int
     inputs: tuple[ValueInfo, ...]
     outputs: tuple[ValueInfo, ...]
@@ -52,7 +52,7 @@ class Scope:
         return f"{self.path}/{written}" if self.path else written
 
     def place_of(self, node: Node) -> str:
-        """Return the place of `node`, which stands in this scope."""
+        """Return the place of `node`, a node of this scope."""
         return self.place(next(filter(None, node.outputs), ""))
 
     @property
@@ -66,25 +66,25 @@ class Scope:
         return frozenset(info.name for info in self.inputs)
 
     @property
-    def handed_out(self) -> frozenset[str]:
+    def output_names(self) -> frozenset[str]:
         """Names of the outputs."""
         return frozenset(info.name for info in self.outputs)
 
-    def with_nodes(self, nodes: tuple[Node, ...]) -> "Scope":
-        """Return this scope with other nodes, and without the types of values that are gone."""
+    def with_nodes(self, nodes: tuple[Node, ...]) -> "NodeScope":
+        """Return this scope with other nodes, and without the types of removed values."""
         kept = {*self.initializers, *self.sparse, *self.given, *(name for node in nodes for name in node.outputs)}
         types = {name: known for name, known in self.types.items() if name in kept}
         return replace(self, nodes=nodes, types=types)
 
 
-Change = Callable[[Scope], Scope]
-"""Returns another scope in place of one. Bodies have been changed already when their node's scope comes."""
+ScopeChange = Callable[[NodeScope], NodeScope]
+"""Returns the replacement of a scope. Bodies are replaced before the scope of their node."""
 
 
-def rewrite(model: Model, change: Change) -> Model:
-    """Return `model` with every scope replaced by what `change` makes of it; `model` itself where nothing changes.
+def rewrite(model: Model, change: ScopeChange) -> Model:
+    """Return `model` with `change` applied to every scope; `model` itself where nothing changes.
 
-    Paths are those of the original: the first outputs of nodes with bodies must stay until their scope's turn.
+    Paths are those of the original: the first outputs of nodes with bodies must stay until their scope is replaced.
     """
     graph = _graph(model.graph, "", "main", 0, model.opsets, change)
     functions = tuple(_function(function, change) for function in model.functions)
@@ -92,11 +92,11 @@ def rewrite(model: Model, change: Change) -> Model:
     return model if same else replace(model, graph=graph, functions=functions)
 
 
-def scopes(model: Model) -> list[Scope]:
-    """Return every scope of `model`, bodies before the scope that they stand in."""
-    found: list[Scope] = []
+def scopes(model: Model) -> list[NodeScope]:
+    """Return every scope of `model`, bodies before the enclosing scope."""
+    found: list[NodeScope] = []
 
-    def note(scope: Scope) -> Scope:
+    def note(scope: NodeScope) -> NodeScope:
         found.append(scope)
         return scope
 
@@ -105,10 +105,10 @@ def scopes(model: Model) -> list[Scope]:
 
 
 def types_by_scope(model: Model) -> dict[str, Mapping[str, ValueType]]:
-    """Return the types of all values that can be seen in the main graph and in each body, by the path of the scope.
+    """Return the types of all visible values in the main graph and in each body, by the path of the scope.
 
-    Nothing is said of functions, which are untyped, and of values whose types inference does not find. Symbolic sizes
-    are those that the model declares.
+    Functions, which are untyped, and values whose types inference does not find are left out. Symbolic sizes are those
+    that the model declares.
     """
     try:
         known = typing_of(model)
@@ -122,7 +122,7 @@ def types_by_scope(model: Model) -> dict[str, Mapping[str, ValueType]]:
 
 
 def declared_symbols(graph: Graph) -> frozenset[str]:
-    """Return the names of symbolic sizes that a main graph speaks of."""
+    """Return the names of the symbolic sizes in a main graph's declarations."""
     kinds = [*(info.type for info in (*graph.inputs, *graph.outputs)), *graph.types.values()]
     shapes = [kind.shape for kind in kinds if isinstance(kind, TensorType) and kind.shape is not None]
     return frozenset(size for shape in shapes for size in shape if isinstance(size, str))
@@ -131,8 +131,8 @@ def declared_symbols(graph: Graph) -> frozenset[str]:
 def without_invented(kind: ValueType, symbols: frozenset[str]) -> ValueType:
     """Return `kind` with sizes unknown that are neither numbers nor among `symbols`.
 
-    Inference invents a symbol for what it does not know, and the same one again in the next graph: written down, two of
-    them would claim that sizes are equal which are not.
+    Inference invents symbols for unknown sizes and reuses their names in the next graph. Two such symbols in one model
+    would declare unequal sizes as equal.
     """
     if not isinstance(kind, TensorType) or kind.shape is None:
         return kind
@@ -150,7 +150,7 @@ def _typed(graph: Graph, path: str, place: Typing) -> Iterator[tuple[str, Mappin
 
 
 def _bodies(node: Node, path: str) -> Iterator[tuple[str, Graph]]:
-    """Yield the bodies of `node`, which stands in the scope at `path`, with their paths."""
+    """Yield the bodies of `node`, a node of the scope at `path`, with their paths."""
     name = quote(next(filter(None, node.outputs), ""), safe="")
     owner = f"{path}/{name}" if path else name
     for key, attribute in node.attributes.items():
@@ -160,9 +160,11 @@ def _bodies(node: Node, path: str) -> Iterator[tuple[str, Graph]]:
             yield from ((f"{owner}/{key}.{place}", body) for place, body in enumerate(attribute.value))
 
 
-def _graph(graph: Graph, path: str, kind: Kind, depth: int, opsets: Mapping[str, int], change: Change) -> Graph:
+def _graph(
+    graph: Graph, path: str, kind: ScopeKind, depth: int, opsets: Mapping[str, int], change: ScopeChange
+) -> Graph:
     nodes = _nodes(graph.nodes, path, depth, opsets, change)
-    old = Scope(
+    old = NodeScope(
         path, kind, depth, graph.inputs, graph.outputs, nodes,
         graph.initializers, graph.sparse_initializers, graph.types, opsets,
     )  # fmt: skip
@@ -172,11 +174,11 @@ def _graph(graph: Graph, path: str, kind: Kind, depth: int, opsets: Mapping[str,
     return Graph(graph.name, new.inputs, new.outputs, new.nodes, new.initializers, new.sparse, new.types)
 
 
-def _function(function: Function, change: Change) -> Function:
+def _function(function: Function, change: ScopeChange) -> Function:
     path = ":".join(("fn", *(quote(part, safe="") for part in (function.domain, function.name, function.overload))))
     nodes = _nodes(function.nodes, path, 0, function.opsets, change)
     inputs, outputs = (tuple(ValueInfo(name, None) for name in names) for names in (function.inputs, function.outputs))
-    old = Scope(path, "function", 0, inputs, outputs, nodes, {}, {}, function.types, function.opsets)
+    old = NodeScope(path, "function", 0, inputs, outputs, nodes, {}, {}, function.types, function.opsets)
     new = change(old)
     if new is old and nodes is function.nodes:
         return function
@@ -190,13 +192,13 @@ def _function(function: Function, change: Change) -> Function:
 
 
 def _nodes(
-    nodes: tuple[Node, ...], path: str, depth: int, opsets: Mapping[str, int], change: Change
+    nodes: tuple[Node, ...], path: str, depth: int, opsets: Mapping[str, int], change: ScopeChange
 ) -> tuple[Node, ...]:
     found = tuple(_node(node, path, depth, opsets, change) for node in nodes)
     return nodes if all(new is old for new, old in zip(found, nodes, strict=True)) else found
 
 
-def _node(node: Node, path: str, depth: int, opsets: Mapping[str, int], change: Change) -> Node:
+def _node(node: Node, path: str, depth: int, opsets: Mapping[str, int], change: ScopeChange) -> Node:
     if not any(attribute.kind in ("graph", "graphs") for attribute in node.attributes.values()):
         return node
     found = iter([_graph(body, inner, "body", depth + 1, opsets, change) for inner, body in _bodies(node, path)])

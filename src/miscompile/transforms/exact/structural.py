@@ -1,25 +1,25 @@
-"""Which values state sizes, axes, trip counts or quantisation: many compilers want these to be constants.
+"""Structural values: sizes, axes, trip counts and quantisation parameters, which many compilers require as constants.
 
 A value is structural when it reaches such an operand through any operators but Shape and Size, bodies and functions
-included. More are named than must be, never fewer.
+included. The analysis is conservative: it may include more values, never fewer.
 """
 
 from collections.abc import Iterable
 
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node
-from miscompile.graph.prune import Key, callee_key, function_key
+from miscompile.graph.prune import FunctionKey, callee_key, function_key
 from miscompile.graph.structural import wanted_constant
 
 _SLOTS = wanted_constant()
 _ENDS = frozenset({"Shape", "Size"})
-"""Operators that look at the shape of their operand alone."""
+"""Operators that depend on the shape of their operand alone."""
 
 
 def structural_values(model: Model) -> frozenset[str]:
     """Return the structural values of the main graph and of its bodies, by name.
 
-    Values of the main graph that depend on what is fed are none: no compiler can know them, wherever they lead.
+    Values of the main graph that depend on fed elements are excluded, because no compiler can know them.
     """
     search = _Search(model)
     search.graph(model.graph, whole=False)
@@ -40,10 +40,10 @@ class _Search:
         self.found: set[str] = set()
         self._model = model
         self._functions = {function_key(function): function for function in model.functions}
-        self._formals: dict[Key, tuple[frozenset[int], frozenset[int]]] = {}
+        self._formals: dict[FunctionKey, tuple[frozenset[int], frozenset[int]]] = {}
 
     def graph(self, graph: Graph, *, whole: bool) -> None:
-        """Search a graph; with `whole`, all that it hands out is structural."""
+        """Search a graph; with `whole`, all of its outputs are structural."""
         if whole:
             self.found.update(info.name for info in graph.outputs)
         self.nodes(graph.nodes)
@@ -60,7 +60,7 @@ class _Search:
             self._mark(node, always | (when_wanted if wanted else frozenset()))
             return
         self._mark(node, _SLOTS.get(node.op, ()))
-        for _ in range(2):  # the second time for what a Loop carries from turn to turn
+        for _ in range(2):  # the second time for the values that a Loop carries
             for body in node.subgraphs():
                 self.graph(body, whole=wanted)
                 wanted = wanted or not self.found.isdisjoint(info.name for info in body.inputs)
@@ -70,11 +70,11 @@ class _Search:
     def _mark(self, node: Node, slots: Iterable[int]) -> None:
         self.found.update(node.inputs[slot] for slot in slots if slot < len(node.inputs) and node.inputs[slot])
 
-    def _operands(self, key: Key) -> tuple[frozenset[int], frozenset[int]]:
+    def _operands(self, key: FunctionKey) -> tuple[frozenset[int], frozenset[int]]:
         """Return which operands of a function are structural in any case, and which if a result is."""
         if key not in self._formals:
             function = self._functions[key]
-            self._formals[key] = frozenset(), frozenset()  # a function that calls itself is no model's anyway
+            self._formals[key] = frozenset(), frozenset()  # no valid model has a recursive function
             sets = []
             for whole in (False, True):
                 inner = _Search(self._model)

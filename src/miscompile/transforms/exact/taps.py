@@ -1,10 +1,11 @@
-"""Inner values as further outputs of the graph.
+"""Inner values as additional outputs of the graph.
 
-A value that is handed out cannot be fused away, and keeps its type, layout and precision: the strongest barrier that
-changes no node. The outputs stand at the end, so that whoever reads the first ones reads what he did before.
+An output cannot be fused away, and keeps its type, layout and precision. This is the strongest barrier that changes no
+node. The new outputs follow the original ones, whose positions do not change.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.transforms.exact.placed import Placed
@@ -13,14 +14,16 @@ from miscompile.transforms.exact.scopes import scopes, types_by_scope
 
 @dataclass(frozen=True, slots=True)
 class Taps(Placed):
-    """Presents inner values of the main graph as outputs as well. Places are values."""
+    """Adds inner values of the main graph to its outputs. Places are values."""
+
+    stream_name: ClassVar[str] = "Taps"
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the values that can be handed out: dense tensors of known rank that nodes make."""
+        """Return the values that can be outputs: dense tensors of known rank that nodes compute."""
         return tuple(self._tapped(model))
 
     def apply(self, model: Model) -> Model:
-        """Return `model` with further outputs at the end. Raises RejectedDraft when there is nothing to hand out."""
+        """Return `model` with additional outputs at the end. Raises RejectedDraft when no value can be one."""
         found = self._tapped(model)
         picked = self.picked(found)
         outputs = tuple(info for place, info in found.items() if place in picked)
@@ -30,7 +33,7 @@ class Taps(Placed):
 
     def _tapped(self, model: Model) -> dict[str, ValueInfo]:
         main = next(scope for scope in scopes(model) if scope.kind == "main")
-        types, outputs = types_by_scope(model)[""], main.handed_out
+        types, outputs = types_by_scope(model)[""], main.output_names
         found: dict[str, ValueInfo] = {}
         for node in main.nodes:
             for name in node.outputs:

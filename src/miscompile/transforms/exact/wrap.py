@@ -1,31 +1,32 @@
-"""Nodes moved into a body: the branch of an If that is always taken, a Loop or a Scan of one turn.
+"""Nodes moved into a body: the branch of an If that is always taken, a Loop or a Scan of one iteration.
 
-The values are the same bit for bit, but passes stop at the border of a body, capture what they must, hoist what is
-constant and inline the branch that they know to be taken. A condition that is computed at run time cannot be known.
-Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
+The results are bit-identical, but passes stop at the border of a body, handle captures, hoist constants and inline
+branches with a constant condition. They cannot inline a branch whose condition is computed at run time. Sources:
+https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads, toposort
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 from miscompile.transforms.exact.constness import constants
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.schemas import gives
-from miscompile.transforms.exact.scopes import Scope, rewrite, scopes, types_by_scope
+from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.structural import structural_values
-from miscompile.transforms.exact.wrap_kinds import HOWS, PLAIN, How, Piece, wrapped
-from miscompile.transforms.function_calls import pure
-from miscompile.transforms.function_regions import names_of
-from miscompile.transforms.function_sets import links
+from miscompile.transforms.exact.wrap_kinds import HOWS, PLAIN, WrapKind, WrappedNodes, wrapped
+from miscompile.transforms.functions.calls import pure
+from miscompile.transforms.functions.convex_sets import links
+from miscompile.transforms.functions.regions import names_of
 
 _SIZES = (1, 1, 2, 3, 5)
 _NESTED = 0.25
-"""Share of the wrapped sets that are wrapped once more, in something else."""
+"""Share of the wrapped sets that are wrapped again, in another body."""
 
 _MOVED = 0.5
 """Share of the sets whose own initialisers move into the body."""
@@ -33,14 +34,16 @@ _MOVED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Wrap(Placed):
-    """Presents convex sets of nodes as the body of an If, Loop or Scan. Places are nodes; sets grow around them.
+    """Moves convex sets of nodes into the body of an If, Loop or Scan. Places are nodes; sets grow around them.
 
-    `how` is one of `HOWS`, or `any`; `depth` the greatest nesting of bodies that this makes. Values that state sizes
-    and the like stay outside, unless `structural`, and so do constants that others read: they would be none any more.
-    Nodes in functions stay, since nothing is known of their types.
+    `how` is one of `HOWS`, or `any`; `depth` the greatest resulting nesting of bodies. Values that hold sizes and the
+    like stay outside, unless `structural`, and so do constants with other readers, because these would no longer be
+    constants there. Nodes in functions stay, because their types are unknown.
     """
 
-    how: How = "any"
+    stream_name: ClassVar[str] = "Wrap"
+
+    how: WrapKind = "any"
     depth: int = 3
     structural: bool = False
 
@@ -54,7 +57,7 @@ class Wrap(Placed):
         return self._places(model, types_by_scope(model), self._fixed(model))
 
     def _fixed(self, model: Model) -> frozenset[str]:
-        """Return the values that no body may make: constants, and what states sizes and the like."""
+        """Return the values that no body may compute: constants and structural values."""
         fixed = frozenset() if self.structural else structural_values(model)
         return fixed.union(name for scope in scopes(model) for name, _ in constants(scope))
 
@@ -75,10 +78,10 @@ class Wrap(Placed):
 
     def apply(self, model: Model) -> Model:
         """Return `model` with nodes in bodies. Raises RejectedDraft when no node can be wrapped."""
-        types, fixed, names = types_by_scope(model), self._fixed(model), Names(names_of(model))
+        types, fixed, names = types_by_scope(model), self._fixed(model), NameSupply(names_of(model))
         picked = self.picked(self._places(model, types, fixed))
 
-        def change(scope: Scope) -> Scope:
+        def change(scope: NodeScope) -> NodeScope:
             if scope.path not in types or not scope.opset:
                 return scope
             taken: set[str] = set()
@@ -86,31 +89,31 @@ class Wrap(Placed):
                 place = scope.place_of(node)
                 if place in picked and taken.isdisjoint(node.outputs):
                     scope = self._at(scope, place, _Around(model, types[scope.path], fixed, names, taken))
-            return _told(scope, types[scope.path]) if taken else scope
+            return _with_output_types(scope, types[scope.path]) if taken else scope
 
         changed = rewrite(model, change)
         if changed == model:
             raise RejectedDraft("none of the nodes chosen can be wrapped")
         return changed
 
-    def _depth(self, scope: Scope, nodes: tuple[Node, ...]) -> int:
+    def _depth(self, scope: NodeScope, nodes: tuple[Node, ...]) -> int:
         return scope.depth + 1 + max(map(depth_of, nodes))
 
-    def _at(self, scope: Scope, place: str, around: "_Around") -> Scope:
+    def _at(self, scope: NodeScope, place: str, around: "_Around") -> NodeScope:
         """Return `scope` with a set of nodes around the one at `place` wrapped, if one can be."""
         at = next(at for at, node in enumerate(scope.nodes) if scope.place_of(node) == place)
-        if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped meanwhile
+        if self._depth(scope, (scope.nodes[at],)) > self.depth:  # bodies in it may have been wrapped already
             return scope
         chosen = self._grown(scope, at, place, around)
-        if not around.fixed.isdisjoint(_handed_out(scope, chosen)):
-            chosen = frozenset((at,))  # a neighbour states sizes; the node itself does not
-        outputs = _handed_out(scope, chosen)
+        if not around.fixed.isdisjoint(_used_outside(scope, chosen)):
+            chosen = frozenset((at,))  # a neighbour computes a structural value; the node itself does not
+        outputs = _used_outside(scope, chosen)
         if not outputs or not around.fixed.isdisjoint(outputs):
             return scope
         nodes = tuple(scope.nodes[one] for one in sorted(chosen))
         rng = self.stream(place, "wrap")
         moved = _own_constants(scope, nodes, chosen) if rng.random() < _MOVED else {}
-        piece = Piece(nodes, outputs, moved, around.types, scope.opset, around.fixed)
+        piece = WrappedNodes(nodes, outputs, moved, around.types, scope.opset, around.fixed)
         new = wrapped(piece, self.how, rng, around.names)
         if rng.random() < _NESTED and self._depth(scope, new) <= self.depth:
             new = wrapped(replace(piece, nodes=new, constants={}), "any", rng, around.names)
@@ -118,7 +121,7 @@ class Wrap(Placed):
         rest = {name: value for name, value in scope.initializers.items() if name not in moved}
         return replace(scope, initializers=rest).with_nodes(_spliced(scope.nodes, chosen, new))
 
-    def _grown(self, scope: Scope, at: int, place: str, around: "_Around") -> frozenset[int]:
+    def _grown(self, scope: NodeScope, at: int, place: str, around: "_Around") -> frozenset[int]:
         """Return a convex set around node `at`: next comes the neighbour whose own draw is the least."""
         known, wanted = links(scope.nodes), self.stream(place, "size").choice(_SIZES)
         chosen = frozenset((at,))
@@ -133,7 +136,7 @@ class Wrap(Placed):
                 break
         return chosen
 
-    def _admits(self, scope: Scope, node: Node, around: "_Around") -> bool:
+    def _admits(self, scope: NodeScope, node: Node, around: "_Around") -> bool:
         return (
             around.taken.isdisjoint(filter(None, node.outputs))
             and _can_move(node, scope, around.types, around.model)
@@ -143,16 +146,15 @@ class Wrap(Placed):
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What wrapping in one scope must know.
+    """The context of wrapping in one scope.
 
-    `fixed` values are constants or state sizes and the like, and `taken` are the values of nodes that have been wrapped
-    already.
+    `fixed` values are constants or structural, and `taken` are the results of nodes that have been wrapped already.
     """
 
     model: Model
     types: Mapping[str, ValueType]
     fixed: frozenset[str]
-    names: Names
+    names: NameSupply
     taken: set[str]
 
 
@@ -161,8 +163,8 @@ def depth_of(node: Node) -> int:
     return max((1 + max(map(depth_of, body.nodes), default=0) for body in node.subgraphs()), default=0)
 
 
-def _can_move(node: Node, scope: Scope, types: Mapping[str, ValueType], model: Model) -> bool:
-    """Tell whether `node` always gives the same, and what If and Loop can hand out."""
+def _can_move(node: Node, scope: NodeScope, types: Mapping[str, ValueType], model: Model) -> bool:
+    """Tell whether `node` is deterministic, and If and Loop support its result types."""
     kinds = [types.get(name) for name in node.outputs if name]
     return (
         bool(kinds)
@@ -175,36 +177,36 @@ def _can_move(node: Node, scope: Scope, types: Mapping[str, ValueType], model: M
     )
 
 
-def _told(scope: Scope, types: Mapping[str, ValueType]) -> Scope:
-    """Return a body with the types of its outputs: what a Loop hands out has no shape that inference could find."""
+def _with_output_types(scope: NodeScope, types: Mapping[str, ValueType]) -> NodeScope:
+    """Return a body with the types of its outputs, because inference finds no shapes for the outputs of a Loop."""
     if scope.kind != "body":
         return scope
     outputs = tuple(info if info.type else replace(info, type=types.get(info.name)) for info in scope.outputs)
     return replace(scope, outputs=outputs)
 
 
-def _used(scope: Scope) -> frozenset[str]:
-    """Return the values that some node of `scope` reads, or that it hands out; a body must hand out something."""
-    return frozenset(scope.handed_out).union(*map(reads, scope.nodes))
+def _used(scope: NodeScope) -> frozenset[str]:
+    """Return the values that a node of `scope` reads or that are its outputs, because a body needs an output."""
+    return frozenset(scope.output_names).union(*map(reads, scope.nodes))
 
 
 _BODIED = ("If", "Loop")
 
 
-def _handed_out(scope: Scope, chosen: frozenset[int]) -> tuple[str, ...]:
-    """Return the values of the nodes `chosen` that others read or that the scope hands out, in order."""
-    wanted = set(scope.handed_out)
+def _used_outside(scope: NodeScope, chosen: frozenset[int]) -> tuple[str, ...]:
+    """Return the results of the nodes `chosen` that others read or that are outputs of the scope, in order."""
+    wanted = set(scope.output_names)
     for at, node in enumerate(scope.nodes):
         if at not in chosen:
             wanted.update(reads(node))
     return tuple(name for at in sorted(chosen) for name in scope.nodes[at].outputs if name and name in wanted)
 
 
-def _own_constants(scope: Scope, nodes: tuple[Node, ...], chosen: frozenset[int]) -> dict[str, Tensor]:
-    """Return the initialisers of `scope` that `nodes` alone read."""
+def _own_constants(scope: NodeScope, nodes: tuple[Node, ...], chosen: frozenset[int]) -> dict[str, Tensor]:
+    """Return the initialisers of `scope` that only `nodes` read."""
     read = {name for node in nodes for name in reads(node)}
     others = {name for at, node in enumerate(scope.nodes) if at not in chosen for name in reads(node)}
-    free = read - others - scope.handed_out - scope.given
+    free = read - others - scope.output_names - scope.given
     return {name: value for name, value in scope.initializers.items() if name in free}
 
 

@@ -1,4 +1,4 @@
-"""The bodies that nodes can be moved into, each written so that it runs once and gives the same bits."""
+"""The kinds of bodies for `wrap`, each constructed so that it runs once and gives bit-identical results."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,21 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.bodies import is_static
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo, ValueType
-from miscompile.graph.rename import Names, refresh
+from miscompile.graph.rename import NameSupply, refresh
 from miscompile.transforms.exact.constness import constant
 from miscompile.transforms.exact.schemas import gives
 
-How = Literal["any", "if", "if_computed", "loop", "loop_computed", "scan"]
-HOWS: tuple[How, ...] = ("if", "if_computed", "loop", "loop_computed", "scan")
+WrapKind = Literal["any", "if", "if_computed", "loop", "loop_computed", "scan"]
+HOWS: tuple[WrapKind, ...] = ("if", "if_computed", "loop", "loop_computed", "scan")
 
 PLAIN = frozenset({
     "float16", "float32", "float64", "bfloat16", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 })  # fmt: skip
-"""Element types of whole bytes and numbers: others are not taken by Squeeze and the like everywhere."""
+"""Numeric element types of whole bytes, because some targets lack Squeeze and the like for others."""
 
 _FILLED = PLAIN - {"bfloat16"}
-"""Element types that an Expand has kernels for in most compilers."""
+"""Element types for which most compilers have Expand kernels."""
 
 _MEASURED = 9
 """Opset from which sizes can be compared, and NonZero and Scan (without a batch axis) exist."""
@@ -39,10 +39,10 @@ _BOOL, _INT64 = DTYPES["bool"].code, DTYPES["int64"].code
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Nodes to wrap: what they hand out, the constants that move along, and the types of what they read and make.
+class WrappedNodes:
+    """Nodes to wrap, with their outputs, the constants that move with them, and the types of operands and results.
 
-    Values that are `barred` are captured and nothing else: what a body is given as an input is no constant any more.
+    `barred` values are always captured, because a value that becomes an input of a body is no constant any more.
     """
 
     nodes: tuple[Node, ...]
@@ -71,10 +71,10 @@ class Piece:
         return found
 
 
-def wrapped(piece: Piece, how: How, rng: random.Random, names: Names) -> tuple[Node, ...]:
-    """Return nodes that give the outputs of `piece` and hold its nodes in a body.
+def wrapped(piece: WrappedNodes, how: WrapKind, rng: random.Random, names: NameSupply) -> tuple[Node, ...]:
+    """Return nodes that compute the outputs of `piece` with its nodes in a body.
 
-    `how` is drawn where it says `any`, and falls back on what needs no operand where the piece has none.
+    `any` draws the kind; a piece without operands falls back to a kind that needs none.
     """
     kind = rng.choice(HOWS) if how == "any" else how
     writer = _Writer(piece, rng, names)
@@ -87,15 +87,15 @@ def wrapped(piece: Piece, how: How, rng: random.Random, names: Names) -> tuple[N
 
 
 class _Writer:
-    """Writes the nodes for one piece."""
+    """Makes the nodes for one piece."""
 
-    def __init__(self, piece: Piece, rng: random.Random, names: Names) -> None:
+    def __init__(self, piece: WrappedNodes, rng: random.Random, names: NameSupply) -> None:
         self.operands = piece.operands()
         self._piece, self._rng, self._names = piece, rng, names
         self._nodes: list[Node] = []
 
     def branches(self, *, computed: bool) -> tuple[Node, ...]:
-        """Return an If whose condition is true, with something else of the same types in its other branch."""
+        """Return an If whose condition is true, with other values of the same types in its other branch."""
         condition = self._true() if computed else self._constant("always", np.array(True))
         nodes, results, constants = self._copy({})
         then = Graph("then", (), self._infos(results), nodes, constants)
@@ -103,7 +103,7 @@ class _Writer:
         return (*self._nodes, Node("If", (condition,), self._piece.outputs, given))
 
     def loop(self, *, computed: bool) -> tuple[Node, ...]:
-        """Return a Loop that ends after one turn, by its trip count or by the condition that its body gives."""
+        """Return a Loop that ends after one iteration, by its trip count or by the condition of its body."""
         counted = self._rng.random() < 0.5
         carried = self._carried(self.operands)
         turn, go, stay = (self._names.fresh(base) for base in ("turn", "go", "stay"))
@@ -123,7 +123,7 @@ class _Writer:
     def scan(self) -> tuple[Node, ...]:
         """Return a Scan over one or two operands, each of which gets an axis of size 1 to be scanned along.
 
-        Runtimes want to know the ranks of what a Scan hands out, so that its body tells all types.
+        Its body declares all types, because runtimes require the ranks of a Scan's outputs.
         """
         ranked = {name: kind for name, kind in self.operands.items() if self._can_scan(kind)}
         if not ranked or not all(self._can_scan(self._piece.type_of(name)) for name in self._piece.outputs):
@@ -149,14 +149,16 @@ class _Writer:
         return kind.shape is not None and gives("Scan", self._piece.opset, kind)
 
     def _axis(self, name: str) -> int:
-        """Return where the axis of turns goes; to the front where a size is a symbol, which runtimes get wrong."""
+        """Return the position of the scan axis; 0 with symbolic sizes, because runtimes have bugs with other axes
+        there.
+        """
         kind = self._piece.type_of(name)
         return self._rng.randint(0, len(kind.shape or ())) if is_static(kind) else 0
 
     def _copy(self, seen: Mapping[str, str]) -> tuple[tuple[Node, ...], dict[str, str], dict[str, Tensor]]:
-        """Return the nodes under new names, what became of the outputs, and the constants that come along.
+        """Return the nodes under new names, the new names of the outputs, and the constants that move with them.
 
-        Values in `seen` are read under the names that it gives.
+        `seen` maps values to the names under which the copy reads them.
         """
         piece, names = self._piece, dict(seen)
         names.update((name, self._names.fresh(f"{name}_own")) for name in piece.constants)
@@ -165,12 +167,12 @@ class _Writer:
         return nodes, results, {names[name]: value for name, value in piece.constants.items()}
 
     def _infos(self, results: Mapping[str, str], *, whole: bool = False) -> tuple[ValueInfo, ...]:
-        """Return how a body declares its results: with their types, or sometimes without unless `whole`."""
+        """Return the declarations of a body's results: with types, or sometimes without unless `whole`."""
         told = self._rng.random() < 0.5 or whole
         return tuple(ValueInfo(inner, self._piece.type_of(name) if told else None) for name, inner in results.items())
 
     def _otherwise(self) -> Graph:
-        """Return a branch that is never taken: an operand handed on, zeros, or the same nodes and something after."""
+        """Return a branch that is never taken: an operand, zeros, or the same nodes followed by another operator."""
         piece, rng = self._piece, self._rng
         nodes, results, constants = self._copy({})
         made: list[Node] = []
@@ -201,7 +203,7 @@ class _Writer:
         )
 
     def _carried(self, operands: Mapping[str, TensorType]) -> dict[str, str]:
-        """Return outputs that can be carried from turn to turn, each with the operand that is its start."""
+        """Return outputs that can be carried values, each with the operand that is its initial value."""
         found: dict[str, str] = {}
         for name in self._piece.outputs:
             free = [
@@ -221,7 +223,7 @@ class _Writer:
         *,
         whole: bool = False,
     ) -> tuple[Graph, list[str]]:
-        """Return the body of a Loop or Scan, and the outputs of the piece in the order in which it gives them."""
+        """Return the body of a Loop or Scan, and the outputs of the piece in the order of the body's results."""
         states = {start: self._names.fresh(f"{start}_carried") for start in carried.values()}
         nodes, results, constants = self._copy({**states, **{name: inner for name, (inner, _) in sliced.items()}})
         order = [*carried, *(name for name in self._piece.outputs if name not in carried)]
@@ -236,7 +238,7 @@ class _Writer:
     def _stacked(
         self, order: Sequence[str], carried: int, axes: Mapping[str, int]
     ) -> tuple[tuple[str, ...], list[Node]]:
-        """Return the results of a Loop or Scan, and the nodes that take the axis of turns off those not carried."""
+        """Return the results of a Loop or Scan, and the nodes that squeeze the scan axis from those not carried."""
         stacked = {name: self._names.fresh(f"{name}_turns") for name in order[carried:]}
         ends: list[Node] = []
         for name, rows in stacked.items():
@@ -254,9 +256,9 @@ class _Writer:
         return Node(op, (name, self._constant("axis", np.array([axis], np.int64))), (result,))
 
     def _true(self) -> str:
-        """Return the name of a scalar that is true whatever is fed, and known only when something is.
+        """Return the name of a scalar that is true for every feed, but only known at run time.
 
-        It asks whether an operand, or the list of its non-zero elements, has a number of elements below zero.
+        It is the negation of: an operand, or the list of its non-zero elements, has fewer than zero elements.
         """
         names = [name for name, kind in self.operands.items() if kind.dtype != "bfloat16"]
         if not names:
@@ -292,7 +294,7 @@ def _can_fill(kind: TensorType, opset: int) -> bool:
 
 
 def _other_end(name: str, kind: TensorType, result: str) -> Node:
-    """Return a node that makes something of `name`: of its type, and not the same where operators are at hand."""
+    """Return a node that computes a value of the same type from `name`, a different value where possible."""
     if kind.dtype in ("float32", "float64", "int32", "int64"):
         return Node("Sub", (name, name), (result,))
     return Node("Identity", (name,), (result,))

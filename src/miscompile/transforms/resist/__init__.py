@@ -1,5 +1,5 @@
-"""Optimisation resistance: barriers on chosen edges, which keep the meaning and keep optimisations away.
+"""Optimisation resistance: barriers on chosen edges that preserve results and disable optimisations.
 
 After ORTHRUS (Algorithm 1): `config` reads which edges a class of optimisations needs, `matching` finds them,
-`barriers` says how each can be held, `transform` makes the twin.
+`barriers` makes the nodes of each barrier, `transform` makes the twin.
 """

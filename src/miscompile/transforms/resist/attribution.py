@@ -1,7 +1,7 @@
-"""Which class of optimisations, and which edge, a difference comes from: the ones whose resistance makes it vanish.
+"""Attribution of a difference to a class of optimisations and an edge: those whose barriers remove the difference.
 
-ORTHRUS promises this attribution (section III-B: the user selects the classes that are tested). Barriers of several
-classes may stand on one edge, so that more than one class heals; the narrowest is blamed.
+ORTHRUS promises this attribution (section III-B: the user selects the classes that are tested). Classes may share an
+edge, so that barriers of several classes remove the difference; the narrowest class is blamed.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,41 +10,42 @@ from dataclasses import dataclass, replace
 from miscompile.graph.model import Model
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import surroundings
-from miscompile.transforms.resist.rules import Rule, Selector
-from miscompile.transforms.resist.transform import Resistant, Site, sites
+from miscompile.transforms.resist.rules import ResistanceRule, Selector
+from miscompile.transforms.resist.transform import BarrierSite, Resistant, sites
 
 _MANY = 200
-"""About as many operators as the standard has: what a rule admits that does not name any."""
+"""Approximate number of standard operators, counted for a rule that names no operator."""
 
 _CONDITIONED = 20
-"""By how much each condition on the edge itself narrows a rule down."""
+"""Factor by which each condition on the edge itself narrows a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The class to blame with the sites that heal alone; `healing` are all classes that heal, with their sites.
+    """The blamed class with the sites whose barrier alone removes the difference; `healing`: all such classes and
+    sites.
 
-    Empty texts and tuples when no class heals: the fault lies within one operator, or in a body.
+    Empty texts and tuples when no class does: the bug is within one operator, or in a body.
     """
 
     kind: str
-    sites: tuple[Site, ...]
-    healing: Mapping[str, tuple[Site, ...]]
+    sites: tuple[BarrierSite, ...]
+    healing: Mapping[str, tuple[BarrierSite, ...]]
 
 
 def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], bool]) -> Attribution:
-    """Return which class, and which edges alone, `heals` says to make a difference vanish.
+    """Return the class, and the single edges, whose barriers remove the difference according to `heals`.
 
-    `heals` builds and runs `model` as the transform that it is given presents it, and is asked once for each class that
-    `transform` allows and has an edge for, then once for each edge of each class that heals. Blamed is a class that
-    heals on an edge between operators, if there is one, before those that heal on a constant alone (a constant that is
-    fused with two operators heals as well); then the class whose rule for that edge admits the fewest pairs of
-    operators.
+    `heals` builds and runs `model` as its argument presents it. It is called once for each class that `transform`
+    allows and that has an edge, then once for each edge of each class that removes the difference. Classes with such an
+    edge between operators come before those with one at a constant only, because a constant that is fused with two
+    operators affects both. Among these, the class whose rule for that edge admits the fewest pairs of operators is
+    blamed.
     """
     config = config_of(transform.config)
     allowed = transform.classes.split("+") if transform.classes else config.classes
-    found: dict[str, tuple[Site, ...]] = {}
-    alone: dict[str, tuple[Site, ...]] = {}
+    found: dict[str, tuple[BarrierSite, ...]] = {}
+    alone: dict[str, tuple[BarrierSite, ...]] = {}
     for kind in allowed:
         one = replace(transform, classes=kind)
         held = sites(model, one)
@@ -65,8 +66,8 @@ def attribute(model: Model, transform: Resistant, heals: Callable[[Resistant], b
     return Attribution(blamed, alone[blamed], found)
 
 
-def _breadth(rule: Rule) -> int:
-    """Return about how many pairs of operators a rule admits."""
+def _breadth(rule: ResistanceRule) -> int:
+    """Return the approximate number of operator pairs that a rule admits."""
     conditions = (rule.constant, rule.foldable, rule.neutral, rule.same_operand, rule.twin, rule.dtypes, rule.ranks)
     narrowed = sum(condition is not None for condition in conditions)
     factor: int = _CONDITIONED**narrowed

@@ -1,10 +1,10 @@
-"""The barriers: for each strategy, the nodes that give a value back unchanged.
+"""The barriers: for each strategy, nodes whose result equals their operand.
 
-Every function here takes the twin in the making, the name and type of the value, and a number that tells this edge from
-others; it adds nodes and returns the name of the held value. All of them are exact to the bit for every input, NaN,
-infinities and negative zero included, except where it says otherwise.
-Sources: https://onnx.ai/onnx/operators/ (Where, If, Loop, Gather, Range, Reshape, Slice, Expand, Transpose, Split,
-Concat, Cast, Max, Identity, MatMul).
+The parameters of every function here are the twin under construction, the name and type of the value, and a number that
+is unique to the edge; it adds nodes and returns the name of the result. All of them are exact to the bit for every
+input, NaN, infinities and negative zero included, except where it says otherwise. Sources:
+https://onnx.ai/onnx/operators/ (Where, If, Loop, Gather, Range, Reshape, Slice, Expand, Transpose, Split, Concat, Cast,
+Max, Identity, MatMul).
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Dim
 from miscompile.core.tensor import tensor
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
-from miscompile.transforms.resist.work import Work
+from miscompile.transforms.resist.work import GraphAdditions
 
 WIDER = {
     "float16": "float32", "bfloat16": "float32", "float32": "float64", "int8": "int32", "int16": "int32",
     "int32": "int64", "uint8": "int32", "uint16": "int32", "uint32": "int64", "bool": "int32",
 }  # fmt: skip
-"""Element types that have a wider one which holds all their values."""
+"""Element types with a wider type that represents all their values."""
 
 MOST_COLUMNS = 256
 """Longest last axis that is multiplied by an identity matrix."""
@@ -31,18 +31,18 @@ def sizes(known: TensorType) -> tuple[Dim, ...]:
     return known.shape
 
 
-def where(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Choose the value over a number, under a condition that is true in every run.
+def where(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Where with a run-time condition that is always true; its other operand is a number.
 
-    The number differs between edges, lest two barriers on one value are merged again. ONNX Runtime merges the two
-    halves of a choice by asking which one is not 0, so that a negative zero comes out positive: floats count as
-    rounded.
+    The number differs between edges, because common-subexpression elimination would merge two equal barriers on one
+    value. For floats the barrier counts as rounding, because ONNX Runtime's Where turns a negative zero into a positive
+    one.
     """
     return work.call("Where", (work.truth(), value, work.scalar(2 + salt % 97, known.dtype)))[0]
 
 
-def branch(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """If that takes its first branch in every run; the second would give a tensor of the same type."""
+def branch(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """If with a run-time condition that always selects the first branch; the second has a tensor of the same type."""
     there = work.fresh("held_there")
     shape, otherwise = work.fresh("held_shape"), work.fresh("held_else")
     other = work.scalar(salt % 2, known.dtype)
@@ -57,8 +57,8 @@ def branch(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("If", (work.truth(),), bodies)[0]
 
 
-def loop(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Loop that turns once in every run and hands the value through."""
+def loop(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Loop with a run-time trip count of one that carries the value through."""
     del salt
     turn, going, carried = work.fresh("held_turn"), work.fresh("held_going"), work.fresh("held_carried")
     still, handed = work.fresh("held_still"), work.fresh("held_handed")
@@ -76,10 +76,10 @@ def loop(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Loop", (work.one(), work.truth(), value), {"body": inside})[0]
 
 
-def gather(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Gather by indices 0, 1, 2, ... which are the sum of constants and a run-time value; of a scalar the one element.
+def gather(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Gather by indices 0, 1, 2, ... which are the sum of constants and a run-time value; for a scalar its one element.
 
-    The constants begin at a number that differs between edges, lest two barriers on one value are merged again.
+    The constants start at a number that differs between edges, because two equal barriers on one value would be merged.
     """
     shape = sizes(known)
     begin = salt // 8 % 16
@@ -98,31 +98,33 @@ def gather(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Gather", (value, work.call("Add", (plain, start))[0]), {"axis": axis})[0]
 
 
-def reshape(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Reshape to the value's own shape, to which a run-time 0 is added. A size 0 in it copies a size that is 0."""
+def reshape(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Reshape to the value's own shape, to which a run-time 0 is added. An element 0 copies the operand's size, which
+    is 0 there.
+    """
     del known, salt
     return work.call("Reshape", (value, _own_shape(work, value)))[0]
 
 
-def expand(work: Work, value: str, known: TensorType, salt: int) -> str:
+def expand(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Expand to the value's own shape, to which a run-time 0 is added."""
     del known, salt
     return work.call("Expand", (value, _own_shape(work, value)))[0]
 
 
-def _own_shape(work: Work, value: str) -> str:
+def _own_shape(work: GraphAdditions, value: str) -> str:
     return work.call("Add", (work.call("Shape", (value,))[0], work.zero()))[0]
 
 
-def window(work: Work, value: str, known: TensorType, salt: int) -> str:
+def window(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Slice from a run-time 0 to the end along one axis."""
     axis = work.vector(salt % len(sizes(known)))
     start = work.call("Reshape", (work.zero(), work.vector(1)))[0]
     return work.call("Slice", (value, start, work.vector(2**63 - 1), axis))[0]
 
 
-def transpose(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Transpose there and back."""
+def transpose(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Transpose, and the inverse Transpose."""
     rank = len(sizes(known))
     turn = 1 + salt % (rank - 1)
     there = [(axis + turn) % rank for axis in range(rank)]
@@ -131,8 +133,8 @@ def transpose(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Transpose", (moved,), {"perm": back})[0]
 
 
-def split(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Split off the first part of an axis and concatenate the parts again."""
+def split(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Split along an axis, and Concat of the parts."""
     able = [axis for axis, size in enumerate(sizes(known)) if isinstance(size, int) and size > 1]
     axis = able[salt % len(able)]
     size = sizes(known)[axis]
@@ -141,30 +143,30 @@ def split(work: Work, value: str, known: TensorType, salt: int) -> str:
     return work.call("Concat", parts, {"axis": axis})[0]
 
 
-def cast(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """Cast to a wider type and back. A NaN stays one, its payload may change."""
+def cast(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """Cast to a wider type and back. A NaN stays NaN, but its payload may change."""
     del salt
     wide = work.call("Cast", (value,), {"to": DTYPES[WIDER[known.dtype]].code})[0]
     return work.call("Cast", (wide,), {"to": DTYPES[known.dtype].code})[0]
 
 
-def greatest(work: Work, value: str, known: TensorType, salt: int) -> str:
+def greatest(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Max of the value and itself."""
     del known, salt
     return work.call("Max", (value, value))[0]
 
 
-def identity(work: Work, value: str, known: TensorType, salt: int) -> str:
+def identity(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
     """Identity of Identity."""
     del known, salt
     return work.call("Identity", work.call("Identity", (value,)))[0]
 
 
-def product(work: Work, value: str, known: TensorType, salt: int) -> str:
-    """MatMul by an identity matrix that only a run knows (ORTHRUS's own barrier).
+def product(work: GraphAdditions, value: str, known: TensorType, salt: int) -> str:
+    """MatMul by an identity matrix that is computed at run time (ORTHRUS's own barrier).
 
     Not exact: an infinity or NaN spreads over its row (inf * 0 is NaN), and a negative zero becomes a positive one.
-    That every element is finite is not known before a run, so this serves only where rounding is allowed for.
+    Whether every element is finite is not known before a run, so this strategy requires exactness=rounding.
     """
     del salt
     shape = sizes(known)

@@ -1,4 +1,4 @@
-"""Reading the optimisation classes: the file that comes along, and one of the user's own on top."""
+"""Reading the optimisation classes: the shipped file, optionally extended by the user's own."""
 
 import tomllib
 from collections.abc import Mapping
@@ -10,18 +10,18 @@ from typing import Any
 from miscompile.base.errors import SpecError
 from miscompile.graph.structural import wanted_constant
 from miscompile.ops.registry import schema, written
-from miscompile.transforms.resist.rules import CATEGORIES, Config, Rule, integers, rule_of, strings
+from miscompile.transforms.resist.rules import CATEGORIES, Config, ResistanceRule, integers, rule_of, strings
 
 _NEWEST = 2**31 - 1
-"""An opset beyond all: what schemas there are then is what schemas there are."""
+"""An opset above all others, to look up whether any version of an operator exists."""
 
 _TABLES = ("categories", "structural", "rule", "alone")
 
 
 def config_of(path: str) -> Config:
-    """Return the configuration of the option `config`: the rules that come along for "", else with those of a file.
+    """Return the configuration of the option `config`: the shipped rules for "", else extended by those of a file.
 
-    A file is read again when it has changed. Raises SpecError when it cannot be read or says what cannot be.
+    A file is read again when it has changed. Raises SpecError when it cannot be read or is invalid.
     """
     if not path:
         return embedded()
@@ -34,14 +34,14 @@ def config_of(path: str) -> Config:
 
 @cache
 def embedded() -> Config:
-    """Return the rules that come along."""
+    """Return the shipped rules."""
     text = files("miscompile.transforms.resist").joinpath("classes.toml").read_text("utf-8")
     return parse_config(text, "classes.toml")
 
 
 @lru_cache(16)
 def _of_file(path: str, changed: int, size: int) -> Config:
-    del changed, size  # they only tell one state of the file from another
+    del changed, size  # part of the cache key only, so that a changed file is read again
     try:
         text = Path(path).read_text("utf-8")
     except UnicodeDecodeError:
@@ -50,12 +50,11 @@ def _of_file(path: str, changed: int, size: int) -> Config:
 
 
 def parse_config(text: str, source: str, base: Config | None = None) -> Config:
-    """Return the configuration that `text` (TOML) says; `source` names it in errors.
+    """Return the configuration in `text` (TOML); `source` names it in errors.
 
-    On top of `base`: rules of the text come first, and replace those of the same name; the category and the structural
-    operands of an operator replace those of `base`. With `alone = true` the rules of `base` do not count, its other
-    tables do.
-    Raises SpecError with one line that names the rule and what is allowed there.
+    It extends `base`: rules of the text come first, and replace those of the same name; the category and the structural
+    operands of an operator replace those of `base`. With `alone = true` the rules of `base` are dropped, but not its
+    other tables. Raises SpecError with one line that names the rule and what is allowed there.
     """
     try:
         data = tomllib.loads(text)
@@ -86,7 +85,7 @@ def _config(data: Mapping[str, Any], base: Config | None) -> Config:
     return Config((*own, *inherited), categories, structural)
 
 
-def _distinct(rules: list[Rule]) -> tuple[Rule, ...]:
+def _distinct(rules: list[ResistanceRule]) -> tuple[ResistanceRule, ...]:
     seen: set[str] = set()
     for rule in rules:
         if rule.name in seen:

@@ -1,4 +1,4 @@
-"""The edges of a main graph, by names that survive the removal of unrelated nodes, and what is known around them."""
+"""The edges of a main graph, by names that survive the removal of unrelated nodes, and their surroundings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _UNKNOWN = RANDOM | {"Dropout"}
 class Edge(NamedTuple):
     """One use of a value in a main graph; a tuple, because a twin looks at dozens of them.
 
-    `consumer` is the position of the node that reads `value` as its operand `slot`, or None for a graph output
-    (`slot` is then its place among the outputs) and for a value that nothing reads (`slot` is then -1). `name` is
-    `value>first output of the consumer`, with `@1`, `@2` ... for further operands of the same node; `value>` is a graph
-    output, `value>!` a value that nothing reads. Signs that specs reserve are written `%2B` and the like.
+    `consumer` is the position of the node that reads `value` as its operand `slot`, or None for a graph output (`slot`
+    is then its position among the outputs) and for an unused value (`slot` is then -1). `name` is `value>first output
+    of the consumer`, with `@1`, `@2` ... for further operands of the same node; `value>` is a graph output, `value>!`
+    an unused value. Characters that specs reserve are percent-encoded.
     """
 
     name: str
@@ -31,16 +31,16 @@ class Edge(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """Nothing reads the value."""
+        """Whether the value is unused."""
         return self.slot < 0
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What matching asks about a model: types, makers, readers and constants of its main graph.
+    """Facts about a model for matching: types, producers, readers and constants of its main graph.
 
-    `constants` are the values that a compiler can know, `contents` the elements of those that are written down;
-    `readers` counts operand slots, graph outputs, and nodes whose bodies capture a value.
+    `constants` are the values that a compiler can compute, `contents` the elements of literal ones; `readers` counts
+    operand slots, graph outputs, and nodes whose bodies capture a value.
     """
 
     model: Model
@@ -53,20 +53,20 @@ class Surroundings:
     contents: Mapping[str, Tensor]
 
     def type_of(self, value: str) -> TensorType | None:
-        """Return the type of a tensor; None for other kinds of value, and where nothing is known."""
+        """Return the type of a tensor; None for other kinds of value and unknown types."""
         found = self.types.get(value)
         return found if isinstance(found, TensorType) else None
 
     def node(self, edge: Edge) -> Node | None:
-        """Return the node that reads `edge`, if it is one that does."""
+        """Return the node that reads `edge`; None for outputs and unused values."""
         return None if edge.consumer is None else self.model.graph.nodes[edge.consumer]
 
 
 def surroundings(model: Model) -> Surroundings:
-    """Look at `model` once, for any number of edges.
+    """Analyse `model` once, for any number of edges.
 
-    Types come from onnx's inference only where the model does not say them all itself. Raises ModelError when that
-    inference finds the model broken.
+    onnx's inference runs only if the model does not declare all types. Raises ModelError when inference rejects the
+    model.
     """
     graph = model.graph
     given = {info.name for info in graph.inputs}
@@ -119,7 +119,7 @@ def _types(model: Model, makers: Mapping[str, int]) -> Mapping[str, ValueType]:
 
 
 def edges(around: Surroundings) -> Iterator[Edge]:
-    """Yield the edges of the main graph: operands in the order of the nodes, then outputs, then what nothing reads."""
+    """Yield the edges of the main graph: operands in the order of the nodes, then outputs, then unused values."""
     for place, node in enumerate(around.model.graph.nodes):
         seen: dict[str, int] = {}
         target = next((name for name in node.outputs if name), "")
@@ -136,7 +136,7 @@ def edges(around: Surroundings) -> Iterator[Edge]:
 
 
 def quoted(value: str) -> str:
-    """Return the name of a value as it stands in the name of an edge."""
+    """Return the name of a value as encoded in the name of an edge."""
     return value if value.isidentifier() else value.translate(_RESERVED)
 
 

@@ -10,21 +10,21 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Node, TensorType
 from miscompile.transforms.resist.edges import Edge, Surroundings, edges
-from miscompile.transforms.resist.rules import Config, Rule, Selector
+from miscompile.transforms.resist.rules import Config, ResistanceRule, Selector
 
 
-class Found(NamedTuple):
+class MatchedEdge(NamedTuple):
     """An edge with the type of its value and the rule that matches it."""
 
     edge: Edge
     known: TensorType
-    rule: Rule
+    rule: ResistanceRule
 
 
-def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Iterator[Found]:
+def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Iterator[MatchedEdge]:
     """Yield the edges that rules of `classes` match, each with the first of these rules, in the order of `edges`.
 
-    Left out are values other than tensors or of unknown element type, operands that decide on shapes, and values that
+    Excluded are values other than tensors or of unknown element type, operands that determine shapes, and values that
     such operands are computed from.
     """
     search_for = _Search(around, config)
@@ -35,14 +35,14 @@ def search(around: Surroundings, config: Config, classes: frozenset[str]) -> Ite
         rules = _candidates(config, classes, *search_for.ends(edge))
         rule = next((rule for rule in rules if search_for.matches(rule, edge, known)), None)
         if rule is not None:
-            yield Found(edge, known, rule)
+            yield MatchedEdge(edge, known, rule)
 
 
 _OUTPUT, _DEAD = ">", "!"
 
 
 @lru_cache(1 << 14)
-def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str) -> tuple[Rule, ...]:
+def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str) -> tuple[ResistanceRule, ...]:
     """Return the rules of `classes` for edges between these ends: an operator, `input`, `constant`, an output, none."""
 
     def selects(selector: Selector | None, end: str) -> bool:
@@ -62,7 +62,7 @@ def _candidates(config: Config, classes: frozenset[str], maker: str, reader: str
 
 
 class _Search:
-    """Answers what the conditions of rules ask about one model."""
+    """Evaluates the conditions of rules on one model."""
 
     def __init__(self, around: Surroundings, config: Config) -> None:
         self._around = around
@@ -72,15 +72,15 @@ class _Search:
         self._neutral: dict[str, bool] = {}
 
     def may_hold(self, edge: Edge) -> bool:
-        """Tell whether a barrier on `edge` leaves shapes and structural operands alone."""
+        """Tell whether a barrier on `edge` affects no shapes or structural operands."""
         node = self._around.node(edge)
         if node is None or edge.value not in self._shaping:
             return True
         structural = edge.slot in self._config.structural.get(node.op, ())
         return not structural and self._shaping.isdisjoint(node.outputs)
 
-    def matches(self, rule: Rule, edge: Edge, known: TensorType) -> bool:
-        """Tell whether the conditions of a candidate hold that are not about the operators at the ends of `edge`."""
+    def matches(self, rule: ResistanceRule, edge: Edge, known: TensorType) -> bool:
+        """Tell whether the conditions of a candidate hold, other than those on the operators at the ends of `edge`."""
         if rule.dtypes is not None and known.dtype not in rule.dtypes:
             return False
         if rule.ranks is not None and (known.shape is None or len(known.shape) not in rule.ranks):
@@ -99,7 +99,7 @@ class _Search:
         )
 
     def ends(self, edge: Edge) -> tuple[str, str]:
-        """Return what makes the value of an edge and what reads it, as `_candidates` takes them."""
+        """Return the producer and the reader of an edge, in the notation of `_candidates`."""
         node = self._around.node(edge)
         return self._maker(edge.value), (_DEAD if edge.dead else _OUTPUT) if node is None else _key(node)
 
@@ -113,7 +113,7 @@ class _Search:
         return edge.value in self._around.constants
 
     def _same_operand(self, edge: Edge) -> bool:
-        """Only the last of the operands counts: held both, they would be one value again."""
+        """Only the last equal operand matches, because barriers on all would make them one value again."""
         node = self._around.node(edge)
         if node is None or node.inputs.count(edge.value) < 2:
             return False
@@ -135,7 +135,7 @@ class _Search:
         return edge.slot == next(slot for slot, value in enumerate(node.inputs) if value)
 
     def _changes_nothing(self, edge: Edge, known: TensorType) -> bool:
-        """The consumer gives its operand back, and nothing else that is used."""
+        """The consumer returns its operand unchanged, and has no other used result."""
         node = self._around.node(edge)
         if node is None or edge.slot or node.domain not in ("", "ai.onnx"):
             return False
@@ -194,7 +194,7 @@ def _small_test(around: Surroundings) -> Callable[[str], bool]:
     return test
 
 
-def capability(found: Found, around: Surroundings, config: Config) -> int:
+def capability(found: MatchedEdge, around: Surroundings, config: Config) -> int:
     """Return the greater of the fusion capabilities of the operators at both ends of an edge: 1 to 6, 0 for none."""
     node = around.node(found.edge)
     maker = around.makers.get(found.edge.value)

@@ -1,7 +1,7 @@
-"""Optimisation classes as data: categories of operators, and rules that say which edges a class needs.
+"""Optimisation classes as data: categories of operators, and rules that select the edges that a class needs.
 
-The parts are those of ORTHRUS's configuration (targets, matching conditions, strategies), written as TOML; the rules
-that come along stand in `classes.toml`, and a file of the user's own adds to them. `docs/resist.md` explains each key.
+The parts are those of ORTHRUS's configuration (targets, matching conditions, strategies), written as TOML; the shipped
+rules are in `classes.toml`, and a file of the user's own extends them. `docs/resist.md` explains each key.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,17 +26,17 @@ DTYPE_GROUPS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A set of makers or readers: operators by name, `input`, `constant`, and perhaps every opaque operator."""
+    """A set of producers or readers: operators by name, `input`, `constant`, and optionally every opaque operator."""
 
     names: frozenset[str]
     opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Which edges a class of optimisations needs, and with what they are held, in order of preference.
+class ResistanceRule:
+    """A rule: the edges that a class of optimisations needs, and the strategies of their barriers by preference.
 
-    None in a condition stands for "either". `docs/resist.md` says what each condition means.
+    None in a condition stands for "either". `docs/resist.md` explains each condition.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Rule:
 class Config:
     """All rules in order, the category of each operator (1 to 5; 6 for what is missing), and structural operands.
 
-    Compared by identity, so that what was worked out about one can be remembered.
+    Compared by identity, so that derived data can be cached.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ResistanceRule, ...]
     categories: Mapping[str, int]
     structural: Mapping[str, frozenset[int]]
 
@@ -81,12 +81,12 @@ class Config:
         return tuple(dict.fromkeys(rule.kind for rule in self.rules))
 
 
-Read = Callable[[object, str], object]
-"""Turns the value of a key into what the rule holds; the text says what is being read, for errors."""
+ConditionReader = Callable[[object, str], object]
+"""Converts the value of a key for the rule; the text names the key in errors."""
 
 
-def rule_of(row: object, place: int, categories: Mapping[str, int], known: Callable[[str], bool]) -> Rule:
-    """Return the rule that a table of the file says; `known` tells whether the standard has an operator.
+def rule_of(row: object, place: int, categories: Mapping[str, int], known: Callable[[str], bool]) -> ResistanceRule:
+    """Return the rule of a table of the file; `known` tells whether the standard has an operator.
 
     Raises SpecError that names the rule, the key, and what is allowed.
     """
@@ -101,7 +101,7 @@ def rule_of(row: object, place: int, categories: Mapping[str, int], known: Calla
         if key not in row:
             raise SpecError(f"{where} lacks '{key}'")
     values = {_FIELDS.get(key, key): readers[key](value, f"{where}, key '{key}'") for key, value in row.items()}
-    rule = Rule(**values)  # type: ignore[arg-type]
+    rule = ResistanceRule(**values)  # type: ignore[arg-type]
     if (rule.dead or rule.output) and rule.consumer is not None:
         raise SpecError(f"{where}: an edge that is an output or dead has no consumer; leave 'consumer' out")
     if rule.instead and (rule.dead or rule.output):
@@ -143,7 +143,7 @@ def _boolean(value: object, where: str) -> bool:
     return value
 
 
-def _one_of(*allowed: str) -> Read:
+def _one_of(*allowed: str) -> ConditionReader:
     def read(value: object, where: str) -> str:
         if value not in allowed or not isinstance(value, str):
             raise SpecError(f"{where} must be one of: {', '.join(allowed)}")
@@ -170,7 +170,7 @@ def _dtypes(value: object, where: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> Read:
+def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> ConditionReader:
     def read(value: object, where: str) -> Selector:
         names: set[str] = set()
         for name in strings(value, where):
@@ -193,7 +193,7 @@ def _selector(categories: Mapping[str, int], known: Callable[[str], bool]) -> Re
 
 _FIELDS: Mapping[str, str] = {"class": "kind"}
 
-_KEYS: Mapping[str, Read] = {
+_KEYS: Mapping[str, ConditionReader] = {
     "name": _name,
     "class": _name,
     "about": _text,

@@ -1,4 +1,4 @@
-"""The strategies: which barriers there are, and where each can stand."""
+"""The strategies: the kinds of barriers, and the conditions under which each applies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,14 +8,16 @@ from miscompile.base.dtypes import FLOATS
 from miscompile.graph.model import TensorType
 from miscompile.transforms.resist import barriers
 from miscompile.transforms.resist.barriers import MOST_COLUMNS, WIDER
-from miscompile.transforms.resist.work import Work
+from miscompile.transforms.resist.work import GraphAdditions
 
-Exactness = Literal["bits", "rounding"]
-Build = Callable[[Work, str, TensorType, int], str]
-"""Adds a barrier on a value of a type to the twin, and returns the name of the held value; the last is the edge's."""
+BarrierExactness = Literal["bits", "rounding"]
+BarrierBuilder = Callable[[GraphAdditions, str, TensorType, int], str]
+"""Adds a barrier on a value of a type to the twin, and returns the name of its result; the number is unique to the
+edge.
+"""
 
 MIN_OPSET = 13
-"""First opset in which every operator of the barriers has the form that is written here."""
+"""First opset in which every operator of the barriers has the attributes and operands used here."""
 
 NUMPY = frozenset(
     {"float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"}
@@ -25,7 +27,7 @@ CHOSEN = frozenset({"float32", "float64", "float16", "int64", "int32", "int8", "
 COMPARED = CHOSEN | {"uint64"}
 """Element types for which ONNX Runtime has kernels of the operators; onnx itself allows more.
 
-Text is left alone: ONNX Runtime loses short texts that pass through a barrier into a further output.
+Strings are excluded, because ONNX Runtime loses short strings that reach an additional output through a barrier.
 """
 
 
@@ -35,13 +37,13 @@ class Strategy:
 
     `rounding` are the element types for which it is not exact to the bit, in some compiler at least. `category` is the
     fusion capability of its operator (1 to 6, as in Table I of ORTHRUS). `ranks` are its least and greatest rank, None
-    where even the rank may be unknown. `runtime`: it needs an input to take a run-time value from,
-    and no compiler can tell what it does. `removable`: a compiler may rightly remove it, so that it only keeps those
-    passes away that run before. `dynamic`: the sizes of the held value are unknown to a compiler, which some refuse.
+    where even the rank may be unknown. `runtime`: it needs a run-time value computed from an input, so that no compiler
+    can prove its effect. `removable`: a compiler may correctly remove it, so that it only affects passes that run
+    before the removal. `dynamic`: the sizes of its result are unknown to a compiler, which some compilers refuse.
     """
 
     name: str
-    build: Build | None
+    build: BarrierBuilder | None
     category: int
     dtypes: frozenset[str]
     text: str
@@ -57,8 +59,8 @@ class Strategy:
         """Tell whether it is exact to the bit for some element type."""
         return self.build is None or not self.dtypes <= self.rounding
 
-    def fits(self, known: TensorType, opset: int, exactness: Exactness) -> bool:
-        """Tell whether this can hold a value of type `known`, as exactly as asked; inputs are another matter."""
+    def fits(self, known: TensorType, opset: int, exactness: BarrierExactness) -> bool:
+        """Tell whether this applies to a value of type `known` with the required exactness, inputs aside."""
         if known.dtype not in self.dtypes or opset < self.opset:
             return False
         if exactness == "bits" and known.dtype in self.rounding:

@@ -13,10 +13,10 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import redirect
 from miscompile.transforms.resist.config import config_of
 from miscompile.transforms.resist.edges import Surroundings, surroundings
-from miscompile.transforms.resist.matching import Found, capability, search
-from miscompile.transforms.resist.rules import Config, Rule
-from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES, Build, Exactness, Strategy
-from miscompile.transforms.resist.work import Work, anchor_of
+from miscompile.transforms.resist.matching import MatchedEdge, capability, search
+from miscompile.transforms.resist.rules import Config, ResistanceRule
+from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES, BarrierBuilder, BarrierExactness, Strategy
+from miscompile.transforms.resist.work import GraphAdditions, anchor_of
 
 _FIRST = 10
 """Sixteenths of the chance with which each applicable strategy is taken, in the order of preference; else the next."""
@@ -26,7 +26,7 @@ _SHARES, _SALTS = 1 << 16, 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BarrierSite:
     """An edge that gets a barrier, the value that it carries, the class and rule, and the strategy that was chosen."""
 
     kind: str
@@ -57,7 +57,7 @@ class Resistant:
     share: float = 1.0
     only: str = ""
     config: str = ""
-    exactness: Exactness = "bits"
+    exactness: BarrierExactness = "bits"
 
     def __post_init__(self) -> None:
         """Raise SpecError for names that do not exist, and for a share that is none."""
@@ -85,7 +85,7 @@ class Resistant:
         return tuple(site.edge for site in sites(model, self))
 
 
-def sites(model: Model, transform: Resistant) -> tuple[Site, ...]:
+def sites(model: Model, transform: Resistant) -> tuple[BarrierSite, ...]:
     """Return what `transform` does to `model`, edge by edge, so that a difference can be traced to a class and an edge.
 
     A difference that goes away with `replace(transform, only=site.edge)` alone comes from that edge. Empty when nothing
@@ -93,15 +93,16 @@ def sites(model: Model, transform: Resistant) -> tuple[Site, ...]:
     """
     _, chosen = _plan(model, transform)
     return tuple(
-        Site(found.rule.kind, found.rule.name, found.edge.name, found.edge.value, one.name) for found, one, _ in chosen
+        BarrierSite(found.rule.kind, found.rule.name, found.edge.name, found.edge.value, one.name)
+        for found, one, _ in chosen
     )
 
 
-Chosen = tuple[Found, Strategy, int]
+ChosenBarrier = tuple[MatchedEdge, Strategy, int]
 """An edge, its strategy, and a number that tells it from others."""
 
 
-def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[Chosen]]:
+def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[ChosenBarrier]]:
     """Return which edges are held, and by what."""
     config = config_of(transform.config)
     around = surroundings(model)
@@ -135,7 +136,7 @@ class _Choice:
         self._runtime = anchor_of(around.model) is not None
         self._able: dict[tuple[str, TensorType], tuple[Strategy, ...]] = {}
 
-    def of(self, found: Found, draw: int) -> Strategy | None:
+    def of(self, found: MatchedEdge, draw: int) -> Strategy | None:
         """Return the strategy for an edge, by the bits of `draw`; None when none can stand there."""
         key = (found.rule.name, found.known)
         if key not in self._able:
@@ -147,7 +148,7 @@ class _Choice:
             draw //= 16
         return able[0] if able else None
 
-    def _allowed(self, rule: Rule, known: TensorType) -> tuple[Strategy, ...]:
+    def _allowed(self, rule: ResistanceRule, known: TensorType) -> tuple[Strategy, ...]:
         """Return the strategies for values of a type, in the order of preference."""
         opset, exactness = self._around.model.opset, self._transform.exactness
         return tuple(
@@ -156,14 +157,14 @@ class _Choice:
             if strategy.fits(known, opset, exactness) and (self._runtime or not strategy.runtime)
         )
 
-    def _stands(self, strategy: Strategy, found: Found) -> bool:
+    def _stands(self, strategy: Strategy, found: MatchedEdge) -> bool:
         """Tell whether a strategy can serve this edge: inner values become outputs, values that are read are held."""
         edge = found.edge
         if strategy.build is not None:
             return not edge.dead
         return not found.rule.instead and edge.value in self._around.makers and edge.value not in self._around.outputs
 
-    def _capable(self, able: Sequence[Strategy], found: Found) -> Sequence[Strategy]:
+    def _capable(self, able: Sequence[Strategy], found: MatchedEdge) -> Sequence[Strategy]:
         """Keep the strategies that fuse less than both ends of the edge, as the rule asks."""
         if found.rule.capability == "ignore":
             return able
@@ -175,11 +176,11 @@ class _Choice:
 class _Twin:
     """Puts the barriers into a model."""
 
-    def __init__(self, around: Surroundings, chosen: Sequence[Chosen]) -> None:
+    def __init__(self, around: Surroundings, chosen: Sequence[ChosenBarrier]) -> None:
         self._graph = around.model.graph
         self._model = around.model
-        self._work = Work(around.model, anchor_of(around.model))
-        self._chosen: dict[int | None, list[Chosen]] = {}
+        self._work = GraphAdditions(around.model, anchor_of(around.model))
+        self._chosen: dict[int | None, list[ChosenBarrier]] = {}
         for one in chosen:
             self._chosen.setdefault(one[0].edge.consumer, []).append(one)
         self._renamed = self._rename_outputs()
@@ -223,7 +224,7 @@ class _Twin:
         new = Node(old.op, tuple(inputs), outputs, old.attributes, old.domain, old.name, old.overload)
         return [*self._work.take(), new]
 
-    def _barrier(self, found: Found, build: Build, draw: int) -> str:
+    def _barrier(self, found: MatchedEdge, build: BarrierBuilder, draw: int) -> str:
         self._work.begin(found.edge.value)
         value = self._renamed.get(found.edge.value, found.edge.value)
         return build(self._work, value, found.known, draw // _SALTS)

@@ -1,9 +1,9 @@
-"""The twin in the making: new nodes and constants, and values that only a run can know.
+"""The twin under construction: new nodes and constants, and values that are only known at run time.
 
-A compiler must not be able to tell that a barrier changes nothing, so its condition comes out of an input's elements:
-how many of them, cast to bool and counted as 64-bit integers, are true. That is 0 or more for every input whatsoever
-(NaN and infinities cast to one of the two bools, an empty input counts 0), but no compiler finds out that a sum is
-never negative. Sizes would not do: where shapes are static, Shape is folded.
+A compiler must not be able to prove that a barrier has no effect, so its condition is computed from an input's
+elements: their number of true values after a Cast to bool, summed as 64-bit integers. That is at least 0 for every
+input (NaN and infinities cast to one of the two bools, an empty input sums to 0), but no compiler proves that a sum is
+never negative. Sizes are unsuitable, because compilers fold Shape where shapes are static.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,22 +15,22 @@ from miscompile.base.digest import digest_words
 from miscompile.base.dtypes import DTYPES, NUMBERS
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import Plain, attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Model, Node, TensorType
-from miscompile.graph.rename import Names
+from miscompile.graph.rename import NameSupply
 
 _ANCHORS = ("float32", "int64", "int32", "bool", "float64", *NUMBERS)
-"""Element types of inputs that can give a run-time value, the best supported first."""
+"""Element types of inputs from which a run-time value can be computed, the best supported first."""
 
 _SHORT = 6
-"""Vectors of fewer numbers are named after them."""
+"""Vectors with fewer elements are named after their elements."""
 
 
 def anchor_of(model: Model) -> str | None:
-    """Return the input whose elements give the run-time values; None when the model has none that can.
+    """Return the input from which the run-time values are computed; None when no input is suitable.
 
-    An input with a default does not count: a compiler may take the default for granted.
+    An input with a default is unsuitable, because a compiler may assume the default.
     """
     graph = model.graph
     types = {info.name: info.type for info in graph.inputs if info.name not in graph.initializers}
@@ -41,21 +41,21 @@ def anchor_of(model: Model) -> str | None:
     return None
 
 
-class Work:
-    """Collects what is added to a main graph: nodes before a place, constants, and further outputs."""
+class GraphAdditions:
+    """Collects additions to a main graph: nodes before a position, constants, and additional outputs."""
 
     def __init__(self, model: Model, anchor: str | None) -> None:
         self.opset = model.opset
         self.constants: dict[str, Tensor] = {}
         self.prelude: list[Node] = []
         self._anchor = anchor
-        self._names = Names(all_names(model.graph))
+        self._names = NameSupply(all_names(model.graph))
         self._nodes: list[Node] = []
         self._shared: dict[str, str] = {}
         self._value = ""
 
     def begin(self, value: str) -> None:
-        """Name what is added from now on after `value`, so that names do not depend on barriers elsewhere."""
+        """Use `value` as prefix of new names from now on, so that names do not depend on barriers elsewhere."""
         self._value = value
 
     def fresh(self, base: str) -> str:
@@ -63,12 +63,12 @@ class Work:
         return self._names.fresh(f"{self._value}_{base}")
 
     def take(self) -> list[Node]:
-        """Return the nodes added since the last time, in their order."""
+        """Return the nodes added since the last call, in order."""
         nodes, self._nodes = self._nodes, []
         return nodes
 
     def call(
-        self, op: str, inputs: Sequence[str], given: Mapping[str, Plain | None] | None = None, *, count: int = 1
+        self, op: str, inputs: Sequence[str], given: Mapping[str, PlainValue | None] | None = None, *, count: int = 1
     ) -> tuple[str, ...]:
         """Add a node and return its outputs."""
         made = tuple(self.fresh(f"held_{op.lower()}") for _ in range(count))
@@ -76,7 +76,7 @@ class Work:
         return made
 
     def constant(self, value: Tensor, written: str) -> str:
-        """Add a constant and return its name; `written` is the same for equal tensors, and stands in the name."""
+        """Add a constant and return its name; `written` is equal for equal tensors and becomes part of the name."""
         known = self._shared.get(written)
         if known is None:
             known = self._shared[written] = self._names.fresh(f"held_{written}")
@@ -92,7 +92,7 @@ class Work:
         return self.constant(*_scalar(number, dtype))
 
     def truth(self) -> str:
-        """Return a bool of rank 0 that is true in every run. Raises RejectedDraft without an input to take it from."""
+        """Return a bool of rank 0 that is true in every run. Raises RejectedDraft without a suitable input."""
         return self._once("truth", self._truth)
 
     def zero(self) -> str:

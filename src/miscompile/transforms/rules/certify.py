@@ -1,12 +1,12 @@
-"""The certifier: tests a rule on examples of its left side, and says why it is not sound.
+"""The certifier: tests a rule on examples of its left side, and returns a counterexample if it is unsound.
 
 For each example the right side has to be well-formed and of the same type, and both sides have to agree on values: on
 integers always exactly, over their whole range (they wrap around); on floats as the rule's exactness class says, on
 small integers, on ordinary numbers, and for exact classes on infinities, NaN, both zeros and subnormals too.
 
 Rounding is measured in units of `eps` times the largest magnitude that occurs on either side. A rounding rule must not
-make something out of all bounds of what was within them: where every part of the left side is finite on large numbers,
-the right side has to be as well.
+introduce overflow: where every part of the left side is finite on large numbers, the right side has to be finite as
+well.
 """
 
 import random
@@ -18,20 +18,22 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import array_stream, stream
+from miscompile.core.tensor import Array
 from miscompile.transforms.rules.instances import type_of, values_of
-from miscompile.transforms.rules.kinds import Array, Type
+from miscompile.transforms.rules.kinds import TermType
 from miscompile.transforms.rules.numbers import REGIMES, drawn, large_scale
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
 from miscompile.transforms.rules.specimens import BROKEN, dtypes_of, specimen
 
 _TRIES = 60
-"""Draws of types and parameters for one example."""
+"""Attempts to draw types and parameters for one example."""
 
 _BOUND = 16.0
 """Rounding errors that a rounding rule may make, in units of eps times the largest magnitude."""
 
 _ROOM = 2.0**-8
-"""Share of the largest number that large numbers may reach on a left side; what differences lose is not counted."""
+"""Share of the largest number that large numbers may reach on a left side; cancellation in differences is not counted.
+"""
 
 _LEAVES_RING = frozenset(
     {
@@ -39,12 +41,12 @@ _LEAVES_RING = frozenset(
         "AveragePool", "BatchNormalization",
     }
 )  # fmt: skip
-"""Operators that do not give small integers for small integers; all rules without them must be exact on these."""
+"""Operators whose results on small integers are not small integers; rules without them must be exact on those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What came of testing a rule.
+    """The result of testing a rule.
 
     `trials` were made, in `built` of them the left side could be built and the right side drawn; `dtypes` and `ranks`
     occurred. `worst` is the largest rounding error in units of eps times magnitude. `reason` is empty, or says why the
@@ -61,7 +63,7 @@ class Certificate:
 
     @property
     def accepted(self) -> bool:
-        """Tell whether nothing speaks against the rule, and something for it."""
+        """Tell whether the rule was tested on at least one example and never failed."""
         return not self.reason
 
 
@@ -95,8 +97,8 @@ def _certificate(rule: Rule, trials: int, tally: _Tally, reason: str) -> Certifi
 
 
 def _trial(rule: Rule, dtype: str, rng: random.Random, numbers: np.random.Generator, tally: _Tally) -> str:
-    """Test one example; return what speaks against the rule, or nothing."""
-    environment: Environment | None = None
+    """Test one example; return the reason to reject the rule, or an empty text."""
+    environment: Bindings | None = None
     try:
         environment = specimen(rule, dtype, rng, _TRIES)
         extended = None if environment is None else rule.extend(environment, rng)
@@ -116,7 +118,7 @@ def _trial(rule: Rule, dtype: str, rng: random.Random, numbers: np.random.Genera
     return _values(rule, environment, numbers, tally)
 
 
-def _values(rule: Rule, environment: Environment, numbers: np.random.Generator, tally: _Tally) -> str:
+def _values(rule: Rule, environment: Bindings, numbers: np.random.Generator, tally: _Tally) -> str:
     types = {name: environment[name] for name in variables(rule.left)}
     for regime in REGIMES:
         if not regime.serves(rule.exactness, tuple(kind.dtype for kind in types.values())):
@@ -163,7 +165,7 @@ def _same(expected: Array, actual: Array, zeros: bool) -> bool:
 
 
 def _rounding(left: list[Array], right: list[Array], tally: _Tally) -> str:
-    """Return what is wrong with the rounding of the right side, if anything."""
+    """Return the defect in the rounding of the right side, or an empty text."""
     expected, actual = left[-1].astype(np.float64), right[-1].astype(np.float64)
     if not all(_finite(part) for part in left):
         return ""
@@ -178,8 +180,8 @@ def _rounding(left: list[Array], right: list[Array], tally: _Tally) -> str:
     return f"the sides differ by {error / unit:.3g} roundings" if error > _BOUND * unit else ""
 
 
-def _added(pattern: Pattern) -> Pattern:
-    """Return `pattern` with sums for differences and nothing for signs: on positive numbers, how far it reaches."""
+def _added(pattern: TermPattern) -> TermPattern:
+    """Return `pattern` with Add for Sub and without Neg: on positive numbers it bounds the intermediate magnitudes."""
     if isinstance(pattern, Variable):
         return pattern
     arguments = tuple([_added(argument) for argument in pattern.arguments])
@@ -188,7 +190,7 @@ def _added(pattern: Pattern) -> Pattern:
 
 
 def _has_room(parts_of_side: list[Array]) -> bool:
-    """Tell whether nothing comes near the largest number of its type."""
+    """Tell whether all values are far below the largest number of their type."""
     floats = [part for part in parts_of_side if _is_float(part)]
     return all(_finite(part) and _magnitude(part) <= DTYPES[part.dtype.name].high * _ROOM for part in floats)
 
@@ -201,18 +203,18 @@ def _magnitude(array: Array) -> float:
     return float(np.max(np.abs(array.astype(np.float64)), initial=0.0)) if _is_float(array) else 0.0
 
 
-def _type(kind: Type | None) -> str:
+def _type(kind: TermType | None) -> str:
     return "none" if kind is None else f"{kind.dtype}[{', '.join(map(str, kind.shape))}]"
 
 
-def _where(environment: Environment | None) -> str:
+def _where(environment: Bindings | None) -> str:
     """Return the variables of an example in words."""
     return "" if not environment else "; where " + ", ".join(_bound(environment))
 
 
-def _bound(environment: Environment) -> Iterator[str]:
+def _bound(environment: Bindings) -> Iterator[str]:
     for name, value in environment.items():
-        yield f"{name}: {_type(value)}" if isinstance(value, Type) else f"{name} = {value!r}"
+        yield f"{name}: {_type(value)}" if isinstance(value, TermType) else f"{name} = {value!r}"
 
 
 def _given(arrays: Mapping[str, Array], left: Array, right: Array) -> str:

@@ -1,8 +1,8 @@
-"""Random structural parameters: what a rule's `draw` lines may ask for.
+"""Random structural parameters: the functions of a rule's `draw` lines.
 
-Each function takes a random stream and the values of its arguments, and returns what was drawn, or None when there is
-nothing to draw from. Draws are few and small, so that the same place in a program keeps its choice while the program
-shrinks around it.
+The parameters of each function are a random stream and the values of its arguments; it returns the drawn value, or None
+when no value exists. Draws have few and small values, so that a place in a program keeps its choice while a reducer
+shrinks the program around it.
 """
 
 import ast
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.transforms.rules.expressions import Environment, Expression, expression
+from miscompile.transforms.rules.expressions import Bindings, ParameterExpression, expression
 
 
 def _axis(rng: random.Random, count: int) -> int | None:
@@ -105,29 +105,29 @@ DRAWS: Mapping[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class VariableDraw:
     """One `draw` line: the variable, the function, and its arguments."""
 
     name: str
     function: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[ParameterExpression, ...]
 
-    def value(self, environment: Environment, rng: random.Random) -> Any:  # noqa: ANN401 - whatever is drawn
-        """Return what is drawn, or None when there is nothing to draw from."""
+    def value(self, environment: Bindings, rng: random.Random) -> Any:  # noqa: ANN401 - whatever is drawn
+        """Return the drawn value, or None when no value exists."""
         return DRAWS[self.function](rng, *[argument.value(environment) for argument in self.arguments])
 
 
-def drawing(name: str, source: str, where: str) -> Draw:
-    """Return the draw that `source`, such as `cut(x.shape[0])`, says. Raises SpecError."""
+def drawing(name: str, source: str, where: str) -> VariableDraw:
+    """Parse a draw such as `cut(x.shape[0])` from `source`. Raises SpecError."""
     found = _drawn(source.strip())
     if found is None:
         raise SpecError(f"{where}: '{source}' draws nothing; there are: {', '.join(sorted(DRAWS))}")
-    return Draw(name, *found)
+    return VariableDraw(name, *found)
 
 
 @cache
-def _drawn(source: str) -> tuple[str, tuple[Expression, ...]] | None:
-    """Return function and arguments; remembered, because many rules draw the same."""
+def _drawn(source: str) -> tuple[str, tuple[ParameterExpression, ...]] | None:
+    """Return function and arguments; cached, because many rules have equal draws."""
     try:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError:

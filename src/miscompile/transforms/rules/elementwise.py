@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from miscompile.core.tensor import Array
 from miscompile.transforms.rules.kinds import (
     ABSOLUTE,
     ANY,
@@ -24,23 +25,22 @@ from miscompile.transforms.rules.kinds import (
     RECTIFIED,
     RING,
     WITH_SIGN,
-    Array,
     Evaluate,
     Infer,
-    Operator,
     Parameters,
-    Type,
-    Types,
+    TermOperator,
+    TermType,
+    TermTypes,
     broadcast,
     widened,
 )
 
 
-def _same(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _same(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     return types[0]
 
 
-def _joined(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _joined(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     dtype, first = types[0]
     second = types[1]
     if second.dtype != dtype:
@@ -48,29 +48,29 @@ def _joined(types: Types, parameters: Parameters, output: int) -> Type | None:
     if first == second.shape:
         return types[0]
     shape = broadcast(first, second.shape)
-    return None if shape is None else Type(dtype, shape)
+    return None if shape is None else TermType(dtype, shape)
 
 
-def _compared(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _compared(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     found = _joined(types, parameters, output)
-    return None if found is None else Type("bool", found.shape)
+    return None if found is None else TermType("bool", found.shape)
 
 
-def _cast(types: Types, parameters: Parameters, output: int) -> Type | None:
-    return Type(parameters[0], types[0].shape) if parameters[0] in ELEMENTS else None
+def _cast(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
+    return TermType(parameters[0], types[0].shape) if parameters[0] in ELEMENTS else None
 
 
-def _clipped(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _clipped(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     data, low, high = types
-    return data if low == high == Type(data.dtype, ()) else None
+    return data if low == high == TermType(data.dtype, ()) else None
 
 
-def _chosen(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _chosen(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     condition, first, second = types
     if condition.dtype != "bool" or first.dtype != second.dtype:
         return None
     shape = broadcast(condition.shape, first.shape, second.shape)
-    return None if shape is None else Type(first.dtype, shape)
+    return None if shape is None else TermType(first.dtype, shape)
 
 
 def _cast_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
@@ -162,15 +162,15 @@ def _table(
     arity: int,
     infer: Infer,
     lift: Callable[[Callable[..., Any]], Evaluate],
-) -> tuple[Operator, ...]:
-    return tuple(Operator(name, arity, (), infer, lift(f), dtypes) for name, (f, dtypes) in table.items())
+) -> tuple[TermOperator, ...]:
+    return tuple(TermOperator(name, arity, (), infer, lift(f), dtypes) for name, (f, dtypes) in table.items())
 
 
 OPERATORS = (
     *_table(UNARY, 1, _same, _one),
     *_table(BINARY, 2, _joined, _two),
     *_table(COMPARISON, 2, _compared, _two),
-    Operator("Cast", 1, ("to",), _cast, _cast_value, ANY),
-    Operator("Clip", 3, (), _clipped, _clip_value, NUMERIC),
-    Operator("Where", 3, (), _chosen, lambda arrays, parameters, output: np.where(*arrays), CHOSEN, main=1),
+    TermOperator("Cast", 1, ("to",), _cast, _cast_value, ANY),
+    TermOperator("Clip", 3, (), _clipped, _clip_value, NUMERIC),
+    TermOperator("Where", 3, (), _chosen, lambda arrays, parameters, output: np.where(*arrays), CHOSEN, main=1),
 )

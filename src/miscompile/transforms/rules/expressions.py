@@ -1,8 +1,8 @@
 """The small expression language of rule files: arithmetic on shapes, axes and parameters.
 
 An expression is parsed by Python's own parser, every node of it is checked against a short list, and it is compiled
-once to a function of the variables that it names. Nothing outside the list below can be reached from a rule file: no
-attributes but a type's own, no names but variables and the functions here.
+once to a function of the variables that it names. A rule file can access nothing outside the list below: no attributes
+except a type's own, no names except variables and the functions here.
 """
 
 import ast
@@ -16,7 +16,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError
 from miscompile.transforms.rules.kinds import broadcast
 
-Environment: TypeAlias = Mapping[str, Any]
+Bindings: TypeAlias = Mapping[str, Any]
 """Tensor variables by name, each with its Type, and parameter variables with their values."""
 
 
@@ -36,7 +36,7 @@ def inverse(perm: Sequence[int]) -> tuple[int, ...]:
 
 
 def take(values: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
-    """Return the values at `places`: a permuted shape, or one permutation after another."""
+    """Return the values at `places`: a permuted shape, or the composition of two permutations."""
     return tuple([values[place] for place in places])
 
 
@@ -72,7 +72,7 @@ def width(dtype: str) -> int:
 
 
 def digits(dtype: str) -> int:
-    """Return up to which power of two `dtype` holds every integer."""
+    """Return the number n so that `dtype` represents every integer up to 2**n."""
     return DTYPES[dtype].digits
 
 
@@ -107,7 +107,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "insert": insert, "unsqueezed": unsqueezed, "single": single, "width": width, "digits": digits, "kind": kind,
     "holds": holds, "sqrt": math.sqrt, "float": float, "int": int,
 }  # fmt: skip
-"""What an expression may call."""
+"""The functions that an expression may call."""
 
 _ATTRIBUTES = {"dtype", "shape", "rank", "size"}
 _NODES = (
@@ -120,8 +120,8 @@ _NODES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
-    """An expression by its text; what it compiles to is made when it is first asked for, and shared by equal texts.
+class ParameterExpression:
+    """An expression by its text, compiled on first use; equal texts share the compiled function.
 
     `variable` is its name when it is a bare variable, which a left side binds.
     """
@@ -131,15 +131,15 @@ class Expression:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables that it needs. Raises SpecError for what is not part of the language."""
+        """The variables that it needs. Raises SpecError for text outside the language."""
         return (self.variable,) if self.variable else _meaning(self.text)[0]
 
     @property
     def compiled(self) -> tuple[tuple[str, ...], Callable[..., Any]]:
-        """The variables that it needs, and the function of these that it is. Raises as `names`."""
+        """The variables that it needs, and the function that computes it from them. Raises as `names`."""
         return _meaning(self.text)
 
-    def value(self, environment: Environment) -> Any:  # noqa: ANN401 - whatever the rule's author computes
+    def value(self, environment: Bindings) -> Any:  # noqa: ANN401 - whatever the rule's author computes
         """Return the expression's value. Raises KeyError when a variable that it needs is not bound."""
         if self.variable:
             return environment[self.variable]
@@ -147,14 +147,14 @@ class Expression:
         return function(*[environment[name] for name in names])
 
 
-def expression(text: str) -> Expression:
-    """Return the expression that `text` says; it is not looked into before its names or its value are asked for."""
+def expression(text: str) -> ParameterExpression:
+    """Return the expression of `text`, which is parsed on first use."""
     text = text.strip()
-    return Expression(text, text if text.isidentifier() else None)
+    return ParameterExpression(text, text if text.isidentifier() else None)
 
 
 class _Sizes(ast.NodeTransformer):
-    """Replaces `x.rank` and `x.size`, which a Type does not hold, by what computes them."""
+    """Replaces `x.rank` and `x.size`, which a `TermType` lacks, by expressions that compute them."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
@@ -166,7 +166,7 @@ class _Sizes(ast.NodeTransformer):
 
 @cache
 def _meaning(text: str) -> tuple[tuple[str, ...], Callable[..., Any]]:
-    """Return the free variables of an expression, and the function of these that it is. Raises SpecError."""
+    """Return the free variables of an expression, and the function that computes it from them. Raises SpecError."""
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
@@ -180,7 +180,7 @@ def _meaning(text: str) -> tuple[tuple[str, ...], Callable[..., Any]]:
 
 
 def _variables(tree: ast.expr, text: str) -> tuple[str, ...]:
-    """Return the free variables of `tree`. Raises SpecError for what expressions may not contain."""
+    """Return the free variables of `tree`. Raises SpecError for syntax outside the language."""
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     used: dict[str, None] = {}

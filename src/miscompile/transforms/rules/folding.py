@@ -1,7 +1,7 @@
 """Entries of the language that fold axes: reductions, the place of an extreme, Softmax.
 
-Reductions name the axes that they fold, at least one, and none of size zero except in ReduceSum: what the others give
-for nothing at all differs between versions of the operators.
+Reductions name the axes that they fold, at least one, and none of size zero except in ReduceSum, because the results of
+the others on no elements differ between operator versions.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,33 +9,33 @@ from typing import Any
 
 import numpy as np
 
+from miscompile.core.tensor import Array
 from miscompile.transforms.rules.kinds import (
     FLOATING,
     NUMERIC,
     WIDE,
     WIDE_AND_BYTES,
-    Array,
     Evaluate,
-    Operator,
     Parameters,
-    Type,
-    Types,
+    TermOperator,
+    TermType,
+    TermTypes,
     distinct_axes,
     widened,
 )
 
 
-def _reduced(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _reduced(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     dtype, shape = types[0]
     axes, keepdims = parameters
     if not axes or keepdims not in (0, 1) or not distinct_axes(axes, len(shape)):
         return None
     if keepdims:
-        return Type(dtype, tuple([1 if axis in axes else size for axis, size in enumerate(shape)]))
-    return Type(dtype, tuple([size for axis, size in enumerate(shape) if axis not in axes]))
+        return TermType(dtype, tuple([1 if axis in axes else size for axis, size in enumerate(shape)]))
+    return TermType(dtype, tuple([size for axis, size in enumerate(shape) if axis not in axes]))
 
 
-def _reduced_something(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _reduced_something(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     shape = types[0].shape
     found = _reduced(types, parameters, output)
     return found if found is not None and all(shape[axis] for axis in parameters[0]) else None
@@ -58,16 +58,16 @@ def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return np.asarray(np.mean(data, axis, keepdims=keepdims))
 
 
-def _placed(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _placed(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     axis, keepdims, last = parameters
     if last not in (0, 1):
         return None
     found = _reduced_something(types, ((axis,), keepdims), output)
-    return None if found is None else Type("int64", found.shape)
+    return None if found is None else TermType("int64", found.shape)
 
 
 def _extreme_place(function: Callable[..., Any]) -> Evaluate:
-    """Return what finds the first or last place of an extreme; a NaN is taken for the extreme, as numpy does."""
+    """Return a function that finds the first or last position of an extreme; NaN counts as extreme, as in numpy."""
 
     def evaluate(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
         axis, keepdims, last = parameters
@@ -80,7 +80,7 @@ def _extreme_place(function: Callable[..., Any]) -> Evaluate:
     return evaluate
 
 
-def _softmax(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _softmax(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     data, axis = types[0], parameters[0]
     return data if 0 <= axis < len(data.shape) and data.shape[axis] else None
 
@@ -98,12 +98,12 @@ _FOLDS: Mapping[str, tuple[Callable[..., Any], Mapping[str, int]]] = {
 }
 
 OPERATORS = (
-    Operator("ReduceSum", 1, ("axes", "keepdims"), _reduced, _folded(_sum), WIDE),
+    TermOperator("ReduceSum", 1, ("axes", "keepdims"), _reduced, _folded(_sum), WIDE),
     *(
-        Operator(name, 1, ("axes", "keepdims"), _reduced_something, _folded(function), dtypes)
+        TermOperator(name, 1, ("axes", "keepdims"), _reduced_something, _folded(function), dtypes)
         for name, (function, dtypes) in _FOLDS.items()
     ),
-    Operator("ArgMax", 1, ("axis", "keepdims", "last"), _placed, _extreme_place(np.argmax), NUMERIC),
-    Operator("ArgMin", 1, ("axis", "keepdims", "last"), _placed, _extreme_place(np.argmin), NUMERIC),
-    Operator("Softmax", 1, ("axis",), _softmax, _softmax_value, FLOATING),
+    TermOperator("ArgMax", 1, ("axis", "keepdims", "last"), _placed, _extreme_place(np.argmax), NUMERIC),
+    TermOperator("ArgMin", 1, ("axis", "keepdims", "last"), _placed, _extreme_place(np.argmin), NUMERIC),
+    TermOperator("Softmax", 1, ("axis",), _softmax, _softmax_value, FLOATING),
 )

@@ -1,22 +1,23 @@
-"""Patterns with their variables filled in: the type and the value of the term that a side of a rule stands for."""
+"""Instances of patterns: type and value of a pattern under bindings of its variables."""
 
 from collections.abc import Mapping
 
-from miscompile.transforms.rules.expressions import Environment
-from miscompile.transforms.rules.kinds import Array, Symbol, Type
-from miscompile.transforms.rules.rule import Apply, Pattern, Variable
+from miscompile.core.tensor import Array
+from miscompile.transforms.rules.expressions import Bindings
+from miscompile.transforms.rules.kinds import Symbol, TermType
+from miscompile.transforms.rules.rule import Apply, TermPattern, Variable
 from miscompile.transforms.rules.terms import evaluate, infer
 
 
-def symbol_of(pattern: Apply, environment: Environment) -> Symbol:
+def symbol_of(pattern: Apply, environment: Bindings) -> Symbol:
     """Return the symbol at the root of an instance. Raises KeyError where a variable is not bound."""
     return Symbol(pattern.op, tuple([p.value(environment) for p in pattern.parameters]), pattern.output)
 
 
-def type_of(pattern: Pattern, environment: Environment) -> Type | None:
+def type_of(pattern: TermPattern, environment: Bindings) -> TermType | None:
     """Return the type of an instance, or None when some part of it is ill-formed."""
     if isinstance(pattern, Variable):
-        found: Type = environment[pattern.name]
+        found: TermType = environment[pattern.name]
         return found
     children = []
     for argument in pattern.arguments:
@@ -27,7 +28,7 @@ def type_of(pattern: Pattern, environment: Environment) -> Type | None:
     return infer(symbol_of(pattern, environment), tuple(children))
 
 
-def values_of(pattern: Pattern, environment: Environment, arrays: Mapping[str, Array]) -> list[Array]:
+def values_of(pattern: TermPattern, environment: Bindings, arrays: Mapping[str, Array]) -> list[Array]:
     """Return the values of all parts of a well-formed instance, that of the whole last."""
     if isinstance(pattern, Variable):
         return [arrays[pattern.name]]

@@ -1,8 +1,8 @@
-"""What an entry of the term language consists of, and which element types operators take from which opset on.
+"""The types of the term language: tensor types, symbols, and operators with their element types by opset.
 
-A term is an ONNX operator with its parameters fixed, over tensors of concrete type. The ranges of element types stand
-here by hand, because reading them from onnx's schemas costs more than everything else at start; the tests hold them
-against the schemas.
+A term is an ONNX operator with its parameters fixed, over tensors of concrete type. The element types of operators are
+listed by hand, because reading them from onnx's schemas would dominate the start-up time; the tests compare them with
+the schemas.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -13,30 +13,29 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, UNSIGNED
+from miscompile.core.tensor import Array
 
-Array = NDArray[Any]
 Parameters = tuple[Any, ...]
 
 
-class Type(NamedTuple):
-    """An element type by its ONNX name, and concrete sizes. Values whose sizes are not known have no Type."""
+class TermType(NamedTuple):
+    """An element type by its ONNX name, and concrete sizes. Values of unknown sizes have no type."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-Types = tuple[Type, ...]
-Infer = Callable[[Types, Parameters, int], Type | None]
+TermTypes = tuple[TermType, ...]
+Infer = Callable[[TermTypes, Parameters, int], TermType | None]
 Evaluate = Callable[[tuple[Array, ...], Parameters, int], Array]
 
 
 class Symbol(NamedTuple):
     """An operator with its parameters fixed, in the order and the canonical form of its entry in the language.
 
-    `output` says which output of the operator the term is. Children are kept apart, so that a symbol is a key.
+    `output` says which output of the operator the term is. Children are stored separately, so that a symbol is a key.
     """
 
     op: str
@@ -45,13 +44,13 @@ class Symbol(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class TermOperator:
     """An entry of the language.
 
     `arity` is None where the number of operands varies. `infer` returns the type of a term, or None when it is
     ill-formed; `evaluate` computes it with numpy by the ONNX operator's page: integers wrap around, floats of fewer
     than 32 bits are accumulated in float32 and rounded once. `dtypes` holds the element types of operand `main`, each
-    with the first opset (13 or later) that takes it.
+    with the first opset (13 or later) that supports it.
     """
 
     name: str

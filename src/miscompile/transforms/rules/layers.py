@@ -1,38 +1,38 @@
 """Entries of the language that contract axes or slide windows: MatMul, Gemm, Conv, pooling, BatchNormalization.
 
 Canonical parameters: pads are explicit (the begins of all spatial axes, then their ends), strides and dilations always
-given. Layers take one or two spatial axes. Pads of a pool are less than its kernel, as runtimes ask for. Windows that
-lie wholly in padding are ill-formed: what they give is not defined for MaxPool, and is no number for an average that
-counts no padding.
+given. Layers take one or two spatial axes. Pads of a pool are smaller than its kernel, as runtimes require. Windows
+that cover padding alone are ill-formed, because their result is undefined for MaxPool, and NaN for an average that does
+not count padding.
 """
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from miscompile.core.tensor import Array
 from miscompile.transforms.rules.kinds import (
     CONVOLVED,
     FLOATING,
     NORMALISED,
     POOLED,
     WIDE,
-    Array,
-    Operator,
     Parameters,
-    Type,
-    Types,
+    TermOperator,
+    TermType,
+    TermTypes,
     broadcast,
     widened,
 )
 
 
-def _product(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _product(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     (dtype, x), (other, y) = types
     if dtype != other or not x or not y or x[-1] != y[-2 if len(y) > 1 else 0]:
         return None
     batch = broadcast(x[:-2], y[:-2])
     if batch is None:
         return None
-    return Type(dtype, (*batch, *(x[-2:-1] if len(x) > 1 else ()), *(y[-1:] if len(y) > 1 else ())))
+    return TermType(dtype, (*batch, *(x[-2:-1] if len(x) > 1 else ()), *(y[-1:] if len(y) > 1 else ())))
 
 
 def _product_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
@@ -40,7 +40,7 @@ def _product_value(arrays: tuple[Array, ...], parameters: Parameters, output: in
     return np.asarray(np.matmul(widened(x), widened(y))).astype(x.dtype)
 
 
-def _gemm(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _gemm(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     if len(types) not in (2, 3) or any(t.dtype != types[0].dtype for t in types):
         return None
     alpha, beta, left, right = parameters
@@ -52,7 +52,7 @@ def _gemm(types: Types, parameters: Parameters, output: int) -> Type | None:
     shape = (x[left], y[1 - right])
     if len(types) == 3 and broadcast(types[2].shape, shape) != shape:
         return None
-    return Type(types[0].dtype, shape)
+    return TermType(types[0].dtype, shape)
 
 
 def _gemm_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
@@ -71,7 +71,7 @@ def window_sizes(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """Return the spatial sizes of a layer's result (ceil_mode 0); None where nothing fits or numbers are wrong."""
+    """Return the spatial sizes of a layer's result (ceil_mode 0); None without a window or with invalid parameters."""
     rank = len(sizes)
     if rank not in (1, 2) or not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
         return None
@@ -105,7 +105,7 @@ def _windows(data: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dil
     return found[steps]
 
 
-def _convolved(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _convolved(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     if len(types) not in (2, 3) or any(t.dtype != types[0].dtype for t in types):
         return None
     group, kernel, pads, strides, dilations = parameters
@@ -115,7 +115,7 @@ def _convolved(types: Types, parameters: Parameters, output: int) -> Type | None
     if x[1] != w[1] * group or w[0] % group or (len(types) == 3 and types[2].shape != (w[0],)):
         return None
     spatial = window_sizes(x[2:], kernel, pads, strides, dilations)
-    return None if spatial is None else Type(types[0].dtype, (x[0], w[0], *spatial))
+    return None if spatial is None else TermType(types[0].dtype, (x[0], w[0], *spatial))
 
 
 def _conv_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
@@ -155,7 +155,7 @@ def _covered(
     return True
 
 
-def _pooled(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _pooled(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     dtype, shape = types[0]
     kernel, pads, strides, dilations = parameters[:4]
     if len(shape) not in (3, 4) or 0 in shape:
@@ -164,7 +164,7 @@ def _pooled(types: Types, parameters: Parameters, output: int) -> Type | None:
     wide = any(pad >= taps for pad, taps in zip(pads, (*kernel, *kernel), strict=False))
     if places is None or wide or not _covered(shape[2:], kernel, pads, strides, dilations, places):
         return None
-    return Type(dtype, (*shape[:2], *places))
+    return TermType(dtype, (*shape[:2], *places))
 
 
 def _max_pool_value(arrays: tuple[Array, ...], parameters: Parameters, output: int) -> Array:
@@ -186,9 +186,9 @@ def _average_pool_value(arrays: tuple[Array, ...], parameters: Parameters, outpu
     return np.asarray(sums / counts).astype(arrays[0].dtype)
 
 
-def _normalised(types: Types, parameters: Parameters, output: int) -> Type | None:
+def _normalised(types: TermTypes, parameters: Parameters, output: int) -> TermType | None:
     data = types[0]
-    if len(data.shape) < 2 or any(t != Type(data.dtype, (data.shape[1],)) for t in types[1:]):
+    if len(data.shape) < 2 or any(t != TermType(data.dtype, (data.shape[1],)) for t in types[1:]):
         return None
     return data
 
@@ -202,12 +202,12 @@ def _normalised_value(arrays: tuple[Array, ...], parameters: Parameters, output:
 
 
 OPERATORS = (
-    Operator("MatMul", 2, (), _product, _product_value, WIDE),
-    Operator("Gemm", None, ("alpha", "beta", "transA", "transB"), _gemm, _gemm_value, WIDE),
-    Operator("Conv", None, ("group", "kernel", "pads", "strides", "dilations"), _convolved, _conv_value, CONVOLVED),
-    Operator("MaxPool", 1, ("kernel", "pads", "strides", "dilations"), _pooled, _max_pool_value, POOLED),
-    Operator(
+    TermOperator("MatMul", 2, (), _product, _product_value, WIDE),
+    TermOperator("Gemm", None, ("alpha", "beta", "transA", "transB"), _gemm, _gemm_value, WIDE),
+    TermOperator("Conv", None, ("group", "kernel", "pads", "strides", "dilations"), _convolved, _conv_value, CONVOLVED),
+    TermOperator("MaxPool", 1, ("kernel", "pads", "strides", "dilations"), _pooled, _max_pool_value, POOLED),
+    TermOperator(
         "AveragePool", 1, ("kernel", "pads", "strides", "dilations", "counted"), _pooled, _average_pool_value, CONVOLVED
     ),
-    Operator("BatchNormalization", 5, ("epsilon",), _normalised, _normalised_value, NORMALISED),
+    TermOperator("BatchNormalization", 5, ("epsilon",), _normalised, _normalised_value, NORMALISED),
 )

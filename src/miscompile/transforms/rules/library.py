@@ -35,7 +35,7 @@ def groups() -> tuple[str, ...]:
 
 
 def chosen(words: str) -> tuple[Rule, ...]:
-    """Return the rules that `words`, groups and names joined with `+`, choose; all of them for none.
+    """Return the rules selected by `words`, groups and names joined with `+`; all of them for an empty text.
 
     Raises SpecError for a word that is neither.
     """

@@ -1,25 +1,26 @@
-"""Numbers to try rules on: small ones, ordinary ones, large ones, and those at the edges of their type."""
+"""Test values for rules: small, ordinary and large numbers, and special values of their type."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from miscompile.base.dtypes import DTYPES, FLOATS
-from miscompile.transforms.rules.kinds import ELEMENTS, Array, Type
+from miscompile.core.tensor import Array
+from miscompile.transforms.rules.kinds import ELEMENTS, TermType
 
 _EXACT = ("bits", "zero")
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """A way to draw numbers; `exactness` are the classes of rules that it is for, `floats` whether only for floats."""
+    """A distribution of test values; `exactness` holds the classes of rules it is for, `floats`: floats only."""
 
     name: str
     exactness: tuple[str, ...]
     floats: bool
 
     def serves(self, exactness: str, dtypes: tuple[str, ...]) -> bool:
-        """Tell whether operands of `dtypes` are to be drawn like this for a rule of that class."""
+        """Tell whether the regime applies to operands of `dtypes` for a rule of that class."""
         return exactness in self.exactness and (not self.floats or any(dtype in FLOATS for dtype in dtypes))
 
 
@@ -31,7 +32,7 @@ REGIMES = (
 )
 
 
-def drawn(kind: Type, regime: str, rng: np.random.Generator, scale: float = 1.0) -> Array:
+def drawn(kind: TermType, regime: str, rng: np.random.Generator, scale: float = 1.0) -> Array:
     """Return an array of type `kind`.
 
     `small` are small integers, `ordinary` numbers about 1 (integers: of the whole range), `large` ones floats about
@@ -52,7 +53,7 @@ def drawn(kind: Type, regime: str, rng: np.random.Generator, scale: float = 1.0)
 
 
 def large_scale(dtype: str, rng: np.random.Generator) -> float:
-    """Return an order of magnitude between 1 and what a sum of some numbers of it does not exceed in `dtype`.
+    """Return an order of magnitude, at least 1, whose sums of a few numbers do not overflow in `dtype`.
 
     A rule whose sides multiply equally many factors overflows on both sides or on neither.
     """
@@ -60,7 +61,7 @@ def large_scale(dtype: str, rng: np.random.Generator) -> float:
     return float(2.0 ** rng.integers(0, most + 1))
 
 
-def _float(kind: Type, regime: str, rng: np.random.Generator, scale: float) -> Array:
+def _float(kind: TermType, regime: str, rng: np.random.Generator, scale: float) -> Array:
     dtype, shape = kind
     target = ELEMENTS[dtype]
     if regime == "small":

@@ -13,9 +13,18 @@ from typing import Any, TypeVar, get_args
 from miscompile.base.dtypes import FLOATS, INTEGERS, NUMBERS, SIGNED, UNSIGNED
 from miscompile.base.errors import SpecError
 from miscompile.transforms.rules.draws import drawing
-from miscompile.transforms.rules.expressions import FUNCTIONS, Expression, expression
+from miscompile.transforms.rules.expressions import FUNCTIONS, ParameterExpression, expression
 from miscompile.transforms.rules.kinds import KNOWN
-from miscompile.transforms.rules.rule import Apply, Exactness, Kind, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.rule import (
+    Apply,
+    Rule,
+    RuleExactness,
+    RuleKind,
+    TermPattern,
+    Variable,
+    parts,
+    variables,
+)
 from miscompile.transforms.rules.side import Side
 
 DTYPE_GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -35,20 +44,19 @@ _KEYS = {
 }  # fmt: skip
 _NEEDED = ("name", "group", "left", "right", "exactness", "dtypes", "source")
 
-Entry = Mapping[str, Any]
+RuleEntry = Mapping[str, Any]
 Word = TypeVar("Word", bound=str)
 
-EXACTNESS: tuple[Exactness, ...] = get_args(Exactness)
-KINDS: tuple[Kind, ...] = get_args(Kind)
+EXACTNESS: tuple[RuleExactness, ...] = get_args(RuleExactness)
+KINDS: tuple[RuleKind, ...] = get_args(RuleKind)
 _EVERY = frozenset(KNOWN)
 
 
 def parse_rules(text: str, where: str, checked: bool = True) -> tuple[Rule, ...]:
     """Return the rules of a rule file, `where` being its name in errors.
 
-    Raises SpecError for anything malformed. What is not `checked` is that every expression says something and every
-    variable is bound: the tests have made sure of that for the rules that ship with the tool, whose loading has to be
-    quick.
+    Raises SpecError for anything malformed. `checked=False` skips the check that every expression is valid and every
+    variable is bound. The tests check that for the shipped rules, so that these load fast.
     """
     try:
         content = tomllib.loads(text)
@@ -67,7 +75,7 @@ def parse_rules(text: str, where: str, checked: bool = True) -> tuple[Rule, ...]
     return tuple(found.values())
 
 
-def _rules(entry: Entry, where: str) -> Iterator[Rule]:
+def _rules(entry: RuleEntry, where: str) -> Iterator[Rule]:
     """Yield the rules of one entry: for each operator that OP stands for, and each direction."""
     label = f"{where}, rule {entry.get('name', '?')}"
     missing = [key for key in _NEEDED if key not in entry]
@@ -82,8 +90,8 @@ def _rules(entry: Entry, where: str) -> Iterator[Rule]:
             yield _turned(rule, label)
 
 
-def _maker(entry: Entry, label: str) -> Callable[[str], Rule]:
-    """Return what makes the rule of an entry for the operator that OP stands for; all the rest is made once."""
+def _maker(entry: RuleEntry, label: str) -> Callable[[str], Rule]:
+    """Return the function from the operator that replaces OP to the rule of an entry; the other parts are made once."""
     left, right = Side(entry["left"], label), Side(entry["right"], label)
     draws = tuple([drawing(name, text, label) for name, text in entry.get("draw", {}).items()])
     lets = tuple([(name, expression(text)) for name, text in entry.get("let", {}).items()])
@@ -104,7 +112,7 @@ def _maker(entry: Entry, label: str) -> Callable[[str], Rule]:
 
 
 def _turned(rule: Rule, label: str) -> Rule:
-    """Return the other direction. Raises SpecError where it is not defined by the same text."""
+    """Return the reverse rule. Raises SpecError where the same text does not define it."""
     if rule.draws or rule.lets:
         raise SpecError(f"{label}: a rule that draws or computes cannot go both ways; write the other way as a rule")
     return Rule(
@@ -142,14 +150,14 @@ def _named_dtypes(words: tuple[str, ...]) -> frozenset[str]:
     return frozenset(dtype for word in words for dtype in DTYPE_GROUPS.get(word, (word,)))
 
 
-def _parameters(pattern: Pattern) -> Iterator[Expression]:
+def _parameters(pattern: TermPattern) -> Iterator[ParameterExpression]:
     for part in parts(pattern):
         if isinstance(part, Apply):
             yield from part.parameters
 
 
 def _check(rule: Rule, label: str) -> None:
-    """Raise SpecError for a rule that uses what nothing binds, or whose left side is everything."""
+    """Raise SpecError for a rule that uses unbound variables, or whose left side matches every term."""
     tensors = set(variables(rule.left))
     if isinstance(rule.left, Variable) and rule.kind != "structural":
         raise SpecError(f"{label}: the left side matches everything, so that the rule has to be structural")
@@ -170,7 +178,7 @@ def _check(rule: Rule, label: str) -> None:
         raise SpecError(f"{label}: {', '.join(sorted(unknown))} stands on the right side only")
 
 
-def _defined(expressions: Iterable[Expression], bound: set[str], label: str) -> None:
+def _defined(expressions: Iterable[ParameterExpression], bound: set[str], label: str) -> None:
     for each in expressions:
         try:
             missing = set(each.names) - bound

@@ -1,4 +1,4 @@
-"""Parameters that operators can have on operands of given types, special cases first: for examples of patterns."""
+"""Proposed parameters of operators on operands of given types, for examples of patterns, special cases first."""
 
 import math
 import random
@@ -7,21 +7,21 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from miscompile.transforms.rules.draws import DRAWS
-from miscompile.transforms.rules.expressions import Environment, inverse, swap
-from miscompile.transforms.rules.kinds import KNOWN, Type
+from miscompile.transforms.rules.expressions import Bindings, inverse, swap
+from miscompile.transforms.rules.kinds import KNOWN, TermType
 
 Given: TypeAlias = dict[str, Any]
 """Parameters by name."""
 
-Propose = Callable[[tuple[Type, ...], Given, Environment, random.Random], Given | None]
+Propose = Callable[[tuple[TermType, ...], Given, Bindings, random.Random], Given | None]
 
 _FILLS = (0, 1, 2, 3, -1, 0.5, 4, 0.25, 7)
 
 
 def propose(
-    op: str, types: tuple[Type, ...], given: Mapping[str, Any], environment: Environment, rng: random.Random
+    op: str, types: tuple[TermType, ...], given: Mapping[str, Any], environment: Bindings, rng: random.Random
 ) -> Given | None:
-    """Return parameters for `op` that agree with `given` by name; None where none come to mind.
+    """Return parameters for `op` that agree with `given` by name; None without a proposal.
 
     They need not be well-formed: the caller infers the type.
     """
@@ -34,7 +34,7 @@ def _some_axis(rng: random.Random, rank: int) -> int | None:
     return rng.randrange(rank) if rank else None
 
 
-def _transpose(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _transpose(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     rank = len(types[0].shape)
     what = rng.random()
     if what < 0.1 or rank < 2:
@@ -49,10 +49,10 @@ def _transpose(types: tuple[Type, ...], given: Given, environment: Environment, 
 
 def sorted_axes(value: tuple[Any, ...]) -> int:
     """Return how many axes `value` permutes; -1 when it is no permutation (a Type is a tuple as well)."""
-    return len(value) if not isinstance(value, Type) and set(value) == set(range(len(value))) else -1
+    return len(value) if not isinstance(value, TermType) and set(value) == set(range(len(value))) else -1
 
 
-def _axis(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _axis(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     axis = _some_axis(rng, len(types[0].shape))
     if axis is None:
         return None
@@ -60,13 +60,13 @@ def _axis(types: tuple[Type, ...], given: Given, environment: Environment, rng: 
     return {"axis": joined[0] if joined and rng.random() < 0.8 else axis}
 
 
-def _split(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _split(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     shape = types[0].shape
     axis = given.get("axis", _some_axis(rng, len(shape)))
     if axis is None or not 0 <= axis < len(shape):
         return None
     bounds = [
-        value.shape[axis] for value in environment.values() if isinstance(value, Type) and axis < len(value.shape)
+        value.shape[axis] for value in environment.values() if isinstance(value, TermType) and axis < len(value.shape)
     ]
     cuts = sorted(rng.randint(0, shape[axis]) for _ in range(rng.choice((1, 1, 1, 2))))
     if rng.random() < 0.5 and bounds:
@@ -75,10 +75,10 @@ def _split(types: tuple[Type, ...], given: Given, environment: Environment, rng:
     return {"axis": axis, "sizes": tuple(b - a for a, b in pairwise(ends))}
 
 
-def _reshape(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _reshape(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     shape = types[0].shape
     size = math.prod(shape)
-    same = [v.shape for v in environment.values() if isinstance(v, Type) and math.prod(v.shape) == size]
+    same = [v.shape for v in environment.values() if isinstance(v, TermType) and math.prod(v.shape) == size]
     if same and rng.random() < 0.3:
         return {"shape": rng.choice(same)}
     if rng.random() < 0.25 and shape:
@@ -87,21 +87,21 @@ def _reshape(types: tuple[Type, ...], given: Given, environment: Environment, rn
     return {"shape": DRAWS["factorisation"](rng, size) or (0, rng.randint(0, 2))}
 
 
-def _flatten(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _flatten(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     return {"axis": rng.randint(0, len(types[0].shape))}
 
 
-def _squeeze(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _squeeze(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     ones = [axis for axis, size in enumerate(types[0].shape) if size == 1]
     return {"axes": tuple(axis for axis in ones if rng.random() < 0.8)}
 
 
-def _unsqueeze(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _unsqueeze(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     count = rng.choice((1, 1, 2))
     return {"axes": tuple(sorted(rng.sample(range(len(types[0].shape) + count), count)))}
 
 
-def _expand(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _expand(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     shape = types[0].shape
     ones = [axis for axis, size in enumerate(shape) if size == 1]
     if ones and rng.random() < 0.3:
@@ -111,7 +111,7 @@ def _expand(types: tuple[Type, ...], given: Given, environment: Environment, rng
     return {"shape": (*[rng.choice((1, 2)) for _ in range(rng.choice((0, 0, 1)))], *wide)}
 
 
-def _slice(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _slice(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     shape = types[0].shape
     if not shape:
         return None
@@ -121,7 +121,7 @@ def _slice(types: tuple[Type, ...], given: Given, environment: Environment, rng:
         return None
     style = rng.random()
     padded = [value for value in environment.values() if isinstance(value, tuple) and len(value) == 2 * len(shape)]
-    if padded and not isinstance(padded[0], Type) and rng.random() < 0.5:
+    if padded and not isinstance(padded[0], TermType) and rng.random() < 0.5:
         return _unpadded(shape, padded[0])
     cuts = [_cut(rng, shape[axis], style) for axis in axes]
     found = {"axes": axes}
@@ -131,7 +131,7 @@ def _slice(types: tuple[Type, ...], given: Given, environment: Environment, rng:
 
 
 def _unpadded(shape: tuple[int, ...], pads: tuple[int, ...]) -> Given:
-    """What a Pad has added is cut off again."""
+    """The parameters of the Slice that removes the padding of a Pad."""
     rank = len(shape)
     ends = tuple(size - high for size, high in zip(shape, pads[rank:], strict=True))
     return {"axes": tuple(range(rank)), "begins": pads[:rank], "ends": ends, "steps": (1,) * rank}
@@ -149,7 +149,7 @@ def _cut(rng: random.Random, size: int, style: float) -> tuple[int, int, int]:
     return (begin, end, 1 if style < 0.85 else 2) if begin < end else (0, 0, 1)
 
 
-def _pad(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _pad(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     dtype, shape = types[0]
     rank = len(shape)
     if not rank:
@@ -170,7 +170,7 @@ def _pad(types: tuple[Type, ...], given: Given, environment: Environment, rng: r
     return {"pads": tuple(pads), "mode": mode, "value": value if given.get("mode", mode) == "constant" else 0}
 
 
-def _gather(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _gather(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     shape = types[0].shape
     axis = given.get("axis", _some_axis(rng, len(shape)))
     if axis is None or axis >= len(shape) or not shape[axis]:
@@ -188,9 +188,9 @@ def _gather(types: tuple[Type, ...], given: Given, environment: Environment, rng
     return {"axis": axis, "indices": tuple(rng.randrange(size) for _ in range(rng.randint(1, 4)))}
 
 
-def _constant(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
-    tensors = [value for value in environment.values() if isinstance(value, Type)]
-    near = rng.choice(tensors) if tensors else Type("float32", ())
+def _constant(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
+    tensors = [value for value in environment.values() if isinstance(value, TermType)]
+    near = rng.choice(tensors) if tensors else TermType("float32", ())
     style = rng.random()
     shape = near.shape if style > 0.6 else tuple(1 for _ in near.shape) if style > 0.4 else ()
     if style > 0.85:
@@ -201,12 +201,12 @@ def _constant(types: tuple[Type, ...], given: Given, environment: Environment, r
     return {"dtype": dtype, "shape": shape, "value": value}
 
 
-def _cast(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
-    tensors = [value.dtype for value in environment.values() if isinstance(value, Type)]
+def _cast(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
+    tensors = [value.dtype for value in environment.values() if isinstance(value, TermType)]
     return {"to": rng.choice(tensors) if tensors and rng.random() < 0.4 else rng.choice(KNOWN)}
 
 
-def _reduce(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _reduce(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     rank = len(types[0].shape)
     style = rng.random()
     if style < 0.15:
@@ -220,12 +220,12 @@ def _reduce(types: tuple[Type, ...], given: Given, environment: Environment, rng
     return {"axes": axes, "keepdims": rng.randint(0, 1)} if axes else None
 
 
-def _place(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _place(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     axis = _some_axis(rng, len(types[0].shape))
     return None if axis is None else {"axis": axis, "keepdims": rng.randint(0, 1), "last": rng.randint(0, 1)}
 
 
-def _gemm(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _gemm(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     factors = (1.0, 1.0, 2.0) if not types[0].dtype.startswith(("float", "bfloat")) else (1.0, 0.5, 2.0)
     return {
         "alpha": rng.choice(factors), "beta": rng.choice(factors),
@@ -245,14 +245,14 @@ def _window(rng: random.Random, rank: int) -> Given:
     }
 
 
-def _conv(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _conv(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     data, weight = types[0].shape, types[1].shape
     if len(data) != len(weight) or len(data) < 3 or not weight[1]:
         return None
     return {"group": max(data[1] // weight[1], 1), "kernel": weight[2:], **_window(rng, len(data) - 2)}
 
 
-def _pool(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
+def _pool(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
     sizes = types[0].shape[2:]
     if not sizes:
         return None
@@ -267,8 +267,8 @@ def _pool(types: tuple[Type, ...], given: Given, environment: Environment, rng: 
     return {"kernel": kernel, "counted": rng.randint(0, 1), **_window(rng, len(sizes))}
 
 
-def _epsilon(types: tuple[Type, ...], given: Given, environment: Environment, rng: random.Random) -> Given | None:
-    """Numbers that float32 holds, since that is how ONNX stores an attribute."""
+def _epsilon(types: tuple[TermType, ...], given: Given, environment: Bindings, rng: random.Random) -> Given | None:
+    """Numbers that float32 represents, because ONNX stores float attributes as float32."""
     return {"epsilon": rng.choice((2.0**-17, 0.5, 1.0))}
 
 

@@ -1,8 +1,7 @@
 """The values of the rule library: patterns, and rules from pattern to pattern.
 
-A rule says that every term of its left side equals the term that its right side makes of the same variables. It is
-data: where it holds is a condition on types, what it draws are structural parameters, and how exactly it holds is a
-class that the certifier tests.
+A rule states that every instance of its left side equals the instance of its right side under the same bindings. It is
+data: a condition on types, drawn structural parameters, and an exactness class that the certifier tests.
 """
 
 import random
@@ -10,23 +9,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from miscompile.transforms.rules.draws import Draw
-from miscompile.transforms.rules.expressions import Environment, Expression
+from miscompile.transforms.rules.draws import VariableDraw
+from miscompile.transforms.rules.expressions import Bindings, ParameterExpression
 from miscompile.transforms.rules.terms import LANGUAGE
 
-__all__ = ["Apply", "Environment", "Exactness", "Expression", "Kind", "Pattern", "Rule", "Variable"]
+__all__ = ["Apply", "Bindings", "ParameterExpression", "Rule", "RuleExactness", "RuleKind", "TermPattern", "Variable"]
 
-Exactness = Literal["bits", "zero", "rounding"]
-"""Bit-exact (but for the payload of a NaN) | exact but for the sign of zero | rounding in floats, exact on integers.
+RuleExactness = Literal["bits", "zero", "rounding"]
+"""Bit-exact (except for NaN payloads) | exact except for the sign of zero | rounding in floats, exact on integers.
 
 `bits` and `zero` hold for every input, infinities and NaN included; `rounding` for finite ones that do not overflow.
 """
 
-LOOSER: tuple[Exactness, ...] = ("bits", "zero", "rounding")
+LOOSER: tuple[RuleExactness, ...] = ("bits", "zero", "rounding")
 """The classes, each looser than the one before."""
 
-Kind = Literal["arithmetic", "structural"]
-"""Structural rules are applied once, to what stood in the program, and not to their own results."""
+RuleKind = Literal["arithmetic", "structural"]
+"""Structural rules are applied once, to terms of the program, and not to their own results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +35,37 @@ class Variable:
     name: str
 
     def __str__(self) -> str:
-        """Return the variable as a rule file has it."""
+        """Return the variable in the notation of rule files."""
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Stands for an operator applied to what `arguments` stand for; `parameters` in the order of the language."""
+    """An operator applied to `arguments`, with `parameters` in the order of the language."""
 
     op: str
-    parameters: tuple[Expression, ...]
-    arguments: tuple["Pattern", ...]
+    parameters: tuple[ParameterExpression, ...]
+    arguments: tuple["TermPattern", ...]
     output: int = 0
 
     def __str__(self) -> str:
-        """Return the pattern as a rule file has it, such as `Transpose(Add(x, y), perm=p)`."""
+        """Return the pattern in the notation of rule files, such as `Transpose(Add(x, y), perm=p)`."""
         names = LANGUAGE[self.op].parameters
         named = [f"{name}={value.text}" for name, value in zip(names, self.parameters, strict=True)]
         which = f"[{self.output}]" if self.output or self.op == "Split" else ""
         return f"{self.op}({', '.join([*map(str, self.arguments), *named])}){which}"
 
 
-Pattern: TypeAlias = Variable | Apply
+TermPattern: TypeAlias = Variable | Apply
 
 
-def variables(pattern: Pattern) -> tuple[str, ...]:
+def variables(pattern: TermPattern) -> tuple[str, ...]:
     """Return the names of the tensor variables of `pattern`, each once, from left to right."""
     return tuple(dict.fromkeys(part.name for part in parts(pattern) if isinstance(part, Variable)))
 
 
-def parts(pattern: Pattern) -> Iterator[Pattern]:
-    """Yield `pattern` and everything inside it, a part before its arguments."""
+def parts(pattern: TermPattern) -> Iterator[TermPattern]:
+    """Yield `pattern` and its parts, each before its arguments."""
     yield pattern
     if isinstance(pattern, Apply):
         for argument in pattern.arguments:
@@ -77,40 +76,40 @@ def parts(pattern: Pattern) -> Iterator[Pattern]:
 class Rule:
     """One direction of an equivalence.
 
-    On the left side a parameter that is a bare variable is bound where it first stands, and compared after that; any
-    other expression is compared with what it gives once all bare variables are bound. `limits` holds the element types
-    that each tensor variable may have, `dtypes` those of the first one. `shapes` are hints for the certifier, which
-    shapes to try: letters are sizes. `chance` is the share of the places at which a structural rule is applied at all,
-    since one that matches everything would be everywhere. `source` says where the equivalence comes from.
+    On the left side the first occurrence of a parameter that is a bare variable binds it, and later ones are compared;
+    any other expression is compared with its value once all bare variables are bound. `limits` holds the element types
+    that each tensor variable may have, `dtypes` those of the first one. `shapes` are hints for the certifier, in which
+    letters are sizes. `chance` is the share of the places at which a structural rule is applied, because a rule that
+    matches every term would otherwise be applied everywhere. `source` cites the origin of the equivalence.
     """
 
     name: str
     group: str
-    left: Pattern
-    right: Pattern
-    exactness: Exactness
+    left: TermPattern
+    right: TermPattern
+    exactness: RuleExactness
     dtypes: frozenset[str]
     source: str
-    kind: Kind = "arithmetic"
-    where: Expression | None = None
-    draws: tuple[Draw, ...] = ()
-    lets: tuple[tuple[str, Expression], ...] = ()
+    kind: RuleKind = "arithmetic"
+    where: ParameterExpression | None = None
+    draws: tuple[VariableDraw, ...] = ()
+    lets: tuple[tuple[str, ParameterExpression], ...] = ()
     limits: tuple[tuple[str, frozenset[str]], ...] = ()
     shapes: tuple[tuple[str, str], ...] = ()
     chance: float = 1.0
 
-    def admits(self, environment: Environment) -> bool:
-        """Tell whether the rule holds for what the left side has bound: element types and side condition."""
+    def admits(self, environment: Bindings) -> bool:
+        """Tell whether the bindings of the left side satisfy the rule's element types and side condition."""
         for name, dtypes in self.limits:
             if environment[name].dtype not in dtypes:
                 return False
         return self.where is None or bool(self.where.value(environment))
 
-    def extend(self, environment: Environment, rng: random.Random) -> Environment | None:
-        """Return `environment` with what the right side needs besides: drawn parameters, then `let` values.
+    def extend(self, environment: Bindings, rng: random.Random) -> Bindings | None:
+        """Return `environment` extended by the right side's drawn parameters, then by the `let` values.
 
-        None when there is nothing to draw, or where chance leaves the place alone. The draws are a function of `rng`
-        alone, so the caller decides what a place's choice depends on.
+        None when a draw has no value, or when `chance` excludes the place. The draws are a function of `rng` alone, so
+        the caller decides what the choice depends on.
         """
         if self.chance < 1 and rng.random() >= self.chance:
             return None

@@ -1,7 +1,7 @@
 """The text of a side of a rule: operators with their operands in place and their parameters by name.
 
-It looks like Python, but is read by hand: a library of rules has more than a thousand sides, and trees of Python's own
-parser would take most of the time that loading takes. Parameters stay text here.
+The notation resembles Python but has its own parser, because the library has more than a thousand sides and Python's
+parser would take most of the loading time. Parameters stay text here.
 """
 
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from miscompile.base.errors import SpecError
-from miscompile.transforms.rules.expressions import Expression, expression
-from miscompile.transforms.rules.rule import Apply, Pattern, Variable
+from miscompile.transforms.rules.expressions import ParameterExpression, expression
+from miscompile.transforms.rules.rule import Apply, TermPattern, Variable
 from miscompile.transforms.rules.terms import LANGUAGE
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*(\(?)\s*")
@@ -23,10 +23,10 @@ _AFTER = re.compile(r"\s*([,)])\s*")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An operator as it is written, with OP where any operator of a list may stand; `output` is digits, or OP."""
+    """An operator as written, with OP as placeholder for each operator of a list; `output` is digits, or OP."""
 
     op: str
-    parameters: dict[str, Expression]
+    parameters: dict[str, ParameterExpression]
     operands: tuple["Text", ...]
     output: str
 
@@ -35,16 +35,16 @@ Text: TypeAlias = Written | Variable
 
 
 class Side:
-    """A side of an entry, read once, and turned into the pattern of each word that OP stands for."""
+    """A side of an entry, parsed once, and converted to a pattern for each operator that replaces OP."""
 
     def __init__(self, text: str, label: str) -> None:
-        """Read `text`; `label` names the rule in errors. Raises SpecError for anything but a pattern."""
+        """Read `text`; `label` names the rule in errors. Raises SpecError for text that is no pattern."""
         self._text, self._label, self._place = text, label, 0
         self._whole = self._read()
         if text[self._place :].strip():
             self._fail()
 
-    def pattern(self, op: str) -> Pattern:
+    def pattern(self, op: str) -> TermPattern:
         """Return the pattern with `op` for OP. Raises SpecError for operators and parameters that do not exist."""
         return self._pattern(self._whole, op)
 
@@ -58,7 +58,7 @@ class Side:
         self._place = found.end()
         if not found[2]:
             return Variable(found[1])
-        parameters: dict[str, Expression] = {}
+        parameters: dict[str, ParameterExpression] = {}
         operands: list[Text] = []
         more = not self._text.startswith(")", self._place)
         if not more:
@@ -74,7 +74,7 @@ class Side:
         return Written(found[1], parameters, tuple(operands), self._output())
 
     def _comma(self) -> bool:
-        """Pass what stands behind an argument; tell whether it was a comma."""
+        """Consume the delimiter after an argument; tell whether it was a comma."""
         found = _AFTER.match(self._text, self._place)
         if found is None:
             self._fail()
@@ -89,7 +89,7 @@ class Side:
         return found[1]
 
     def _parameter(self) -> str:
-        """Pass an expression, up to the comma or bracket that ends it, and return it."""
+        """Consume an expression, up to the comma or bracket that ends it, and return it."""
         start = self._place
         short = _SHORT.match(self._text, start)
         if short is not None:
@@ -103,7 +103,7 @@ class Side:
             depth += (piece[0] in ("(", "[", "{")) - (piece[0] in (")", "]", "}"))
         return self._fail()
 
-    def _pattern(self, written: Text, op: str) -> Pattern:
+    def _pattern(self, written: Text, op: str) -> TermPattern:
         if isinstance(written, Variable):
             return written
         name = op if written.op == "OP" else written.op

@@ -1,7 +1,7 @@
 """Examples of a rule's left side: types of its variables and parameters with which it is well-formed and admitted.
 
-Shapes come from the rule's hints or from a common base, parameters from `proposals`. What does not fit is thrown away
-and drawn again, so that nothing here needs to know the rules.
+Shapes come from the rule's hints or from a common base, parameters from `proposals`. Examples that do not fit are
+discarded and drawn again, so that this module is independent of the rules.
 """
 
 import random
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from miscompile.transforms.rules.instances import type_of
-from miscompile.transforms.rules.kinds import KNOWN, Symbol, Type
+from miscompile.transforms.rules.kinds import KNOWN, Symbol, TermType
 from miscompile.transforms.rules.proposals import Given, propose
-from miscompile.transforms.rules.rule import Apply, Environment, Pattern, Rule, Variable, parts, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
 from miscompile.transforms.rules.terms import LANGUAGE, infer
 
 BROKEN = (ArithmeticError, IndexError, KeyError, TypeError, ValueError)
-"""What an expression of a rule may raise where its author has not thought of a shape."""
+"""Exceptions that an expression may raise for a shape that the rule's author did not consider."""
 
 _HINTED = 0.75
 _OF_ITS_OWN = 0.4
@@ -24,10 +24,10 @@ _OTHER_RESULT = frozenset({"Cast", "Equal", "Less", "Greater", "LessOrEqual", "G
 """Operators whose result is of another element type than their operands."""
 
 
-def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environment | None:
-    """Return an environment for the left side of `rule`, its tensors of `dtype` where the rule leaves that open.
+def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Bindings | None:
+    """Return bindings for the left side of `rule`, with tensors of `dtype` where the rule allows several types.
 
-    None when nothing fitted in `tries` tries. Raises what a condition raises that does not bear some shape.
+    None when none fits in `tries` attempts. Exceptions of `BROKEN` that a condition raises propagate.
     """
     truth = _truth_values(rule.left)
     casts = any(isinstance(part, Apply) and part.op == "Cast" for part in parts(rule.left))
@@ -39,22 +39,22 @@ def specimen(rule: Rule, dtype: str, rng: random.Random, tries: int) -> Environm
         own = _under_casts(rule, dtype, rng) if casts else {}
         for name in variables(rule.left):
             shape = shapes[name] if name in shapes else _shape(rng, base, square)
-            environment[name] = Type("bool" if name in truth else own.get(name, dtype), shape)
+            environment[name] = TermType("bool" if name in truth else own.get(name, dtype), shape)
         if _filled(rule.left, environment, rng) is not None and _agrees(rule, environment):
             return environment
     return None
 
 
 def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
-    """Return an element type for each variable: `dtype`, or under a Cast now and then one that this Cast has drawn.
+    """Return an element type for each variable: `dtype`, or under a Cast sometimes one drawn for this Cast.
 
-    What stands under one Cast is of one type, and what stands under different ones need not be: a rule that takes for
-    granted that it is holds nowhere else.
+    Variables under one Cast have one type; those under different ones may differ, because a rule must not assume equal
+    types there.
     """
     limits = dict(rule.limits)
     found: dict[str, str] = {}
 
-    def walk(pattern: Pattern, current: str) -> None:
+    def walk(pattern: TermPattern, current: str) -> None:
         if isinstance(pattern, Variable):
             found.setdefault(pattern.name, current)
             return
@@ -69,13 +69,13 @@ def _under_casts(rule: Rule, dtype: str, rng: random.Random) -> dict[str, str]:
 
 
 def dtypes_of(rule: Rule) -> tuple[str, ...]:
-    """Return the element types, in order, that the rule and the operators above its variables take."""
+    """Return the element types, in order, that the rule and the operators above its variables support."""
     taken = _taken(rule.left, rule.dtypes, _truth_values(rule.left))
     return tuple(sorted(rule.dtypes.intersection(*taken)))
 
 
-def _taken(pattern: Pattern, above: frozenset[str], truth: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Yield the element types that each variable may have for the operators above it; conditions are left out."""
+def _taken(pattern: TermPattern, above: frozenset[str], truth: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Yield the element types that each variable may have for the operators above it; Where conditions are left out."""
     if isinstance(pattern, Variable):
         if pattern.name not in truth:
             yield above
@@ -86,8 +86,8 @@ def _taken(pattern: Pattern, above: frozenset[str], truth: frozenset[str]) -> It
         yield from _taken(argument, below, truth)
 
 
-def _truth_values(pattern: Pattern) -> frozenset[str]:
-    """Return the variables that have to be truth values whatever the others are: conditions of Where."""
+def _truth_values(pattern: TermPattern) -> frozenset[str]:
+    """Return the variables that must be boolean: conditions of Where."""
     found: set[str] = set()
     for part in parts(pattern):
         if isinstance(part, Apply) and part.op == "Where":
@@ -98,7 +98,7 @@ def _truth_values(pattern: Pattern) -> frozenset[str]:
 
 
 def _hinted(rule: Rule, rng: random.Random) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that the hints say, with a size for each letter."""
+    """Return the hinted shapes, with a drawn size for each letter."""
     sizes: dict[str, int] = {}
     found = {}
     for name, text in rule.shapes:
@@ -119,7 +119,7 @@ def _base(rng: random.Random, square: bool) -> tuple[int, ...]:
 
 
 def _shape(rng: random.Random, base: tuple[int, ...], square: bool) -> tuple[int, ...]:
-    """Return a shape akin to `base`: the same, broadcast to it, with one axis changed, or of its own."""
+    """Return a shape derived from `base`: the same, one that broadcasts to it, one changed axis, or a new one."""
     what = rng.random()
     if what < 0.5 or not base:
         return base
@@ -134,10 +134,10 @@ def _shape(rng: random.Random, base: tuple[int, ...], square: bool) -> tuple[int
     return _base(rng, square)
 
 
-def _filled(pattern: Pattern, environment: dict[str, Any], rng: random.Random) -> Type | None:
-    """Return the type of `pattern`, with the parameters that it binds drawn and bound on the way."""
+def _filled(pattern: TermPattern, environment: dict[str, Any], rng: random.Random) -> TermType | None:
+    """Return the type of `pattern`, drawing and binding its parameters."""
     if isinstance(pattern, Variable):
-        known: Type = environment[pattern.name]
+        known: TermType = environment[pattern.name]
         return known
     children = []
     for argument in pattern.arguments:
@@ -160,6 +160,6 @@ def _filled(pattern: Pattern, environment: dict[str, Any], rng: random.Random) -
     return infer(Symbol(pattern.op, tuple([parameters[name] for name in names]), pattern.output), types)
 
 
-def _agrees(rule: Rule, environment: Environment) -> bool:
-    """Tell whether the rule admits what was drawn, and the left side's expressions give what stands there."""
+def _agrees(rule: Rule, environment: Bindings) -> bool:
+    """Tell whether the rule admits the bindings, and the left side's expressions equal the drawn parameters."""
     return type_of(rule.left, environment) is not None and rule.admits(environment)

@@ -1,7 +1,7 @@
 """The term language: a subset of ONNX operators over tensors of concrete type, with inference and evaluation.
 
-The e-graph, the rules and the certifier speak this language. Whatever it cannot say (symbolic sizes, other operators,
-structure computed at run time) is opaque to them.
+The e-graph, the rules and the certifier use this language. Nodes outside it (symbolic sizes, other operators, structure
+computed at run time) are opaque to them.
 """
 
 import math
@@ -11,13 +11,24 @@ from types import MappingProxyType
 
 import numpy as np
 
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.transforms.rules import elementwise, folding, layers, movement
-from miscompile.transforms.rules.kinds import ELEMENTS, FLOATING, Array, Operator, Parameters, Symbol, Type
+from miscompile.transforms.rules.kinds import ELEMENTS, FLOATING, Parameters, Symbol, TermOperator, TermType
 
-__all__ = ["LANGUAGE", "Operator", "Symbol", "Type", "constant", "evaluate", "infer", "newest", "opset_of", "typed"]
+__all__ = [
+    "LANGUAGE",
+    "Symbol",
+    "TermOperator",
+    "TermType",
+    "constant",
+    "evaluate",
+    "infer",
+    "newest",
+    "opset_of",
+    "typed",
+]
 
-LANGUAGE: Mapping[str, Operator] = MappingProxyType(
+LANGUAGE: Mapping[str, TermOperator] = MappingProxyType(
     {operator.name: operator for module in (elementwise, movement, folding, layers) for operator in module.OPERATORS}
 )
 """Every entry by the name of its operator."""
@@ -28,16 +39,16 @@ _ADDED: Mapping[str, tuple[int, Callable[[Parameters], bool]]] = {
     "Reshape": (14, lambda parameters: 0 in parameters[0]),
     "AveragePool": (19, lambda parameters: any(dilation != 1 for dilation in parameters[3])),
 }
-"""What operators have learnt since: the opset, and for which parameters it is needed.
+"""Later extensions of operators: the opset, and the parameters that need it.
 
-Before `allowzero` a size of zero stood for that of the operand.
+Before `allowzero` a size of zero meant the size of the operand.
 """
 
 MOST_BYTES = 64
-"""Elements that a constant may have whose elements differ; larger ones are opaque, since a symbol is hashed."""
+"""Greatest size of a constant with different elements; larger ones are opaque, because symbols are hashed."""
 
 
-def infer(symbol: Symbol, children: tuple[Type, ...]) -> Type | None:
+def infer(symbol: Symbol, children: tuple[TermType, ...]) -> TermType | None:
     """Return the type of a term from those of its children, or None when the term is ill-formed."""
     operator = LANGUAGE[symbol.op]
     if operator.arity is not None and len(children) != operator.arity:
@@ -48,10 +59,10 @@ def infer(symbol: Symbol, children: tuple[Type, ...]) -> Type | None:
 
 
 typed = lru_cache(1 << 14)(infer)
-"""`infer`, remembered: most terms of a program are of few types."""
+"""`infer` with a cache, because most terms of a program have few types."""
 
 
-def opset_of(symbol: Symbol, children: tuple[Type, ...]) -> int:
+def opset_of(symbol: Symbol, children: tuple[TermType, ...]) -> int:
     """Return the first opset (13 or later) in which the well-formed term is a valid operator call."""
     operator = LANGUAGE[symbol.op]
     first = _OLDEST if operator.main < 0 else operator.dtypes[children[operator.main].dtype]
@@ -69,16 +80,16 @@ def newest(op: str) -> int:
 def evaluate(symbol: Symbol, children: tuple[Array, ...]) -> Array:
     """Return the value of a well-formed term by the ONNX operator's page; bfloat16 in numbers of ml_dtypes.
 
-    Integers wrap around, undefined operations of floats give NaN or infinity, and none of that warns.
+    Integers wrap around, undefined operations of floats give NaN or infinity, without warnings.
     """
     with np.errstate(all="ignore"):
         return np.asarray(LANGUAGE[symbol.op].evaluate(children, symbol.parameters, symbol.output))
 
 
 def fill_value(dtype: str, first: Array) -> int | float | bool | None:
-    """Return the number that an array of one element holds, as a symbol may hold it; None for -0.0 and NaN.
+    """Return the number in an array of one element for use in a symbol; None for -0.0 and NaN.
 
-    Equal numbers make equal symbols, so the zeros would be taken for each other, and a NaN is not even itself.
+    Equal numbers make equal symbols: both zeros would become one symbol, and a NaN does not equal itself.
     """
     number: int | float | bool = np.asarray(first, np.float64 if dtype == "bfloat16" else None).reshape(()).item()
     if dtype in FLOATING and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
@@ -87,7 +98,7 @@ def fill_value(dtype: str, first: Array) -> int | float | bool | None:
 
 
 def constant(value: Tensor) -> Symbol | None:
-    """Return the Constant symbol for `value`, or None where it is neither uniform nor small, or of another dtype."""
+    """Return the Constant symbol for `value`; None unless it is uniform or small, and of a supported dtype."""
     if value.dtype not in ELEMENTS:
         return None
     array = np.ascontiguousarray(value.array).view(ELEMENTS[value.dtype]).reshape(value.shape)

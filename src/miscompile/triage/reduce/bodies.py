@@ -9,15 +9,15 @@ import numpy as np
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import all_names, map_bodies
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
-from miscompile.graph.rename import Names, redirect
+from miscompile.graph.rename import NameSupply, redirect
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.flattening import Splice, branch, is_block, loop_turns, scan_turns, settings, spliced
 
 Item = TypeVar("Item")
 
-Edit = Callable[[Graph, int, Names], Iterator[Graph]]
-"""Proposes graphs in which the block at a place of a graph is smaller or gone; `Names` gives fresh names."""
+Edit = Callable[[Graph, int, NameSupply], Iterator[Graph]]
+"""Proposes graphs in which the block at a place of a graph is smaller or gone; `NameSupply` gives fresh names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OneTurn:
         scanned = node.inputs[-count:]
         if not seen or any(name not in known or not known[name].array.size for known in seen for name in scanned):
             return
-        supply = Names(all_names(draft.graph))
+        supply = NameSupply(all_names(draft.graph))
         names = [supply.fresh("slice") for _ in scanned]
         feeds, infos = list(draft.feeds), []
         for name, value, axis, back in zip(names, scanned, axes, turned, strict=True):
@@ -93,7 +93,7 @@ class BypassDeeper:
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with one node less in one inner body."""
-        supply = Names(all_names(draft.graph))
+        supply = NameSupply(all_names(draft.graph))
         for place, node in enumerate(draft.graph.nodes):
             for index, body in enumerate(node.subgraphs()):
                 for inner in _graphs(body, _bypassed, supply, outermost=False):
@@ -118,7 +118,7 @@ def _with_body(node: Node, index: int, body: Graph) -> Node:
 
 def _everywhere(draft: Draft, edit: Edit) -> Iterator[Draft]:
     """Yield the drafts that `edit` makes of the main graph, then those that it makes of bodies at any depth."""
-    supply = Names(all_names(draft.graph))
+    supply = NameSupply(all_names(draft.graph))
     for place, node in enumerate(draft.graph.nodes):
         if is_block(node):
             for graph in edit(draft.graph, place, supply):
@@ -127,9 +127,9 @@ def _everywhere(draft: Draft, edit: Edit) -> Iterator[Draft]:
 
 
 def _in_bodies(draft: Draft, edit: Edit) -> Iterator[Draft]:
-    supply = Names(all_names(draft.graph))
+    supply = NameSupply(all_names(draft.graph))
 
-    def each(graph: Graph, names: Names) -> Iterator[Graph]:
+    def each(graph: Graph, names: NameSupply) -> Iterator[Graph]:
         for place, node in enumerate(graph.nodes):
             if is_block(node):
                 yield from edit(graph, place, names)
@@ -141,7 +141,7 @@ def _in_bodies(draft: Draft, edit: Edit) -> Iterator[Draft]:
 
 
 def _graphs(
-    body: Graph, change: Callable[[Graph, Names], Iterator[Graph]], supply: Names, *, outermost: bool
+    body: Graph, change: Callable[[Graph, NameSupply], Iterator[Graph]], supply: NameSupply, *, outermost: bool
 ) -> Iterator[Graph]:
     """Yield `body` with one change in itself, or in one of the bodies within it."""
     if outermost:
@@ -153,14 +153,14 @@ def _graphs(
                 yield replace(body, nodes=nodes)
 
 
-def _branches(graph: Graph, place: int, supply: Names) -> Iterator[Graph]:
+def _branches(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     node = graph.nodes[place]
     if node.op == "If":
         for taken in ("then_branch", "else_branch"):
             yield spliced(graph, place, branch(node, taken, supply))
 
 
-def _once(graph: Graph, place: int, supply: Names) -> Iterator[Graph]:
+def _once(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     """Yield one turn in place of a loop: rows as they are, then rows with the axis that stacking would give them."""
     node = graph.nodes[place]
     if node.op == "If":
@@ -176,7 +176,7 @@ def _once(graph: Graph, place: int, supply: Names) -> Iterator[Graph]:
         yield spliced(graph, place, whole)
 
 
-def _fewer_results(graph: Graph, place: int, supply: Names) -> Iterator[Graph]:
+def _fewer_results(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     node = graph.nodes[place]
     if node.op == "If":
         for index in range(len(node.outputs)) if len(node.outputs) > 1 else ():
@@ -228,7 +228,9 @@ def _without_row(node: Node, index: int) -> Node:
     return replace(node, attributes=given)
 
 
-def _replaced(graph: Graph, place: int, node: Node, index: int, stand_in: str | None, supply: Names) -> Iterator[Graph]:
+def _replaced(
+    graph: Graph, place: int, node: Node, index: int, stand_in: str | None, supply: NameSupply
+) -> Iterator[Graph]:
     """Put `node`, which gives no value at `index` any more, in its place; `stand_in` is read instead, if there is one.
 
     Without a stand-in, nobody may read that value, but as an output of the main graph's it may go.
@@ -249,14 +251,14 @@ def _replaced(graph: Graph, place: int, node: Node, index: int, stand_in: str | 
         yield spliced(graph, place, splice)
 
 
-def _plainer(graph: Graph, place: int, supply: Names) -> Iterator[Graph]:
+def _plainer(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     node = graph.nodes[place]
     for plainer, constants in _plainer_nodes(node, supply):
         nodes = (*graph.nodes[:place], plainer, *graph.nodes[place + 1 :])
         yield replace(graph, nodes=nodes, initializers={**graph.initializers, **constants}, types={})
 
 
-def _plainer_nodes(node: Node, supply: Names) -> Iterator[tuple[Node, dict[str, Tensor]]]:
+def _plainer_nodes(node: Node, supply: NameSupply) -> Iterator[tuple[Node, dict[str, Tensor]]]:
     if node.op == "Loop":
         body: Graph = node.attributes["body"].value
         for count in (1, 2):
@@ -276,7 +278,7 @@ def _plainer_nodes(node: Node, supply: Names) -> Iterator[tuple[Node, dict[str, 
                 yield replace(node, attributes={k: v for k, v in node.attributes.items() if k != name}), {}
 
 
-def _bypassed(body: Graph, supply: Names) -> Iterator[Graph]:
+def _bypassed(body: Graph, supply: NameSupply) -> Iterator[Graph]:
     """Yield `body` without one of its nodes, whose first result is one of its operands then."""
     for place, node in enumerate(body.nodes):
         for name in dict.fromkeys(filter(None, node.inputs)):

@@ -14,7 +14,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.edges import all_names
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
-from miscompile.graph.rename import Names, redirect, refresh
+from miscompile.graph.rename import NameSupply, redirect, refresh
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.draft import Draft
 
@@ -29,7 +29,7 @@ Known = Mapping[str, Tensor]
 class Splice:
     """Nodes and constants that take a block's place, in the making; `results` are what its outputs become."""
 
-    supply: Names
+    supply: NameSupply
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Tensor] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
@@ -96,14 +96,14 @@ def spliced(graph: Graph, place: int, splice: Splice) -> Graph:
     return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs.values()), initializers=constants, types={})
 
 
-def branch(node: Node, taken: str, supply: Names) -> Splice:
+def branch(node: Node, taken: str, supply: NameSupply) -> Splice:
     """Return the branch `taken` ("then_branch" or "else_branch") of an If."""
     splice = Splice(supply)
     splice.results = splice.body(node.attributes[taken].value, ())
     return splice
 
 
-def loop_turns(node: Node, count: int, supply: Names) -> Splice | None:
+def loop_turns(node: Node, count: int, supply: NameSupply) -> Splice | None:
     """Return `count` turns of a Loop one after the other; None for no turn when rows are asked for."""
     body: Graph = node.attributes["body"].value
     splice = Splice(supply)
@@ -123,7 +123,7 @@ def loop_turns(node: Node, count: int, supply: Names) -> Splice | None:
     return splice
 
 
-def scan_turns(node: Node, length: int, supply: Names) -> Splice | None:
+def scan_turns(node: Node, length: int, supply: NameSupply) -> Splice | None:
     """Return the turns of a Scan of `length` slices one after the other; None when there are none."""
     if length == 0:
         return None
@@ -173,7 +173,7 @@ def _written_out(draft: Draft, capture: Capture) -> Draft | None:
     """Write out every block of the main graph; None when one cannot be."""
     counted, counters = _counting(draft)
     known = capture(counted)[0]
-    supply = Names(all_names(counted.graph))
+    supply = NameSupply(all_names(counted.graph))
     graph = draft.graph
     for node in [node for node in graph.nodes if is_block(node)]:
         place = next(place for place, other in enumerate(graph.nodes) if other.outputs == node.outputs)
@@ -184,7 +184,7 @@ def _written_out(draft: Draft, capture: Capture) -> Draft | None:
     return replace(draft, model=replace(draft.model, graph=graph))
 
 
-def _splice(node: Node, seen: Node, known: Known, counters: Mapping[str, str], supply: Names) -> Splice | None:
+def _splice(node: Node, seen: Node, known: Known, counters: Mapping[str, str], supply: NameSupply) -> Splice | None:
     """Write out `node`, which may read other names than the node `seen` did whose values are `known`."""
     if node.op == "If":
         condition = known.get(seen.inputs[0])
@@ -209,7 +209,7 @@ def _label(node: Node) -> str:
 
 def _counting(draft: Draft) -> tuple[Draft, dict[str, str]]:
     """Let every Loop of the main graph give the numbers of its turns as well; return their names by first output."""
-    supply = Names(all_names(draft.graph))
+    supply = NameSupply(all_names(draft.graph))
     counters: dict[str, str] = {}
     nodes = []
     for node in draft.graph.nodes:

@@ -7,7 +7,7 @@ from miscompile.base.errors import ModelError
 from miscompile.graph.edges import all_names
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Graph, Node
-from miscompile.graph.rename import Names, rename_nodes
+from miscompile.graph.rename import NameSupply, rename_nodes
 from miscompile.triage.reduce.draft import Draft
 
 
@@ -41,7 +41,7 @@ class OneBranch:
 def _with_branch(draft: Draft, place: int, node: Node, branch: Graph) -> Draft:
     """Put the branch's nodes where the If stood; an Identity gives each result the If's name."""
     nodes = draft.graph.nodes
-    supply = Names(all_names(draft.graph))
+    supply = NameSupply(all_names(draft.graph))
     made = [name for inner in branch.nodes for name in inner.outputs if name]
     results = list(zip((info.name for info in branch.outputs), node.outputs, strict=False))
     names = {inner: outer for inner, outer in reversed(results) if inner in set(made) and outer}

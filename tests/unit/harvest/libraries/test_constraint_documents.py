@@ -3,14 +3,14 @@
 import pytest
 
 from miscompile.harvest.constraints.documents import (
-    Said,
+    DocumentedParameter,
     bounds_in,
     constraint,
+    documented_parameters,
     head_of,
     kinds_in,
     listed_in,
     ranks_in,
-    said_of,
 )
 
 DOC = """
@@ -28,8 +28,8 @@ Args:
 
 
 def test_parameters_are_found_with_what_is_said_of_them() -> None:
-    said = said_of(DOC)
-    assert said["input"] == Said("Tensor", "the tensor, 2-D or 3-D")
+    said = documented_parameters(DOC)
+    assert said["input"] == DocumentedParameter("Tensor", "the tensor, 2-D or 3-D")
     assert said["dim"].text.startswith("the dimension to shrink: along it.")
     assert head_of(DOC) == [
         ("input", None, False),
@@ -40,7 +40,7 @@ def test_parameters_are_found_with_what_is_said_of_them() -> None:
 
 
 def test_a_constraint_puts_it_together() -> None:
-    said = said_of(DOC)
+    said = documented_parameters(DOC)
     mode = constraint("mode", "'soft'", "", said)
     assert mode is not None
     assert (mode.kinds, mode.values, mode.required, mode.default) == (("text",), ("soft", "hard"), False, "soft")

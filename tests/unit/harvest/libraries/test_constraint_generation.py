@@ -12,8 +12,8 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.harvest.constraints import onnx
 from miscompile.harvest.constraints.generate import (
     Constraint,
+    InstanceCheck,
     Operation,
-    Runs,
     at_ends,
     drawn,
     ends_of,
@@ -32,7 +32,7 @@ CUMSUM = Operation("torch", "torch.made_up", "function", (INPUT, DIM, MODE, SCAL
 
 
 def made(
-    operation: Operation, count: int, runs: Runs, bases: Sequence[Instance] = (), seed: int = 0
+    operation: Operation, count: int, runs: InstanceCheck, bases: Sequence[Instance] = (), seed: int = 0
 ) -> tuple[list[Instance], int]:
     """Return what is generated, and the number of tries."""
     found = list(generate(operation, seed, count, runs, bases))

@@ -12,15 +12,15 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.harvest.constraints.generate import Constraint, Operation
 from miscompile.harvest.relations.run import after
 from miscompile.harvest.relations.study import (
+    InstanceResults,
     Relation,
-    Results,
     classes,
     compare,
     compositions,
     counterparts,
+    is_conclusive,
     read_relations,
     study,
-    telling,
     transferred,
     verdict_of,
     write_relations,
@@ -43,7 +43,7 @@ def unary(api: str, form: CallStyle = "function") -> Operation:
     return Operation("torch", api, form, (Constraint("input", ("tensor",)),))
 
 
-def run(instance: Instance) -> Results | None:
+def run(instance: Instance) -> InstanceResults | None:
     """Be a library of elementwise functions that refuses empty tensors."""
     value = (instance.args or instance.inputs)[0]
     assert isinstance(value, Held | Drawn)
@@ -78,7 +78,7 @@ def test_equal_results_on_each_others_inputs_make_an_equivalence() -> None:
 def test_results_that_say_nothing_are_no_equivalence() -> None:
     zeros = [run(one) for one in [*inputs("torch.zero"), *inputs("torch.zero")]]
     assert verdict_of(zeros, zeros)[0] == "status"
-    assert not telling(zeros[0])
+    assert not is_conclusive(zeros[0])
     ones = [run(one) for one in [*inputs("torch.abs"), *inputs("torch.abs")]]
     assert verdict_of(ones, ones) == ("equivalent", 8)
     assert verdict_of(ones[:4], ones[:4]) == (None, 3)  # too few

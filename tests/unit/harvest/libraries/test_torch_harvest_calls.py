@@ -10,7 +10,7 @@ import pytest
 from miscompile.harvest.libraries.hooks.recording import Collector
 from miscompile.instances.code import decoded, encoded
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Held, Made, Name, Span
+from miscompile.instances.values import Held, Made, Name, SliceValue
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
@@ -70,7 +70,7 @@ def test_operators_of_python_are_methods_of_tensors() -> None:
         ("torch.Tensor.__getitem__", "method"),
         ("torch.Tensor.matmul", "method"),
     ]
-    assert found[1].args[1] == (Span(), Name("special", "Ellipsis"), 1)
+    assert found[1].args[1] == (SliceValue(), Name("special", "Ellipsis"), 1)
 
 
 def test_a_call_in_place_is_kept_as_it_was_before() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.instances.code import value_from, value_json
-from miscompile.instances.values import Drawn, Held, Made, Name, Span
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue
 
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
@@ -86,7 +86,7 @@ def test_everything_else_that_has_a_name() -> None:
         (torch.nn.ReLU, Name("function", "torch.nn.ReLU")),
         (math.sin, Name("function", "math.sin")),
         (builtins.float, Name("function", "builtins.float")),
-        (slice(1, None, -1), Span(1, None, -1)),
+        (slice(1, None, -1), SliceValue(1, None, -1)),
         (torch.Size([2, 3]), (2, 3)),
         (OrderedDict(a=[1, (2.5, "x")]), {"a": [1, (2.5, "x")]}),
         (np.int64(3), 3),

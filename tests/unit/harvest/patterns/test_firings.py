@@ -17,8 +17,8 @@ from miscompile.core.verdict import Holds, Violated
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Node
 from miscompile.graph.read import read
-from miscompile.harvest.patterns.firings import Mining, mine
 from miscompile.harvest.patterns.fragment import range_of, seed_of
+from miscompile.harvest.patterns.pass_miner import Mining, mine
 from miscompile.harvest.patterns.pieces import case_of
 from miscompile.harvest.patterns.setting import contiguous, granularity_of
 from miscompile.harvest.patterns.shrink import Fires, lawful, shrunk

@@ -11,9 +11,9 @@ from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
 from miscompile.harvest.patterns.fragment_store import distinct
 from miscompile.harvest.patterns.harvest import pattern_form_of
-from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, Recorder
+from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder
 from miscompile.harvest.patterns.model_folder import gather_models
-from miscompile.harvest.patterns.pairs import LINES, Gathered, Pair, Record, read_record
+from miscompile.harvest.patterns.pairs import LINES, Gathered, Pair, SuiteRecord, read_record
 from miscompile.harvest.patterns.suites import files_of
 from miscompile.ops.seed import Seed
 
@@ -35,7 +35,7 @@ def written(folder: Path, data: bytes = b"") -> Path:
 
 
 def test_what_is_recorded_is_read_back(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path)
+    recorder = PairRecorder(tmp_path)
     recorder.test = "test_a.py::test_one"
     recorder.pair(model(), "FuseIt", changed=True)
     recorder.pair(model("Add"))
@@ -53,7 +53,7 @@ def test_what_is_recorded_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_pair_is_recorded_once_and_a_model_stored_once(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path)
+    recorder = PairRecorder(tmp_path)
     for _ in range(3):
         recorder.pair(model(), "A", changed=True)
         recorder.pair(model(), "B", changed=True)
@@ -62,7 +62,7 @@ def test_a_pair_is_recorded_once_and_a_model_stored_once(tmp_path: Path) -> None
 
 
 def test_a_model_that_is_too_large_is_counted(tmp_path: Path) -> None:
-    Recorder(tmp_path).pair(b"x" * (MOST_BYTES + 1), "A")
+    PairRecorder(tmp_path).pair(b"x" * (MOST_BYTES + 1), "A")
     record = read_record(tmp_path)
     assert record.pairs == []
     assert sum(record.left.values()) == 1
@@ -76,7 +76,7 @@ def test_a_line_that_was_cut_off_by_a_crash_is_left(tmp_path: Path) -> None:
 
 
 def test_a_child_that_said_nothing_has_an_empty_record(tmp_path: Path) -> None:
-    assert read_record(tmp_path) == Record()
+    assert read_record(tmp_path) == SuiteRecord()
 
 
 @pytest.mark.parametrize("line", ["no json", "[]", '{"model": "a.onnx"}', '{"exit": "x"}', "{}"])
@@ -88,7 +88,7 @@ def test_a_damaged_record_is_an_error_that_names_the_line(tmp_path: Path, line: 
 def test_records_add_up() -> None:
     gathered = Gathered()
     for _ in range(2):
-        gathered.add(Record([Pair(Path("m"), "", None, "t")], Counter(passed=3), Counter(large=1)))
+        gathered.add(SuiteRecord([Pair(Path("m"), "", None, "t")], Counter(passed=3), Counter(large=1)))
     assert (len(gathered.pairs), gathered.tests, gathered.left) == (2, {"passed": 6}, {"large": 2})
 
 

@@ -9,9 +9,18 @@ from onnx.defs import onnx_opset_version
 from miscompile.core.case import Case
 from miscompile.core.outcome import Observations, Outcome, Unsupported, Values
 from miscompile.core.run import Build, Run
-from miscompile.harvest.patterns.verify import OPSETS, Setting, Without, opsets_of, programs, settings_of, verify, write
+from miscompile.harvest.patterns.verify import (
+    OPSETS,
+    MotifSetting,
+    Without,
+    opsets_of,
+    programs,
+    settings_of,
+    verify,
+    write,
+)
 from miscompile.patterns.language import Motif, parse_motifs
-from miscompile.patterns.triggers import Hidden, parse_wakes
+from miscompile.patterns.triggers import Hidden, parse_triggers
 from miscompile.targets.registry import about
 
 RELU = "[relu]\nx = value(..., N)\ny = Relu(x)\ndtypes('float32', 'float64')"
@@ -93,7 +102,7 @@ def test_twins_are_switched_off_together() -> None:
 
 def test_a_runner_without_passes_adds_to_what_is_off_already() -> None:
     runner = Pretender(lambda _case, _off: {"A", "B", "C"})
-    case = programs(motif(RELU), (17,), 1)[Setting(17, "float32")][0]
+    case = programs(motif(RELU), (17,), 1)[MotifSetting(17, "float32")][0]
     (outcome,) = Without(runner, frozenset({"A"})).run([Run(case, "toy", _build("B"))])
     assert isinstance(outcome, Values)
     assert outcome.observations.passes == ("C",)
@@ -105,10 +114,10 @@ def _build(off: str) -> Build:
 
 def test_every_opset_comes_in_the_first_dtype_and_every_dtype_in_one_opset() -> None:
     assert settings_of(motif(RELU), (12, 13, 17)) == (
-        Setting(12, "float32"),
-        Setting(13, "float32"),
-        Setting(17, "float32"),
-        Setting(13, "float64"),
+        MotifSetting(12, "float32"),
+        MotifSetting(13, "float32"),
+        MotifSetting(17, "float32"),
+        MotifSetting(13, "float64"),
     )
 
 
@@ -125,8 +134,8 @@ def test_a_motif_is_planted_alone() -> None:
 
 def test_what_changes_nothing_stands_between_two_operators() -> None:
     found = programs(motif(NOOP), (17,), 2)
-    assert [operators(case) for case in found[Setting(17, "float32")]] == [["Max", "Identity", "Min"]] * 2
-    assert [operators(case) for case in found[Setting(17, "bool")]] == [["And", "Identity", "Or"]] * 2
+    assert [operators(case) for case in found[MotifSetting(17, "float32")]] == [["Max", "Identity", "Min"]] * 2
+    assert [operators(case) for case in found[MotifSetting(17, "bool")]] == [["And", "Identity", "Or"]] * 2
 
 
 def test_programs_are_the_same_every_time() -> None:
@@ -138,10 +147,10 @@ def test_programs_are_the_same_every_time() -> None:
 
 def test_settings_that_a_motif_does_not_take_are_left_out() -> None:
     only = motif("[norm]\nx = value(B, N)\nw = weight(N)\ny = LayerNormalization(x, w)\ndtypes('float32')")
-    assert set(programs(only, (13, 17), 2)) == {Setting(17, "float32")}
+    assert set(programs(only, (13, 17), 2)) == {MotifSetting(17, "float32")}
 
 
 def test_a_table_is_written_where_it_can_be_read(tmp_path: Path) -> None:
     table = verify([motif(RELU)], "toy", Pretender(lambda _case, _off: {"P"}), "7", opsets=(17,))
     write(table, tmp_path / "toy.json")
-    assert parse_wakes((tmp_path / "toy.json").read_text("utf-8"), "toy.json") == table
+    assert parse_triggers((tmp_path / "toy.json").read_text("utf-8"), "toy.json") == table

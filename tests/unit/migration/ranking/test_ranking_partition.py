@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from miscompile.core.tensor import tensor
 from miscompile.instances.code import value_from, value_json
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Drawn, Held, Made, Name, Slot, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 from miscompile.migration.ranking.partition import setting, subspace
 
 
@@ -30,7 +30,7 @@ def values() -> st.SearchStrategy[Value]:
             st.lists(inner, max_size=8)
             | st.lists(inner, max_size=3).map(tuple)
             | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-            | st.builds(Span, inner, inner, inner)
+            | st.builds(SliceValue, inner, inner, inner)
             | st.builds(lambda a, b: Made("torch.nn.Identity", (a,), {"b": b}), inner, inner)
         ),
         max_leaves=6,

@@ -17,8 +17,8 @@ from miscompile.graph.read import read
 from miscompile.instances.code import content, decoded, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Name, Value
-from miscompile.producers.instances.onnx_model import Constants, from_onnx_case, to_model, to_onnx_case
-from miscompile.producers.instances.onnx_nodes import Harvest, gather, gather_drawn
+from miscompile.producers.instances.onnx_model import ConstantPolicy, from_onnx_case, to_model, to_onnx_case
+from miscompile.producers.instances.onnx_nodes import NodeHarvest, gather, gather_drawn
 from miscompile.producers.instances.onnx_values import OPTIONAL, SEQUENCE, type_value, value_graph
 
 X = Held(tensor(np.arange(6, dtype=np.float32).reshape(2, 3)))
@@ -64,7 +64,7 @@ KINDS = [
 
 @pytest.mark.parametrize("instance", KINDS, ids=lambda one: one.operator)
 @pytest.mark.parametrize("constants", ["none", "known", "rest"])
-def test_a_model_is_correct_and_reads_back(instance: Instance, constants: Constants) -> None:
+def test_a_model_is_correct_and_reads_back(instance: Instance, constants: ConstantPolicy) -> None:
     case = to_onnx_case(instance, constants)
     check(case.program.payload)
     assert content(from_onnx_case(case)) == content(instance)
@@ -180,7 +180,7 @@ FEED = {"x": np.array([-1.0, 2.0], np.float32), "n": np.array(2, np.int64), "beg
 
 
 def test_every_node_is_gathered_with_the_values_that_reach_it() -> None:
-    found = Harvest()
+    found = NodeHarvest()
     gather(read(loop()), FEED, "a test", found)
     by_name = {one.operator: one for one in found.instances}
     assert set(by_name) == {"Relu", "Loop", "Add", "Identity"}
@@ -196,7 +196,7 @@ def test_a_node_that_nothing_runs_costs_only_what_depends_on_it() -> None:
     model.opset_import.add(domain="foreign", version=1)
     model.graph.node.insert(0, helper.make_node("Secret", ["x"], ["s"], domain="foreign"))
     model.graph.node.append(helper.make_node("Neg", ["s"], ["lost"]))
-    found = Harvest()
+    found = NodeHarvest()
     gather(read(model), FEED, "a test", found)
     assert {one.operator for one in found.instances} == {"Secret", "Relu", "Loop"}  # no bodies are seen then
     assert sum(found.lost.values()) == 1
@@ -213,7 +213,7 @@ def test_networks_without_weights_are_read_and_variances_stay_positive() -> None
     held = helper.make_tensor("held", TensorProto.FLOAT, [2], [1.0, 2.0])
     graph = helper.make_graph(nodes, "g", inputs, [ports("z", TensorProto.FLOAT, [1, 2, 3])], [held])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=10)
-    found = Harvest()
+    found = NodeHarvest()
     gather_drawn(read(model), "a network", found)
     first, second = found.instances
     assert first.inputs[4] == Drawn("float32", (2,), 0.1)

@@ -14,7 +14,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.equality import difference
 from miscompile.producers.slices import collection
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
-from miscompile.producers.slices.slices import Cut, slices
+from miscompile.producers.slices.slices import SliceLimits, slices
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def small_collection() -> Collection:
-    seeds = [s for name, model in blocks().items() for s in slices(seen(model), name, Cut(3, 5), stream(0, name))]
+    seeds = [
+        s for name, model in blocks().items() for s in slices(seen(model), name, SliceLimits(3, 5), stream(0, name))
+    ]
     return Collection(tuple(seeds), 3, ("bad.onnx is skipped: it is empty",), ("a note",))
 
 
@@ -70,7 +72,7 @@ def test_bad_files_are_skipped_with_a_line_each(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").write_bytes(b"")
     (tmp_path / "noise.onnx").write_bytes(bytes(np.arange(200, dtype=np.uint8)))
     heard: list[str] = []
-    found = collect(models_below(tmp_path), Cut(), say=heard.append)
+    found = collect(models_below(tmp_path), SliceLimits(), say=heard.append)
     assert found.models == 3
     assert len(found.skipped) == 2
     assert all("\n" not in line and " is skipped: " in line for line in found.skipped)
@@ -85,7 +87,7 @@ def test_a_model_that_is_there_twice_gives_its_slices_once(tmp_path: Path) -> No
     data = emit(blocks()["cell"])
     for name in ("a", "b"):
         (tmp_path / f"{name}.onnx").write_bytes(data)
-    marks = [collection.kind_of(seed) for seed in collect(models_below(tmp_path), Cut()).seeds]
+    marks = [collection.kind_of(seed) for seed in collect(models_below(tmp_path), SliceLimits()).seeds]
     assert len(set(marks)) == len(marks)
 
 
@@ -93,4 +95,4 @@ def test_a_model_that_is_there_twice_gives_its_slices_once(tmp_path: Path) -> No
 def test_no_usable_model_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").write_bytes(b"")
     with pytest.raises(UsageError, match=r"none of the models can be used: empty.onnx is skipped"):
-        collect(models_below(tmp_path), Cut())
+        collect(models_below(tmp_path), SliceLimits())

@@ -21,7 +21,7 @@ from miscompile.graph.model import Graph, Model, Node, TensorType
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.seed import Seed
 from miscompile.producers.slices.observation import Observed
-from miscompile.producers.slices.slices import Cut, Tally, kind_of, slices
+from miscompile.producers.slices.slices import SliceLimits, SliceTally, kind_of, slices
 
 
 @cache
@@ -31,7 +31,7 @@ def observed_blocks() -> dict[str, Observed]:
 
 @cache
 def all_slices(least: int = 3, most: int = 8) -> tuple[tuple[str, Seed], ...]:
-    cut = Cut(least, most)
+    cut = SliceLimits(least, most)
     return tuple(
         (name, seed)
         for name, whole in observed_blocks().items()
@@ -147,7 +147,7 @@ def test_layers_that_differ_in_large_weights_give_one_slice() -> None:
     for _ in range(4):
         value = writer.node("Relu", writer.node("Add", writer.node("MatMul", value, writer.weight(6, 6)), "x"))
     whole = seen(writer.model({"x": (2, 6)}, value))
-    found = list(slices(whole, "layers", Cut(3, 3), stream(0, "s")))
+    found = list(slices(whole, "layers", SliceLimits(3, 3), stream(0, "s")))
     layers = [seed for seed in found if seed.operators == ("MatMul", "Add", "Relu") and len(seed.graph.inputs) == 2]
     assert len(layers) == 1
 
@@ -155,14 +155,14 @@ def test_layers_that_differ_in_large_weights_give_one_slice() -> None:
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(0, 6))
 def test_the_same_stream_cuts_the_same_slices(seed: int, least: int, more: int) -> None:
-    whole, cut = observed_blocks()["cell"], Cut(least, least + more, per_model=20)
+    whole, cut = observed_blocks()["cell"], SliceLimits(least, least + more, per_model=20)
     first, second = ([s.graph for s in slices(whole, "cell", cut, stream(seed, "s"))] for _ in range(2))
     assert first == second
     assert all(len(graph.nodes) <= cut.most for graph in first)
 
 
 def test_without_a_run_slices_have_no_ranges_but_their_types() -> None:
-    found = list(slices(without_run(cell()), "cell", Cut(), stream(1, "s")))
+    found = list(slices(without_run(cell()), "cell", SliceLimits(), stream(1, "s")))
     assert found
     inner = {name for seed in found for name in seed.ranges} - {"x", "h", "c"}
     assert not inner
@@ -176,8 +176,8 @@ def test_foreign_and_random_operators_are_left_out_and_counted() -> None:
     foreign = writer.node("Strange", noisy, domain="local")
     value = writer.node("Abs", writer.node("Neg", writer.node("Relu", writer.node("Add", "x", noisy))))
     model = writer.model({"x": (2, 3)}, value, foreign)
-    tally = Tally()
-    found = list(slices(seen(model), "noisy", Cut(2, 4), stream(0, "s"), tally))
+    tally = SliceTally()
+    found = list(slices(seen(model), "noisy", SliceLimits(2, 4), stream(0, "s"), tally))
     operators = {op for seed in found for op in seed.operators}
     assert operators == {"Add", "Relu", "Neg", "Abs"}
     assert tally.reasons["nodes of local operator Strange"] == 1
@@ -189,14 +189,14 @@ def test_large_weights_and_values_are_left_out_and_said() -> None:
     value = writer.node("Relu", writer.node("MatMul", writer.node("Neg", "x"), writer.weight(64, 64)))
     model = writer.model({"x": (2, 64)}, value)
     for cut, reason in (
-        (Cut(3, 3, weights=8192), "slices with weights of more than 8 KiB"),
-        (Cut(3, 3, elements=100), "slices with values of more than 100 elements"),
+        (SliceLimits(3, 3, weights=8192), "slices with weights of more than 8 KiB"),
+        (SliceLimits(3, 3, elements=100), "slices with values of more than 100 elements"),
     ):
-        tally = Tally()
+        tally = SliceTally()
         assert not list(slices(seen(model), "large", cut, stream(0, "s"), tally))
         assert reason in tally.reasons
         assert any(line.startswith(reason) for line in tally.lines())
-    assert list(slices(seen(model), "large", Cut(3, 3), stream(0, "s")))
+    assert list(slices(seen(model), "large", SliceLimits(3, 3), stream(0, "s")))
 
 
 def test_functions_are_inlined_first() -> None:
@@ -205,7 +205,7 @@ def test_functions_are_inlined_first() -> None:
         "{ %a = l::twice(%x) %y = l::twice(%a) } "
         "function l::twice(%a) -> (%b) { opset 18 %c = Relu(%a) %b = Add(%c, %a) }"
     )
-    found = list(slices(seen(model), "functions", Cut(3, 4), stream(0, "s")))
+    found = list(slices(seen(model), "functions", SliceLimits(3, 4), stream(0, "s")))
     assert found
     assert {op for seed in found for op in seed.operators} == {"Relu", "Add"}
 
@@ -230,7 +230,7 @@ def conditional() -> Model:
 
 
 def test_control_flow_goes_whole_and_what_it_captures_flows_in() -> None:
-    found = [s for s in slices(seen(conditional()), "if", Cut(3, 4), stream(0, "s")) if "If" in s.operators]
+    found = [s for s in slices(seen(conditional()), "if", SliceLimits(3, 4), stream(0, "s")) if "If" in s.operators]
     assert found
     for seed in found:
         check(model_of(seed))
@@ -243,7 +243,7 @@ def test_control_flow_goes_whole_and_what_it_captures_flows_in() -> None:
 def test_small_models_are_one_slice() -> None:
     writer = Writer(8)
     whole = seen(writer.model({"x": (2, 3)}, writer.node("Relu", writer.node("Neg", "x"))))
-    (only,) = slices(whole, "small", Cut(3, 12), stream(0, "s"))
+    (only,) = slices(whole, "small", SliceLimits(3, 12), stream(0, "s"))
     assert only.operators == ("Neg", "Relu")
 
 
@@ -255,5 +255,5 @@ def test_symbolic_sizes_are_bound() -> None:
 def test_limits_that_no_slice_meets_are_refused() -> None:
     for least, most in ((0, 3), (4, 3)):
         with pytest.raises(SpecError):
-            Cut(least, most)
-    assert replace(Cut(), most=3) == Cut(3, 3)
+            SliceLimits(least, most)
+    assert replace(SliceLimits(), most=3) == SliceLimits(3, 3)

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.producers.finish import finish
@@ -24,7 +24,7 @@ KINDS = st.sampled_from(("float32", "float64", "int32", "int64", "uint8", "int8"
 
 def scope_with(seed: int, opset: int = 21) -> Scope:
     style = Style(integral=False, full=False)
-    return Scope(random.Random(seed), opset, Limits(), style, Support(open=True))
+    return Scope(random.Random(seed), opset, OperatorLimits(), style, Support(open=True))
 
 
 @settings(max_examples=120, deadline=None)

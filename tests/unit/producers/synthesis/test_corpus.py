@@ -15,7 +15,7 @@ from miscompile.patterns.library import read_library
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.synthesis.corpus import Corpus, Kept
 from miscompile.producers.synthesis.options import OatestOptions
-from miscompile.producers.synthesis.pool import Entry
+from miscompile.producers.synthesis.pool import PooledSeed
 from miscompile.producers.synthesis.producer import Synthesised
 
 PATTERNS = [Pattern(motif.name, None, motif, "block") for motif in fusion_motifs()[:60]]
@@ -32,7 +32,7 @@ def run(made: Synthesised, count: int, word: str = "pass") -> None:
         made.learn(case, [Values((), Observations(passes=(f"{word} {number % 12}",)))], Holds())
 
 
-def told(entry: Entry) -> tuple[object, ...]:
+def told(entry: PooledSeed) -> tuple[object, ...]:
     seed = entry.host.seed
     form = print_model(Model(seed.graph, {"": seed.opset}, (), 10)), dict(seed.ranges), sorted(seed.pinned)
     return *form, entry.host.opset, entry.passes, entry.host.patterns, entry.host.points

@@ -15,7 +15,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.tensor import tensor
 from miscompile.graph.edges import reads
-from miscompile.ops.spec import Limits
+from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
 from miscompile.patterns.catalogue import catalogue, fusion_motifs
@@ -32,7 +32,7 @@ from miscompile.producers.synthesis.host import Host, new_scope, prepared, seed_
 from miscompile.producers.synthesis.splice import Spliced, splice
 
 OPEN = Support(open=True)
-LIMITS = Limits(zero_size=0.0)
+LIMITS = OperatorLimits(zero_size=0.0)
 STYLE = Style(integral=False, full=False)
 STRICT = Strict(GeneratorOptions(nodes=8, spread=0.0, opsets=(17, 21), motifs=0.0, containers=0.0), OPEN)
 
@@ -49,7 +49,7 @@ def host_of(seed: int, opsets: tuple[int, ...] = (17, 21)) -> Host:
 def concrete(name: str, opset: int) -> Pattern:
     """Return a catalogue motif as a pattern with fixed types."""
     motif = next(motif for motif in catalogue() if motif.name == name)
-    scope = Scope(random.Random(3), opset, Limits(), STYLE, OPEN)
+    scope = Scope(random.Random(3), opset, OperatorLimits(), STYLE, OPEN)
     planted = plant(scope, motif, NONE)
     assert planted is not None
     return Pattern(name, seed_of(scope, [planted.results[-1].name], name), None, "block")
@@ -180,7 +180,7 @@ def test_nothing_of_the_seed_is_lost() -> None:
 
 def test_an_input_that_nobody_reads_any_more_is_none_of_the_seed() -> None:
     """A mutation may take a pinned operand's only reader away; a library with such a seed would be refused."""
-    scope = Scope(random.Random(3), 17, Limits(), STYLE, OPEN)
+    scope = Scope(random.Random(3), 17, OperatorLimits(), STYLE, OPEN)
     kept, spare = (scope.new_input("float32", (2,), Range(-1, 1, False)) for _ in range(2))
     pinned = scope.new_pinned(tensor(np.int64([2])))
     assert not scope.uses[pinned.name]

@@ -16,11 +16,11 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.transforms.egraph.layers import Space, space_of
-from miscompile.transforms.egraph.program import Program, program_of
-from miscompile.transforms.egraph.saturation import Limits, RuleSet, Tally, rule_set, saturate
+from miscompile.transforms.egraph.program import TermProgram, program_of
+from miscompile.transforms.egraph.saturation import RuleSet, RuleTally, SaturationLimits, rule_set, saturate
 from miscompile.transforms.rules.parse import parse_rules
 
-USUAL = Limits()
+USUAL = SaturationLimits()
 
 ENTRY = '[[rule]]\nname = "{}"\ngroup = "g"\nexactness = "rounding"\ndtypes = "any"\nsource = "here"\n{}\n'
 
@@ -90,7 +90,9 @@ def shared() -> Model:
     return model_of(SHARED, out="%y: float32[2,3], %w: float32[2,3]")
 
 
-def saturated(model: Model, rules: RuleSet, seed: int = 0, limits: Limits = USUAL) -> tuple[Program, Space, Tally]:
+def saturated(
+    model: Model, rules: RuleSet, seed: int = 0, limits: SaturationLimits = USUAL
+) -> tuple[TermProgram, Space, RuleTally]:
     program = program_of(model)
     tally = saturate(program, rules, limits, seed)
     return program, space_of(program), tally

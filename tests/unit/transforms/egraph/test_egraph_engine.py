@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.transforms.egraph.engine import EGraph, mix, signature
-from miscompile.transforms.rules.terms import Symbol, Type
+from miscompile.transforms.rules.terms import Symbol, TermType
 
-KIND = Type("float32", (2,))
+KIND = TermType("float32", (2,))
 LEAVES = ("a", "b", "c", "d")
 
 terms = st.recursive(

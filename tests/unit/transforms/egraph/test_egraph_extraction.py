@@ -13,12 +13,12 @@ from miscompile.graph.text.parser import parse_model
 from miscompile.transforms.egraph.choice import Selection, layered, original, simplest
 from miscompile.transforms.egraph.distance import operators
 from miscompile.transforms.egraph.layers import Space
-from miscompile.transforms.egraph.program import Program
+from miscompile.transforms.egraph.program import TermProgram
 from miscompile.transforms.egraph.restore import layout, restore
-from miscompile.transforms.egraph.saturation import Limits, chosen
+from miscompile.transforms.egraph.saturation import SaturationLimits, chosen
 
 
-def written(program: Program, selection: Selection) -> Model:
+def written(program: TermProgram, selection: Selection) -> Model:
     return restore(program, selection, layout(selection)).model
 
 
@@ -78,7 +78,7 @@ OPAQUE = """%a = Add(%x, %z) %h = Mod(%a, %z) {fmod=1} %b = Neg(%h) %c = Add(%h,
 
 def test_a_node_outside_the_language_stands_once_whatever_reads_it() -> None:
     for seed in range(20):
-        program, space, _ = saturated(model_of(OPAQUE), everything(), seed, Limits(2, 2000, 2))
+        program, space, _ = saturated(model_of(OPAQUE), everything(), seed, SaturationLimits(2, 2000, 2))
         for selection in every_selection(space, seed):
             assert Counter(operators(written(program, selection)))["Mod"] == 1
 

@@ -8,19 +8,19 @@ from egraph_models import cases, everything, rule_text, rules_of, saturated
 
 from miscompile.base.rng import stream
 from miscompile.graph.read import read
-from miscompile.transforms.egraph.applying import Plan, Refused, Step
+from miscompile.transforms.egraph.applying import RefusedRewrite, TermPlan, TermStep
 from miscompile.transforms.egraph.engine import EGraph
 from miscompile.transforms.egraph.matching import Ready, flag_of, flags_of, ready
 from miscompile.transforms.egraph.saturation import chosen
 from miscompile.transforms.rules.library import groups, library
 from miscompile.transforms.rules.parse import parse_rules
-from miscompile.transforms.rules.rule import Apply, Pattern, Variable
-from miscompile.transforms.rules.terms import Symbol, Type
+from miscompile.transforms.rules.rule import Apply, TermPattern, Variable
+from miscompile.transforms.rules.terms import Symbol, TermType
 
-X = Type("float32", (2, 3))
+X = TermType("float32", (2, 3))
 
 
-def naive(graph: EGraph, pattern: Pattern, number: int, bound: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def naive(graph: EGraph, pattern: TermPattern, number: int, bound: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what `pattern` may bind in a class, node by node and without any index; compound parameters unchecked."""
     if isinstance(pattern, Variable):
         if bound.setdefault(pattern.name, number) == number:
@@ -48,7 +48,7 @@ def parameters(pattern: Apply, symbol: Symbol, bound: dict[str, Any]) -> dict[st
 
 
 def operands(
-    graph: EGraph, patterns: tuple[Pattern, ...], children: tuple[int, ...], bound: dict[str, Any]
+    graph: EGraph, patterns: tuple[TermPattern, ...], children: tuple[int, ...], bound: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     if not patterns:
         yield bound
@@ -144,39 +144,39 @@ def test_an_output_other_than_asked_for_is_not_found() -> None:
 
 def test_a_plan_of_another_type_is_refused() -> None:
     each = single("Neg(x)", "Transpose(x, perm=(1, 0))")
-    assert each.build((X,), X, 17) == Refused(Type("float32", (3, 2)))
-    square = Type("float32", (2, 2))
+    assert each.build((X,), X, 17) == RefusedRewrite(TermType("float32", (3, 2)))
+    square = TermType("float32", (2, 2))
     turned = Symbol("Transpose", ((1, 0),))
-    assert each.build((square,), square, 17) == Plan((Step(turned, (0,), square),), -1)
+    assert each.build((square,), square, 17) == TermPlan((TermStep(turned, (0,), square),), -1)
 
 
 def test_a_plan_that_is_ill_formed_is_refused() -> None:
-    assert single("Neg(x)", "MatMul(x, x)").build((X,), X, 17) == Refused(None)
+    assert single("Neg(x)", "MatMul(x, x)").build((X,), X, 17) == RefusedRewrite(None)
 
 
 def test_an_operator_that_the_opset_lacks_gives_no_plan() -> None:
     each = single("Add(x, y)", "Add(y, x)")
-    small = Type("int8", (2,))
+    small = TermType("int8", (2,))
     assert each.build((small, small), small, 13) is None
     assert each.build((small, small), small, 14) is not None
 
 
 def test_what_a_rule_computes_goes_into_its_plan() -> None:
     each = single("Transpose(x, perm=p)", "Transpose(Neg(x), perm=q)", 'let = { q = "inverse(inverse(p))" }')
-    kind, turned = Type("float32", (2, 3, 4)), Type("float32", (3, 4, 2))
+    kind, turned = TermType("float32", (2, 3, 4)), TermType("float32", (3, 4, 2))
     values = each.admit((5, 1, (1, 2, 0)), (kind,))
     assert values == (kind, (1, 2, 0))
-    steps = (Step(Symbol("Neg"), (0,), kind), Step(Symbol("Transpose", ((1, 2, 0),)), (-1,), turned))
-    assert each.build(values, turned, 17) == Plan(steps, -2)
+    steps = (TermStep(Symbol("Neg"), (0,), kind), TermStep(Symbol("Transpose", ((1, 2, 0),)), (-1,), turned))
+    assert each.build(values, turned, 17) == TermPlan(steps, -2)
 
 
 def test_element_types_and_conditions_are_looked_at() -> None:
     each = single("Add(x, y)", "Add(y, x)", 'where = "x.rank == y.rank"')
-    row = Type("float32", (3,))
+    row = TermType("float32", (3,))
     assert each.admit((7, 1, 2), (X, row)) is None
     assert each.admit((7, 1, 2), (X, X)) == (X, X)
     (rule,) = parse_rules(rule_text("two", "Neg(x)", "x").replace('"any"', '"float"'), "test")
-    assert ready(rule).admit((7, 1), (Type("int32", (2,)),)) is None
+    assert ready(rule).admit((7, 1), (TermType("int32", (2,)),)) is None
     assert ready(rule).admit((7, 1), (X,)) == (X,)
 
 
@@ -185,9 +185,9 @@ def test_what_is_drawn_stands_after_what_is_bound() -> None:
     values = each.drawn((X,), stream(0, "x"))
     assert values == (X, (1, 0))
     plan = each.build(values, X, 17)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, TermPlan)
     assert [step.kind.shape for step in plan.steps] == [(3, 2), (2, 3)]
-    assert each.drawn((Type("float32", (2,)),), stream(0, "x")) is None
+    assert each.drawn((TermType("float32", (2,)),), stream(0, "x")) is None
 
 
 def test_groups_take_part_by_seed_and_name() -> None:

@@ -9,7 +9,7 @@ from miscompile.base.errors import SpecError
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.transforms.egraph.program import OPAQUE, program_of
-from miscompile.transforms.egraph.saturation import Limits, chosen, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
 
 
 def test_terms_that_rules_make_equal_are_one_class() -> None:
@@ -25,15 +25,15 @@ def test_terms_that_rules_make_equal_are_one_class() -> None:
 def test_limits_hold() -> None:
     body = " ".join(f"%a{n + 1} = Add(%a{n}, %{'xz'[n % 2]})" for n in range(12))
     model = model_of(f"%a0 = Neg(%x) {body} %y = Neg(%a12)")
-    sizes = [len(saturated(model, ring(), limits=Limits(rounds, 2000, 0))[0].graph) for rounds in (1, 2, 3)]
+    sizes = [len(saturated(model, ring(), limits=SaturationLimits(rounds, 2000, 0))[0].graph) for rounds in (1, 2, 3)]
     assert sizes == sorted(set(sizes))
-    small = saturated(model, ring(), limits=Limits(9, 60, 0))[0]
+    small = saturated(model, ring(), limits=SaturationLimits(9, 60, 0))[0]
     assert len(small.graph) <= 60 + 3
 
 
 def test_saturation_ends_when_nothing_is_left_to_find() -> None:
     program = program_of(model_of("%a = Neg(%x) %y = Neg(%a)"))
-    tally = saturate(program, ring(), Limits(50, 2000, 0), 0)
+    tally = saturate(program, ring(), SaturationLimits(50, 2000, 0), 0)
     assert tally.unions["neg-neg"] == 1
     assert tally.matches["neg-neg"] < 5
     assert program.graph.classes == 2  # x, which is also the negation of a; and a
@@ -41,17 +41,17 @@ def test_saturation_ends_when_nothing_is_left_to_find() -> None:
 
 def test_structural_rules_touch_the_program_only_and_as_often_as_asked() -> None:
     for amount in (0, 1, 2):
-        _, _, tally = saturated(shared(), everything(), limits=Limits(3, 2000, amount))
+        _, _, tally = saturated(shared(), everything(), limits=SaturationLimits(3, 2000, amount))
         assert tally.unions["split-of-concat"] + tally.unions["add-tr"] <= amount * 8
         assert (tally.unions["split-of-concat"] > 0) == (amount > 0)
-    _, _, tally = saturated(shared(), everything(), limits=Limits(3, 2000, 9))
+    _, _, tally = saturated(shared(), everything(), limits=SaturationLimits(3, 2000, 9))
     assert tally.unions["add-tr"] == 3
     assert tally.unions["split-of-concat"] == 8  # x, z and the six values; not the constant
 
 
 def made_by(seed: int, body: str) -> dict[str, tuple[str, ...]]:
     """Return, for each value of the program that has any, the Transpose and Concat terms with their parameters."""
-    program, _, _ = saturated(model_of(body), everything(), seed, Limits(1, 2000, 2))
+    program, _, _ = saturated(model_of(body), everything(), seed, SaturationLimits(1, 2000, 2))
     graph = program.graph
     index = {number: name for name, number in program.values.items()}
     found: dict[str, tuple[str, ...]] = {}
@@ -118,11 +118,11 @@ def test_no_rule_of_the_library_is_refused_on_generated_graphs() -> None:
 def test_a_share_of_the_groups_takes_part_and_over_many_graphs_all_do() -> None:
     groups = {rule.name: rule.group for rule in chosen().rules}
     model = read(cases(8)[5].program.payload)
-    at_once = saturated(model, chosen(), 0, Limits(1, 2000, 0.0))[2]
+    at_once = saturated(model, chosen(), 0, SaturationLimits(1, 2000, 0.0))[2]
     whole, seen = {groups[name] for name in at_once.matches}, []
     for seed in range(40):
-        some = saturated(model, chosen(), seed, Limits(1, 2000, 0.0, 0.25))[2]
-        assert saturated(model, chosen(), seed, Limits(1, 2000, 0.0, 0.25))[2] == some
+        some = saturated(model, chosen(), seed, SaturationLimits(1, 2000, 0.0, 0.25))[2]
+        assert saturated(model, chosen(), seed, SaturationLimits(1, 2000, 0.0, 0.25))[2] == some
         seen.append({groups[name] for name in some.matches})
         assert all(some.matches[name] == at_once.matches[name] for name in some.matches)
     assert len(whole) > 4
@@ -131,7 +131,7 @@ def test_a_share_of_the_groups_takes_part_and_over_many_graphs_all_do() -> None:
 
 
 def test_the_mean_number_of_structural_rules_may_be_a_fraction() -> None:
-    counts = [saturated(shared(), everything(), seed, Limits(1, 2000, 0.5))[2].unions for seed in range(60)]
+    counts = [saturated(shared(), everything(), seed, SaturationLimits(1, 2000, 0.5))[2].unions for seed in range(60)]
     mean = sum(each["split-of-concat"] + each["add-tr"] for each in counts) / len(counts)
     assert 0.3 * 8 < mean < 0.7 * 8  # x, z and the six values
 

@@ -9,7 +9,7 @@ from egraph_models import rule_text, rules_of
 from miscompile.base.rng import stream
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.transforms.egraph.program import program_of
-from miscompile.transforms.egraph.saturation import Limits, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, saturate
 
 bindings = pytest.importorskip("egglog.bindings", reason="egglog is the second opinion, and not installed here")
 
@@ -63,7 +63,7 @@ def ours(nodes: list[Node], rounds: int) -> tuple[int, int]:
     outputs = tuple(ValueInfo(name, KIND) for node in nodes for name in node.outputs)
     program = program_of(Model(Graph("g", inputs, outputs, tuple(nodes)), {"": 20}))
     rules = rules_of(*(rule_text(f"r{n}", written(left), written(right)) for n, (left, right) in enumerate(PAIRS)))
-    saturate(program, rules, Limits(rounds, 10**6, 0), 0)
+    saturate(program, rules, SaturationLimits(rounds, 10**6, 0), 0)
     return program.graph.classes, len(program.graph)
 
 

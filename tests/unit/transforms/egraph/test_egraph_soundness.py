@@ -14,7 +14,7 @@ from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
-from miscompile.transforms.egraph.saturation import Limits, chosen, saturate
+from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
 from miscompile.transforms.egraph.transform import Saturated
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
@@ -64,7 +64,7 @@ def test_planted_models_hold_the_left_side_of_their_rule() -> None:
                 continue
             check(model)
             program = program_of(model)
-            tally = saturate(program, chosen(rule.name), Limits(1, 2000, 3), number)
+            tally = saturate(program, chosen(rule.name), SaturationLimits(1, 2000, 3), number)
             names.add(rule.name)
             matched.update(tally.matches)
             refused.update(tally.refused)

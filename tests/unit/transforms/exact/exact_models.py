@@ -19,12 +19,12 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.producers.dynamic import Dynamic
+from miscompile.producers.dynamic.producer import DynamicProducer
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime
 from miscompile.targets.reference.adapter import Reference
-from miscompile.transforms.functions import Functions
+from miscompile.transforms.functions.transform import Functions
 
 Results = tuple[tuple[Tensor | None, ...], ...]
 
@@ -117,7 +117,7 @@ def valid(model: Model | bytes) -> bool:
 def samples() -> tuple[Sample, ...]:
     """Return the models, made once for all tests. Those whose own results vary from run to run are left out."""
     strict, control = Strict(_RICH, Support(open=True)), Strict(replace(_RICH, control=0.6), Support(open=True))
-    dynamic = Dynamic(replace(_RICH, control=0.0, containers=0.0), Support(open=True))
+    dynamic = DynamicProducer(replace(_RICH, control=0.0, containers=0.0), Support(open=True))
     found: list[Sample] = []
     for kind, count in _COUNTS.items():
         producer = {"control": control, "dynamic": dynamic}.get(kind, strict)

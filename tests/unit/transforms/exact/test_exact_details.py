@@ -24,12 +24,11 @@ from miscompile.transforms.exact.feeding import Closed, Opened
 from miscompile.transforms.exact.identity import Identity, NoIdentity
 from miscompile.transforms.exact.inline import Inline
 from miscompile.transforms.exact.merge import Merge
-from miscompile.transforms.exact.order import Order
+from miscompile.transforms.exact.order import NodeOrder
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.rename import Rename
 from miscompile.transforms.exact.scopes import rewrite, scopes, types_by_scope
-from miscompile.transforms.exact.storage import Stored
-from miscompile.transforms.exact.storage_tensors import can_be_restored, restored
+from miscompile.transforms.exact.storage import Storage, can_be_restored, restored
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.taps import Taps
 from miscompile.transforms.exact.wrap import Wrap, depth_of
@@ -102,7 +101,7 @@ def test_an_unrelated_part_changes_nothing_elsewhere(make: Maker, seed: int) -> 
     assert fingerprint(Model(prune(kept).graph, both.opsets)) == fingerprint(Model(expected, both.opsets))
 
 
-@pytest.mark.parametrize("make", [*RELATIONS, Order, Merge, Taps])
+@pytest.mark.parametrize("make", [*RELATIONS, NodeOrder, Merge, Taps])
 def test_what_is_random_stays_as_often_as_it_is(make: Maker) -> None:
     for seed in range(8):
         try:
@@ -114,7 +113,7 @@ def test_what_is_random_stays_as_often_as_it_is(make: Maker) -> None:
         assert every.count("RandomUniformLike") == main_ops(changed).count("RandomUniformLike") == 2
         first, second = (node for node in changed.graph.nodes if node.op == "RandomUniformLike")
         sums = [node for node in changed.graph.nodes if node.outputs[0] == "y"]
-        assert make is not Order or first.outputs == ("r",)
+        assert make is not NodeOrder or first.outputs == ("r",)
         assert first.outputs != second.outputs
         assert sums or make in (Identity, Wrap)
 
@@ -255,12 +254,12 @@ def test_orders_are_topological_and_others() -> None:
     seen = set()
     for seed in range(30):
         with suppress(RejectedDraft):  # some draws come to the order that there was
-            seen.add(tuple(node.outputs[0] for node in applied(Order(seed, 1.0), both).graph.nodes))
+            seen.add(tuple(node.outputs[0] for node in applied(NodeOrder(seed, 1.0), both).graph.nodes))
     assert len(seen) > 8
     chain = parse_model("ir 8 opset 18 graph g(%x: float32[2]) -> (%y: float32[2]) { %a = Exp(%x) %y = Neg(%a) }")
     with pytest.raises(RejectedDraft):
-        Order(share=1.0).apply(chain)
-    names = {tuple(applied(Order(seed), SIZES).graph.initializers) for seed in range(20)}
+        NodeOrder(share=1.0).apply(chain)
+    names = {tuple(applied(NodeOrder(seed), SIZES).graph.initializers) for seed in range(20)}
     assert len(names) > 1
 
 
@@ -412,21 +411,21 @@ def test_sizes_that_inference_invents_are_not_written_down() -> None:
     changed = applied(Taps(share=1.0), model)
     sizes = {size for info in changed.graph.outputs for size in getattr(info.type, "shape", None) or ()}
     assert {size for size in sizes if isinstance(size, str)} <= {"N"}
-    told = read(Stored(share=1.0, aspects=("info",)).apply_bytes(emit(model)))
+    told = read(Storage(share=1.0, aspects=("info",)).apply_bytes(emit(model)))
     written = {size for kind in told.graph.types.values() for size in getattr(kind, "shape", None) or ()}
     assert written
     assert {size for size in written if isinstance(size, str)} <= {"N"}
 
 
 def stored(model: Model, **options: object) -> onnx.ModelProto:
-    return onnx.ModelProto.FromString(Stored(share=1.0, **options).apply_bytes(emit(model)))  # type: ignore[arg-type]
+    return onnx.ModelProto.FromString(Storage(share=1.0, **options).apply_bytes(emit(model)))  # type: ignore[arg-type]
 
 
 def test_tensors_lie_in_typed_fields() -> None:
     proto = stored(SIZES, aspects=("tensors",))
     assert all(not tensor.HasField("raw_data") for tensor in proto.graph.initializer)
     assert list(proto.graph.initializer[0].int64_data) == [3, 2]
-    back = Stored(share=1.0, aspects=("tensors",)).apply_bytes(proto.SerializeToString())
+    back = Storage(share=1.0, aspects=("tensors",)).apply_bytes(proto.SerializeToString())
     assert read(back).graph.initializers["w"].same(SIZES.graph.initializers["w"])
     assert onnx.ModelProto.FromString(back).graph.initializer[0].HasField("raw_data")
 
@@ -459,7 +458,7 @@ def test_defaults_are_spelled_out_or_left_out() -> None:
     )
     found = [
         [len(node.attribute) for node in onnx.ModelProto.FromString(data).graph.node]
-        for data in (Stored(seed, 1.0, aspects=("attributes",)).apply_bytes(emit(model)) for seed in range(20))
+        for data in (Storage(seed, 1.0, aspects=("attributes",)).apply_bytes(emit(model)) for seed in range(20))
     ]
     assert {tuple(counts) for counts in found} >= {(0, 0), (1, 1)}
 
@@ -470,7 +469,7 @@ def test_operands_that_are_left_out_may_be_written() -> None:
         %y = Clip(%x) %z = Add(%x, %y) }"""
     )
     for seed in range(10):
-        data = Stored(seed, 1.0, aspects=("operands",)).apply_bytes(emit(model))
+        data = Storage(seed, 1.0, aspects=("operands",)).apply_bytes(emit(model))
         clip, add = onnx.ModelProto.FromString(data).graph.node
         assert clip.input[0] == "x"
         assert not any(clip.input[1:])
@@ -486,20 +485,20 @@ def test_notes_types_and_versions() -> None:
     told = stored(SIZES, aspects=("info",))
     assert {info.name for info in told.graph.value_info} == {"one", "target", "a", "b", "c"}
     assert not onnx.ModelProto.FromString(
-        Stored(share=1.0, aspects=("info",)).apply_bytes(told.SerializeToString())
+        Storage(share=1.0, aspects=("info",)).apply_bytes(told.SerializeToString())
     ).graph.value_info
     assert stored(SIZES, aspects=("ir",)).ir_version in (9, 10)
     with pytest.raises(RejectedDraft):
-        Stored(aspects=("ir",)).apply_bytes(emit(newer))
+        Storage(aspects=("ir",)).apply_bytes(emit(newer))
     with pytest.raises(SpecError):
-        Stored(aspects=())
+        Storage(aspects=())
     with pytest.raises(ModelError):
-        Stored().apply_bytes(b"\xff\xff")
+        Storage().apply_bytes(b"\xff\xff")
 
 
 def test_a_node_that_no_schema_knows_is_left_alone() -> None:
     graph = Graph("g", BODIES.graph.inputs[:1], BODIES.graph.outputs, (Node("Odd", ("x",), ("y",), {}, "custom"),))
-    places = Stored().places_of_bytes(emit(Model(graph, {"": 18, "custom": 1})))
+    places = Storage().places_of_bytes(emit(Model(graph, {"": 18, "custom": 1})))
     assert not any(place.startswith(("attributes", "operands", "info")) for place in places)
 
 
@@ -509,4 +508,4 @@ def test_an_operand_that_onnx_counts_is_not_written_empty() -> None:
         s = SplitToSequence<axis = 0, keepdims = 0>(x)  y = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
     payload = onnx.parser.parse_model(text).SerializeToString()
     for seed in range(10):
-        check(Stored(seed, 1.0, aspects=("operands",)).apply_bytes(payload))
+        check(Storage(seed, 1.0, aspects=("operands",)).apply_bytes(payload))

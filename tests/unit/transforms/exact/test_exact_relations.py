@@ -27,10 +27,10 @@ from miscompile.transforms.exact.feeding import Closed, Opened
 from miscompile.transforms.exact.identity import Identity, NoIdentity
 from miscompile.transforms.exact.inline import Inline
 from miscompile.transforms.exact.merge import Merge
-from miscompile.transforms.exact.order import Order
+from miscompile.transforms.exact.order import NodeOrder
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.rename import Rename
-from miscompile.transforms.exact.storage import Stored
+from miscompile.transforms.exact.storage import Storage
 from miscompile.transforms.exact.taps import Taps
 from miscompile.transforms.exact.wrap import Wrap
 
@@ -41,7 +41,7 @@ FORMS: Mapping[str, tuple[Callable[[int], Placed], int]] = {
     "overridable": (lambda seed: Constness(seed, structural=True), 200),
     "duplicate": (Duplicate, 200),
     "merge": (lambda seed: Merge(seed, 1.0), 90),
-    "order": (Order, 200),
+    "order": (NodeOrder, 200),
     "rename": (Rename, 200),
     "rename freely": (lambda seed: Rename(seed, style="any"), 200),
     "rename strictly": (lambda seed: Rename(seed, style="identifier", share=1.0), 200),
@@ -197,11 +197,11 @@ def test_the_spec_prints_and_parses(name: str) -> None:
     form = replace(FORMS[name][0](12), only="x%2F1+fn:local:f:/y", share=0.25)
     spec = parse_spec(print_spec("form", form))
     assert parse_options(type(form), dict(spec.options), "form") == form
-    stored = Stored(3, aspects=("tensors", "ir"), ir=9)
-    assert parse_options(Stored, dict(parse_spec(print_spec("stored", stored)).options), "stored") == stored
+    stored = Storage(3, aspects=("tensors", "ir"), ir=9)
+    assert parse_options(Storage, dict(parse_spec(print_spec("stored", stored)).options), "stored") == stored
 
 
-@pytest.mark.parametrize("kind", [Duplicate, Rename, Wrap, Stored, Expand])
+@pytest.mark.parametrize("kind", [Duplicate, Rename, Wrap, Storage, Expand])
 def test_a_share_that_means_nothing_is_refused(kind: type[Placed]) -> None:
     with pytest.raises(SpecError):
         kind(share=1.5)
@@ -212,7 +212,7 @@ def test_a_share_that_means_nothing_is_refused(kind: type[Placed]) -> None:
 def test_models_are_stored_otherwise() -> None:
     changed = refused = 0
     for sample in samples():
-        form = Stored(sample.number)
+        form = Storage(sample.number)
         payload = form.apply_bytes(sample.case.program.payload)
         assert payload != sample.case.program.payload
         assert signature(read(payload)) == signature(sample.model)

@@ -8,15 +8,15 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
-from miscompile.core.tensor import Tensor, tensor
+from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.transforms.rules.expressions import Environment
+from miscompile.transforms.rules.expressions import Bindings
 from miscompile.transforms.rules.instances import symbol_of, type_of
-from miscompile.transforms.rules.kinds import Array, Symbol, Type
-from miscompile.transforms.rules.rule import Pattern, Variable, variables
+from miscompile.transforms.rules.kinds import Symbol, TermType
+from miscompile.transforms.rules.rule import TermPattern, Variable, variables
 from miscompile.transforms.rules.terms import infer, opset_of
-from miscompile.transforms.rules.translate import nodes_of
+from miscompile.transforms.rules.translation.nodes import nodes_of
 
 
 class Speller:
@@ -38,13 +38,13 @@ class Speller:
         self.constants.update(constants)
         return name
 
-    def pattern(self, pattern: Pattern, environment: Environment) -> str:
+    def pattern(self, pattern: TermPattern, environment: Bindings) -> str:
         if isinstance(pattern, Variable):
             return pattern.name
         children = tuple(self.pattern(argument, environment) for argument in pattern.arguments)
         return self.term(symbol_of(pattern, environment), children)
 
-    def model(self, inputs: Mapping[str, Type], output: str, kind: Type) -> Model:
+    def model(self, inputs: Mapping[str, TermType], output: str, kind: TermType) -> Model:
         infos = tuple(ValueInfo(name, TensorType(*known)) for name, known in inputs.items())
         self.nodes.append(Node("Identity", (output,), ("result",)))
         result = (ValueInfo("result", TensorType(*kind)),)
@@ -52,7 +52,7 @@ class Speller:
         return Model(graph, {"": self.opset}, (), 10)
 
 
-def side_model(pattern: Pattern, inputs: Mapping[str, Type], environment: Environment, opset: int) -> Model:
+def side_model(pattern: TermPattern, inputs: Mapping[str, TermType], environment: Bindings, opset: int) -> Model:
     """A model of one side of a rule. Raises RejectedDraft where `opset` cannot say it."""
     kind = type_of(pattern, environment)
     assert kind is not None
@@ -60,7 +60,7 @@ def side_model(pattern: Pattern, inputs: Mapping[str, Type], environment: Enviro
     return speller.model(inputs, speller.pattern(pattern, environment), kind)
 
 
-def term_model(symbol: Symbol, types: tuple[Type, ...], opset: int) -> Model:
+def term_model(symbol: Symbol, types: tuple[TermType, ...], opset: int) -> Model:
     """A model of a single term."""
     kind = infer(symbol, types)
     assert kind is not None
@@ -69,7 +69,7 @@ def term_model(symbol: Symbol, types: tuple[Type, ...], opset: int) -> Model:
     return speller.model(inputs, speller.term(symbol, tuple(inputs)), kind)
 
 
-def first_opset(pattern: Pattern, environment: Environment) -> int:
+def first_opset(pattern: TermPattern, environment: Bindings) -> int:
     """The first opset in which every operator of a side takes its operands."""
     if isinstance(pattern, Variable):
         return 13
@@ -78,7 +78,7 @@ def first_opset(pattern: Pattern, environment: Environment) -> int:
     return max(own, *(first_opset(argument, environment) for argument in pattern.arguments), 13)
 
 
-def operands(pattern: Pattern, environment: Environment) -> dict[str, Type]:
+def operands(pattern: TermPattern, environment: Bindings) -> dict[str, TermType]:
     return {name: environment[name] for name in variables(pattern)}
 
 

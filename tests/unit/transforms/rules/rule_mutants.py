@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from miscompile.transforms.rules.rule import Apply, Pattern, Rule
+from miscompile.transforms.rules.rule import Apply, Rule, TermPattern
 
 SIBLINGS = {
     "Add": "Sub", "Sub": "Add", "Mul": "Add", "Div": "Mul", "Max": "Min", "Min": "Max", "And": "Or", "Or": "And",
@@ -31,7 +31,7 @@ def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
         yield what, replace(rule, right=right)
 
 
-def _mutants(pattern: Pattern, whole: Callable[[Pattern], Pattern]) -> Iterator[tuple[str, Pattern]]:
+def _mutants(pattern: TermPattern, whole: Callable[[TermPattern], TermPattern]) -> Iterator[tuple[str, TermPattern]]:
     if not isinstance(pattern, Apply):
         return
     if pattern.op in SIBLINGS:
@@ -43,8 +43,10 @@ def _mutants(pattern: Pattern, whole: Callable[[Pattern], Pattern]) -> Iterator[
         yield from _mutants(argument, _putting(pattern, place, whole))
 
 
-def _putting(pattern: Apply, place: int, whole: Callable[[Pattern], Pattern]) -> Callable[[Pattern], Pattern]:
-    def put(part: Pattern) -> Pattern:
+def _putting(
+    pattern: Apply, place: int, whole: Callable[[TermPattern], TermPattern]
+) -> Callable[[TermPattern], TermPattern]:
+    def put(part: TermPattern) -> TermPattern:
         return whole(replace(pattern, arguments=(*pattern.arguments[:place], part, *pattern.arguments[place + 1 :])))
 
     return put

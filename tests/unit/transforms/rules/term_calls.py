@@ -4,7 +4,8 @@ import random
 
 import numpy as np
 
-from miscompile.transforms.rules.kinds import Array, Symbol, Type
+from miscompile.core.tensor import Array
+from miscompile.transforms.rules.kinds import Symbol, TermType
 from miscompile.transforms.rules.proposals import propose
 from miscompile.transforms.rules.terms import LANGUAGE, infer
 
@@ -15,41 +16,41 @@ def shape(rng: random.Random, ranks: tuple[int, ...] = (0, 1, 2, 2, 3, 3, 4)) ->
     return tuple(rng.choice((1, 2, 3, 3, 4)) for _ in range(rng.choice(ranks)))
 
 
-def operands(op: str, dtype: str, rng: random.Random) -> tuple[Type, ...]:
+def operands(op: str, dtype: str, rng: random.Random) -> tuple[TermType, ...]:
     """Operands that `op` is likely to take; whether it does is for `infer` to say."""
     n, m, k, c = (rng.choice((1, 2, 3)) for _ in range(4))
     if op == "MatMul":
         batch = tuple(rng.choice((1, 2)) for _ in range(rng.choice((0, 0, 1, 2))))
         left, right = (*batch, n, k), (*batch[rng.randint(0, len(batch)) :], k, m)
         left, right = (left[-1:] if rng.random() < 0.2 else left), (right[-2:-1] if rng.random() < 0.2 else right)
-        return Type(dtype, left), Type(dtype, right)
+        return TermType(dtype, left), TermType(dtype, right)
     if op == "Gemm":
-        third = (Type(dtype, rng.choice(((), (1,), (n, 1), (m,), (n, m)))),) if rng.random() < 0.7 else ()
+        third = (TermType(dtype, rng.choice(((), (1,), (n, 1), (m,), (n, m)))),) if rng.random() < 0.7 else ()
         return (
-            Type(dtype, rng.choice(((n, k), (k, n)))), Type(dtype, rng.choice(((k, m), (m, k)))), *third,
+            TermType(dtype, rng.choice(((n, k), (k, n)))), TermType(dtype, rng.choice(((k, m), (m, k)))), *third,
         )  # fmt: skip
     if op in ("Conv", "MaxPool", "AveragePool"):
         sizes = tuple(rng.randint(2, 6) for _ in range(rng.choice((1, 2))))
-        data = Type(dtype, (n, c * m, *sizes))
+        data = TermType(dtype, (n, c * m, *sizes))
         if op != "Conv":
             return (data,)
-        weight = Type(dtype, (m * k, c, *[rng.randint(1, 3) for _ in sizes]))
-        return (data, weight, Type(dtype, (m * k,))) if rng.random() < 0.5 else (data, weight)
+        weight = TermType(dtype, (m * k, c, *[rng.randint(1, 3) for _ in sizes]))
+        return (data, weight, TermType(dtype, (m * k,))) if rng.random() < 0.5 else (data, weight)
     if op == "BatchNormalization":
-        return (Type(dtype, (n, c, *shape(rng, (0, 1, 2)))), *[Type(dtype, (c,))] * 4)
+        return (TermType(dtype, (n, c, *shape(rng, (0, 1, 2)))), *[TermType(dtype, (c,))] * 4)
     if op == "Clip":
-        return Type(dtype, shape(rng)), Type(dtype, ()), Type(dtype, ())
+        return TermType(dtype, shape(rng)), TermType(dtype, ()), TermType(dtype, ())
     base = shape(rng)
     if op == "Concat":
-        return tuple(Type(dtype, base) for _ in range(rng.randint(1, 3)))
+        return tuple(TermType(dtype, base) for _ in range(rng.randint(1, 3)))
     if op == "Where":
-        return Type("bool", base[rng.randint(0, len(base)) :]), Type(dtype, base), Type(dtype, base[1:])
+        return TermType("bool", base[rng.randint(0, len(base)) :]), TermType(dtype, base), TermType(dtype, base[1:])
     count = LANGUAGE[op].arity or 0
     narrow = tuple(1 if rng.random() < 0.3 else size for size in base)
-    return tuple(Type(dtype, rng.choice((base, narrow, base[1:]))) for _ in range(count))
+    return tuple(TermType(dtype, rng.choice((base, narrow, base[1:]))) for _ in range(count))
 
 
-def call(op: str, rng: random.Random) -> tuple[Symbol, tuple[Type, ...]] | None:
+def call(op: str, rng: random.Random) -> tuple[Symbol, tuple[TermType, ...]] | None:
     dtype = rng.choice(sorted(LANGUAGE[op].dtypes))
     types = operands(op, dtype, rng)
     names = LANGUAGE[op].parameters

@@ -4,10 +4,10 @@ import numpy as np
 
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import Node
-from miscompile.transforms.rules.terms import Type
-from miscompile.transforms.rules.translate import term_of
+from miscompile.transforms.rules.terms import TermType
+from miscompile.transforms.rules.translation.nodes import term_of
 
-TYPES = {name: Type("float64", (3,)) for name in "gbmv"} | {name: Type("float64", (2, 3)) for name in "xy"}
+TYPES = {name: TermType("float64", (3,)) for name in "gbmv"} | {name: TermType("float64", (2, 3)) for name in "xy"}
 
 
 def epsilon(**given: float) -> object:

@@ -8,7 +8,7 @@ from miscompile.base.errors import SpecError
 from miscompile.base.rng import stream
 from miscompile.transforms.rules.draws import DRAWS, drawing
 from miscompile.transforms.rules.expressions import expression, inverse, put, swap, take, unsqueezed, without
-from miscompile.transforms.rules.kinds import Type
+from miscompile.transforms.rules.kinds import TermType
 from miscompile.transforms.rules.library import library
 from miscompile.transforms.rules.parse import parse_rules
 from miscompile.transforms.rules.rule import Apply, Rule, Variable, parts, variables
@@ -43,10 +43,10 @@ def test_an_entry_becomes_a_rule() -> None:
     assert variables(rule.left) == ("x", "y")
     assert rule.kind == "structural"
     assert rule.dtypes == {"int8", "int16", "int32", "int64", "float32"}
-    environment = {"x": Type("float32", (2, 3)), "y": Type("float32", (4, 3)), "a": 0}
+    environment = {"x": TermType("float32", (2, 3)), "y": TermType("float32", (4, 3)), "a": 0}
     assert rule.admits(environment)
-    assert not rule.admits({**environment, "y": Type("uint8", (4, 3))})
-    assert not rule.admits({**environment, "x": Type("float32", (2,))})
+    assert not rule.admits({**environment, "y": TermType("uint8", (4, 3))})
+    assert not rule.admits({**environment, "x": TermType("float32", (2,))})
     assert rule.extend(environment, stream(0, "x")) == {**environment, "p": (1, 0), "q": (1, 0)}
 
 
@@ -130,7 +130,7 @@ def test_files_hold_rules_alone_and_each_name_once() -> None:
     ],
 )
 def test_expressions(text: str, expected: object) -> None:
-    assert expression(text).value({"x": Type("float32", (2, 3)), "a": 3}) == expected
+    assert expression(text).value({"x": TermType("float32", (2, 3)), "a": 3}) == expected
 
 
 def test_unbound_variables_raise() -> None:
@@ -178,9 +178,9 @@ def test_draws_give_what_they_say(seed: int, count: int) -> None:
 
 def test_a_draw_is_a_call_with_expressions() -> None:
     draw = drawing("s", "cut(x.shape[a])", "here")
-    found = draw.value({"x": Type("float32", (2, 5)), "a": 1}, stream(0, "x"))
+    found = draw.value({"x": TermType("float32", (2, 5)), "a": 1}, stream(0, "x"))
     assert sum(found) == 5
-    assert draw.value({"x": Type("float32", (1,)), "a": 0}, stream(0, "x")) is None
+    assert draw.value({"x": TermType("float32", (1,)), "a": 0}, stream(0, "x")) is None
 
 
 def test_parts_come_before_their_arguments() -> None:

@@ -10,7 +10,7 @@ from miscompile.base.rng import stream
 from miscompile.transforms.rules.certify import certify
 from miscompile.transforms.rules.library import chosen, groups, library
 from miscompile.transforms.rules.parse import parse_rules
-from miscompile.transforms.rules.rule import Apply, Pattern, Rule, Variable, parts
+from miscompile.transforms.rules.rule import Apply, Rule, TermPattern, Variable, parts
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
 
 TRIALS = 16
@@ -76,7 +76,7 @@ def test_groups_and_names_choose_rules() -> None:
         chosen("pad+nothing")
 
 
-def calls(pattern: Pattern, op: str) -> bool:
+def calls(pattern: TermPattern, op: str) -> bool:
     return any(isinstance(part, Apply) and part.op == op for part in parts(pattern))
 
 

@@ -12,12 +12,12 @@ from term_calls import COMPUTED, ROUNDED, call, same
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import array_stream, stream
+from miscompile.core.tensor import Array
 from miscompile.graph.check import check
 from miscompile.transforms.rules.instances import type_of, values_of
-from miscompile.transforms.rules.kinds import Array
 from miscompile.transforms.rules.library import groups, library
 from miscompile.transforms.rules.numbers import drawn
-from miscompile.transforms.rules.rule import Environment, Rule
+from miscompile.transforms.rules.rule import Bindings, Rule
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
 from miscompile.transforms.rules.terms import evaluate, infer
 
@@ -52,7 +52,7 @@ def test_entries_agree_with_a_runtime(op: str) -> None:
     assert sum(seen.values()) >= 4 or op in ("BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor"), seen
 
 
-def instance(rule: Rule, dtype: str, rng: random.Random) -> Environment | None:
+def instance(rule: Rule, dtype: str, rng: random.Random) -> Bindings | None:
     """An example of both sides whose values are not empty and not of a type that cannot be fed or returned."""
     everywhere = replace(rule, chance=1.0)
     found = specimen(everywhere, dtype, rng, 100)

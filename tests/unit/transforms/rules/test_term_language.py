@@ -18,10 +18,10 @@ from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.infer import infer as onnx_infer
 from miscompile.graph.model import TensorType
-from miscompile.transforms.rules.kinds import KNOWN, Symbol, Type, broadcast
+from miscompile.transforms.rules.kinds import KNOWN, Symbol, TermType, broadcast
 from miscompile.transforms.rules.numbers import drawn
 from miscompile.transforms.rules.terms import LANGUAGE, constant, evaluate, infer, newest, opset_of
-from miscompile.transforms.rules.translate import constant_tensor
+from miscompile.transforms.rules.translation.nodes import constant_tensor
 
 OPSET = 23
 
@@ -115,12 +115,12 @@ values = st.sampled_from(sorted(KNOWN)).flatmap(
 @given(values)
 def test_constants_keep_their_bits(value: tuple[str, tuple[int, ...], int, str]) -> None:
     dtype, sizes, seed, regime = value
-    array = drawn(Type(dtype, sizes), regime if dtype in FLOATS else "ordinary", array_stream(seed, "constant"))
+    array = drawn(TermType(dtype, sizes), regime if dtype in FLOATS else "ordinary", array_stream(seed, "constant"))
     for each in (array, np.full_like(array, array.reshape(-1)[0]) if array.size else array):
         original = tensor(each.view(np.uint16) if dtype == "bfloat16" else each, dtype)
         symbol = constant(original)
         assert symbol is not None
-        assert infer(symbol, ()) == Type(dtype, sizes)
+        assert infer(symbol, ()) == TermType(dtype, sizes)
         assert constant_tensor(symbol).same(original)
         assert evaluate(symbol, ()).tobytes() == each.tobytes()
 
@@ -140,32 +140,32 @@ def test_large_constants_are_opaque_unless_they_are_uniform() -> None:
 @pytest.mark.parametrize(
     ("symbol", "types"),
     [
-        (Symbol("Add"), (Type("float32", (2,)), Type("float32", (3,)))),
-        (Symbol("Add"), (Type("float32", (2,)), Type("float64", (2,)))),
-        (Symbol("Add"), (Type("bool", (2,)), Type("bool", (2,)))),
-        (Symbol("Neg"), (Type("uint8", (2,)),)),
-        (Symbol("MatMul"), (Type("float32", ()), Type("float32", (2,)))),
-        (Symbol("MatMul"), (Type("int8", (2, 2)), Type("int8", (2, 2)))),
-        (Symbol("Transpose", ((0, 0),)), (Type("float32", (2, 2)),)),
-        (Symbol("Concat", (-1,)), (Type("float32", (2, 2)),)),
-        (Symbol("Split", (0, (1, 2))), (Type("float32", (4,)),)),
-        (Symbol("Reshape", ((-1,),)), (Type("float32", (4,)),)),
-        (Symbol("Squeeze", ((0,),)), (Type("float32", (4,)),)),
-        (Symbol("Expand", ((3,),)), (Type("float32", (4,)),)),
-        (Symbol("Slice", ((0,), (0,), (5,), (1,))), (Type("float32", (4,)),)),
-        (Symbol("Gather", (0, 4)), (Type("float32", (4,)),)),
-        (Symbol("Pad", ((0, 3), "reflect", 0)), (Type("float32", (3,)),)),
-        (Symbol("ReduceMax", ((0,), 1)), (Type("float32", (0, 2)),)),
-        (Symbol("MaxPool", ((2,), (2, 0), (1,), (1,))), (Type("float32", (1, 1, 4)),)),
-        (Symbol("Gemm", (0.5, 1.0, 0, 0)), (Type("int32", (2, 2)), Type("int32", (2, 2)))),
+        (Symbol("Add"), (TermType("float32", (2,)), TermType("float32", (3,)))),
+        (Symbol("Add"), (TermType("float32", (2,)), TermType("float64", (2,)))),
+        (Symbol("Add"), (TermType("bool", (2,)), TermType("bool", (2,)))),
+        (Symbol("Neg"), (TermType("uint8", (2,)),)),
+        (Symbol("MatMul"), (TermType("float32", ()), TermType("float32", (2,)))),
+        (Symbol("MatMul"), (TermType("int8", (2, 2)), TermType("int8", (2, 2)))),
+        (Symbol("Transpose", ((0, 0),)), (TermType("float32", (2, 2)),)),
+        (Symbol("Concat", (-1,)), (TermType("float32", (2, 2)),)),
+        (Symbol("Split", (0, (1, 2))), (TermType("float32", (4,)),)),
+        (Symbol("Reshape", ((-1,),)), (TermType("float32", (4,)),)),
+        (Symbol("Squeeze", ((0,),)), (TermType("float32", (4,)),)),
+        (Symbol("Expand", ((3,),)), (TermType("float32", (4,)),)),
+        (Symbol("Slice", ((0,), (0,), (5,), (1,))), (TermType("float32", (4,)),)),
+        (Symbol("Gather", (0, 4)), (TermType("float32", (4,)),)),
+        (Symbol("Pad", ((0, 3), "reflect", 0)), (TermType("float32", (3,)),)),
+        (Symbol("ReduceMax", ((0,), 1)), (TermType("float32", (0, 2)),)),
+        (Symbol("MaxPool", ((2,), (2, 0), (1,), (1,))), (TermType("float32", (1, 1, 4)),)),
+        (Symbol("Gemm", (0.5, 1.0, 0, 0)), (TermType("int32", (2, 2)), TermType("int32", (2, 2)))),
     ],
 )
-def test_what_is_ill_formed_has_no_type(symbol: Symbol, types: tuple[Type, ...]) -> None:
+def test_what_is_ill_formed_has_no_type(symbol: Symbol, types: tuple[TermType, ...]) -> None:
     assert infer(symbol, types) is None
 
 
 def test_what_operators_have_learnt_since_needs_its_opset() -> None:
-    empty, full, image = Type("float32", (0, 2)), Type("float32", (2, 2)), Type("float32", (1, 1, 5))
+    empty, full, image = TermType("float32", (0, 2)), TermType("float32", (2, 2)), TermType("float32", (1, 1, 5))
     assert opset_of(Symbol("Reshape", ((2, 0),)), (empty,)) == 14
     assert opset_of(Symbol("Reshape", ((4,),)), (full,)) == 13
     for dilation, opset in ((1, 13), (2, 19)):

@@ -16,9 +16,9 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.infer import infer as onnx_infer
 from miscompile.graph.model import Node, TensorType
 from miscompile.graph.text.parser import parse_model
-from miscompile.transforms.rules.kinds import Symbol, Type
+from miscompile.transforms.rules.kinds import Symbol, TermType
 from miscompile.transforms.rules.terms import infer, opset_of
-from miscompile.transforms.rules.translate import nodes_of, term_of
+from miscompile.transforms.rules.translation.nodes import nodes_of, term_of
 
 
 @pytest.mark.parametrize("op", sorted(COMPUTED))
@@ -43,7 +43,7 @@ def test_what_is_written_reads_as_the_same_term_in_every_opset(op: str) -> None:
             continue
         assert len(nodes) == 1
         known = dict(zip(names, types, strict=True))
-        known |= {name: Type(value.dtype, value.shape) for name, value in constants.items()}
+        known |= {name: TermType(value.dtype, value.shape) for name, value in constants.items()}
         given = {name: TensorType(*kind) for name, kind in known.items()}
         found = onnx_infer(nodes[0], given, opset, constants)[nodes[0].outputs.index("y")]
         kind = infer(symbol, types)
@@ -67,8 +67,8 @@ def leaves_an_axis_whole(symbol: Symbol, shape: tuple[int, ...]) -> bool:
 def only_term(text: str, opset: int = 17) -> tuple[Symbol, tuple[str, ...]] | None:
     """The term of the first output of the last node of a model that consists of `text`."""
     model = parse_model(f"ir 9 opset {opset} graph g {text}")
-    types = {info.name: Type(*astuple(info.type)) for info in model.graph.inputs}  # type: ignore[call-overload]
-    types |= {name: Type(value.dtype, value.shape) for name, value in model.graph.initializers.items()}
+    types = {info.name: TermType(*astuple(info.type)) for info in model.graph.inputs}  # type: ignore[call-overload]
+    types |= {name: TermType(value.dtype, value.shape) for name, value in model.graph.initializers.items()}
     terms = term_of(model.graph.nodes[-1], types, model.graph.initializers)
     return None if terms is None else terms[0]
 

@@ -1,1 +1,1 @@
-"""What runs inside a library's own tests, in processes of their own, and writes down how operators are used there."""
+"""Hooks that run inside a library's tests, in child processes, and record how the tests use operators."""

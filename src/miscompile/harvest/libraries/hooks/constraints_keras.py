@@ -1,4 +1,4 @@
-"""Constraints of Keras' layers and operations, out of signatures, defaults and docstrings.
+"""Constraints of Keras' layers and operations, from signatures, defaults and docstrings.
 
 Run as `python -m miscompile.harvest.libraries.hooks.constraints_keras OUT SEED COUNT FIRST [BASES]`; see
 `miscompile.harvest.constraints.run`.
@@ -11,8 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from miscompile.core.tensor import Tensor
-from miscompile.harvest.constraints.documents import IGNORED, Said, constraint, ranks_in, said_of
-from miscompile.harvest.constraints.generate import Constraint, Kind, Operation
+from miscompile.harvest.constraints.documents import (
+    IGNORED,
+    DocumentedParameter,
+    constraint,
+    documented_parameters,
+    ranks_in,
+)
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterKind
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
@@ -22,7 +28,7 @@ from miscompile.targets.keras.environment import prepare
 _NO_OPERATORS = frozenset(
     {"Input", "InputLayer", "InputSpec", "Layer", "Wrapper", "RNN", "Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer"}
 )
-"""Layers that compute nothing of their own, or what only code can say."""
+"""Layers that compute nothing themselves, or whose parameters are code."""
 
 _LISTS = frozenset(
     {
@@ -47,7 +53,7 @@ _NO_OPERATIONS = frozenset(
         *("associative_scan", "rearrange"),
     }
 )
-"""Operations that take functions, or give no tensors."""
+"""Operations with function parameters, or without tensors as results."""
 
 
 def operations() -> list[Operation]:
@@ -67,30 +73,30 @@ def _public(space: str) -> Iterator[tuple[str, Any]]:
 
 
 def _function(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a function
-    parameters = parameters_of(one, said_of(inspect.getdoc(one) or ""))
+    parameters = parameters_of(one, documented_parameters(inspect.getdoc(one) or ""))
     return Operation("keras", f"keras.ops.{name}", "function", parameters) if parameters else None
 
 
 def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     doc = inspect.getdoc(one) or ""
-    parameters = parameters_of(one, said_of(doc))
+    parameters = parameters_of(one, documented_parameters(doc))
     if parameters is None:
         return None
     ranks = ranks_in(doc.partition("Input shape:")[2].partition("Output shape:")[0])
     floats = ("float32", "float16", "bfloat16", "float64", "int32", "bool")
-    kind: Kind = "tensors" if name in _LISTS else "tensor"
+    kind: ParameterKind = "tensors" if name in _LISTS else "tensor"
     called = Constraint("inputs", (kind,), dtypes=floats, ranks=ranks or (2, 3, 4), place="called")
     return Operation("keras", f"keras.layers.{name}", "module", (*parameters, called))
 
 
-def parameters_of(one: Any, said: dict[str, Said]) -> tuple[Constraint, ...] | None:  # noqa: ANN401 - anything called
+def parameters_of(one: Any, documented: dict[str, DocumentedParameter]) -> tuple[Constraint, ...] | None:  # noqa: ANN401 - anything called
     """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
     found: list[Constraint] = []
     for item in inspect.signature(one).parameters.values():
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) or item.name == "self":
             continue
         default = None if item.default is item.empty else repr(item.default)
-        made = constraint(item.name, default, "", said)
+        made = constraint(item.name, default, "", documented)
         if made is None and default is None and item.name not in IGNORED:
             return None
         if made is not None:
@@ -99,7 +105,7 @@ def parameters_of(one: Any, said: dict[str, Said]) -> tuple[Constraint, ...] | N
 
 
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
-    """Return what Keras computes. Raises whatever it raises."""
+    """Return the results of Keras; its exceptions propagate."""
     case = to_case(instance)
     return Eager(case.program).run(case.feeds[0])
 

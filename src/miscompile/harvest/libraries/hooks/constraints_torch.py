@@ -1,4 +1,4 @@
-"""Constraints of PyTorch's operators, out of signatures, annotations, defaults and docstrings.
+"""Constraints of PyTorch's operators, from signatures, annotations, defaults and docstrings.
 
 Run as `python -m miscompile.harvest.libraries.hooks.constraints_torch OUT SEED COUNT FIRST [BASES]`; see
 `miscompile.harvest.constraints.run`.
@@ -9,8 +9,14 @@ import sys
 from typing import Any
 
 from miscompile.core.tensor import Tensor
-from miscompile.harvest.constraints.documents import IGNORED, Said, constraint, head_of, said_of
-from miscompile.harvest.constraints.generate import Constraint, Operation, Place
+from miscompile.harvest.constraints.documents import (
+    IGNORED,
+    DocumentedParameter,
+    constraint,
+    documented_parameters,
+    head_of,
+)
+from miscompile.harvest.constraints.generate import Constraint, Operation, ParameterPlace
 from miscompile.harvest.constraints.run import write
 from miscompile.harvest.libraries.hooks.torch_names import modules, operators
 from miscompile.instances.instance import Instance
@@ -26,14 +32,14 @@ def operations() -> list[Operation]:
 
 
 def _function(api: str, one: Any) -> Operation | None:  # noqa: ANN401 - a function, often not Python's
-    parameters = parameters_of(one, said_of(inspect.getdoc(one) or ""))
+    parameters = parameters_of(one, documented_parameters(inspect.getdoc(one) or ""))
     return None if parameters is None else Operation("torch", api, "function", parameters)
 
 
 def _module(api: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     doc = inspect.getdoc(one) or ""
-    made = parameters_of(one, said_of(doc))
-    shapes = {"input": Said("Tensor", doc.partition("Shape:")[2].partition("Output")[0])}
+    made = parameters_of(one, documented_parameters(doc))
+    shapes = {"input": DocumentedParameter("Tensor", doc.partition("Shape:")[2].partition("Output")[0])}
     called = parameters_of(one.forward, shapes, "called")
     if made is None or called is None or not called:
         return None
@@ -41,7 +47,11 @@ def _module(api: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
     return Operation("torch", api, "module", (*made, *(item for item in called if item.name not in names)))
 
 
-def parameters_of(one: Any, said: dict[str, Said], place: Place = "given") -> tuple[Constraint, ...] | None:  # noqa: ANN401
+def parameters_of(
+    one: Any,  # noqa: ANN401 - a function or class, often not Python's
+    documented: dict[str, DocumentedParameter],
+    place: ParameterPlace = "given",
+) -> tuple[Constraint, ...] | None:
     """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
     try:
         signature = inspect.signature(one).parameters.values()
@@ -56,7 +66,7 @@ def parameters_of(one: Any, said: dict[str, Said], place: Place = "given") -> tu
         return None
     found: list[Constraint] = []
     for name, default, annotation in given:
-        item = constraint(name, default, annotation, said, place)
+        item = constraint(name, default, annotation, documented, place)
         if item is None and default is None and name not in IGNORED:
             return None
         if item is not None:
@@ -71,7 +81,7 @@ def _spoken(annotation: object) -> str:
 
 
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
-    """Return what PyTorch computes. Raises whatever it raises."""
+    """Return the results of PyTorch; its exceptions propagate."""
     case = to_case(instance)
     return Eager(case.program.payload).run(case.feeds[0])
 

@@ -1,4 +1,4 @@
-"""The hook on Keras: layers and operations that are called from outside of it.
+"""The hook on Keras: records layers and operations that are called from outside of it.
 
 Functions of `keras.ops` and `keras.activations` are replaced wherever a module of Keras holds them; layers are seen by
 their constructor and their call, which are methods of one base class. Only the outermost call counts: one from a frame
@@ -19,9 +19,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names, names
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames, names
 from miscompile.harvest.libraries.hooks.keras_suite import hook_suite
-from miscompile.harvest.libraries.hooks.keras_values import Sayer
+from miscompile.harvest.libraries.hooks.keras_values import ValueEncoder
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Made, Value
@@ -40,19 +40,19 @@ def _inside(file: str) -> bool:
     return file.startswith(_ROOT) and not file.endswith("_test.py") and not file.startswith(_DOORS)
 
 
-class Calls:
-    """Gives uses of layers and operations to a sink, unless it is told to be quiet."""
+class KerasCallRecorder:
+    """Passes uses of layers and operations to a sink, except inside `quiet`."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
-        self.names: Names = names()
-        self.sayer = Sayer(self.names, self.made)
+        self.names: KerasNames = names()
+        self.encoder = ValueEncoder(self.names, self.made)
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
         self._quiet = 0
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """See no calls inside."""
+        """Record no calls inside."""
         self._quiet += 1
         try:
             yield
@@ -60,20 +60,20 @@ class Calls:
             self._quiet -= 1
 
     def made(self, layer: Any) -> Made | None:
-        """Return how a layer was made; None where that was not seen. Raises Unsayable when it cannot be said."""
+        """Return a layer's construction; None if it was not recorded. Raises NotEncodable for unencodable values."""
         found = self._seen.get(layer)
         if isinstance(found, str):
             raise NotEncodable(found)
         return found
 
     def note(self, layer: Any, args: tuple[Any, ...], words: Mapping[str, Any]) -> None:
-        """Note what a layer is being constructed with, or why that cannot be said."""
+        """Record the parameters of a layer's construction, or why they cannot be encoded."""
         api = self.names.layers.get(type(layer))
         if api is None:
             return
         try:
-            given = tuple(self.sayer.value(one) for one in args)
-            named = {name: self.sayer.value(one) for name, one in words.items()}
+            given = tuple(self.encoder.value(one) for one in args)
+            named = {name: self.encoder.value(one) for name, one in words.items()}
             self._seen[layer] = Made(api, given, {**named, **_settings(type(layer).__init__, named)})
         except NotEncodable as error:
             self._seen[layer] = f"a layer made with {error}"
@@ -81,13 +81,13 @@ class Calls:
             self._seen[layer] = f"a layer made with what gives a {type(error).__name__}"
 
     def wanted(self, api: str | None, frame: Any) -> bool:
-        """Tell whether a call from `frame` is one that is looked for."""
+        """Tell whether a call from `frame` is recorded."""
         if api is None or self._quiet or _inside(frame.f_code.co_filename):
             return False
         return self.sink.wants(api)
 
     def watched(self, api: str, say: Callable[[], Instance], call: Callable[[], Any]) -> Any:
-        """Make a call with everything inside unseen, and take it when it has returned a tensor."""
+        """Make a call without recording calls inside it, and record it if it returns a tensor."""
         instance: Instance | None = None
         try:
             instance = say()
@@ -106,20 +106,22 @@ class Calls:
         made = self.made(layer)
         if made is None:
             raise NotEncodable("a layer whose construction was not seen")
-        given = tuple(self.sayer.value(one) for one in args)
-        options = {name: self.sayer.value(one) for name, one in words.items() if name != "training" and one is not None}
+        given = tuple(self.encoder.value(one) for one in args)
+        options = {
+            name: self.encoder.value(one) for name, one in words.items() if name != "training" and one is not None
+        }
         return Instance("keras", made.api, "module", made.args, made.kwargs, given, options)
 
     def function_call(self, api: str, function: Any, args: tuple[Any, ...], words: Mapping[str, Any]) -> Instance:
         """Return the instance of a call of an operation."""
-        given = tuple(self.sayer.value(one) for one in args)
-        named = {name: self.sayer.value(one) for name, one in words.items()}
+        given = tuple(self.encoder.value(one) for one in args)
+        named = {name: self.encoder.value(one) for name, one in words.items()}
         settings = {} if len(args) > 1 else _settings(function, named)
         return Instance("keras", api, "function", given, {**named, **settings})
 
 
 def _settings(function: Any, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the process-wide settings that a layer or function takes where it is given none."""
+    """Return the process-wide settings that are a layer's or function's defaults."""
     known = inspect.signature(function).parameters
     found: dict[str, Value] = {}
     if keras.config.image_data_format() != "channels_last" and "data_format" in known:
@@ -139,8 +141,8 @@ def _has_tensor(result: Any) -> bool:
 
 
 def start(sink: Sink) -> Stop:
-    """Hook Keras; return what takes the hooks away."""
-    calls = Calls(sink)
+    """Hook Keras; return a function that removes the hooks."""
+    calls = KerasCallRecorder(sink)
     stops = [_hook_layers(calls), *_hook_operations(calls), hook_suite(calls)]
 
     def stop() -> None:
@@ -150,7 +152,7 @@ def start(sink: Sink) -> Stop:
     return stop
 
 
-def _hook_layers(calls: Calls) -> Stop:
+def _hook_layers(calls: KerasCallRecorder) -> Stop:
     kind = keras.layers.Layer
     construct, call = kind.__new__, kind.__call__
 
@@ -174,7 +176,7 @@ def _hook_layers(calls: Calls) -> Stop:
     return stop
 
 
-def _hook_operations(calls: Calls) -> list[Stop]:
+def _hook_operations(calls: KerasCallRecorder) -> list[Stop]:
     """Put a watching function in place of every operation, in all modules of Keras that hold it."""
     wrappers = {function: _watching(calls, function, api) for function, api in calls.names.operations.items()}
     for function, wrapper in wrappers.items():
@@ -184,7 +186,7 @@ def _hook_operations(calls: Calls) -> list[Stop]:
     return [_replace(module, wrappers) for module in _modules()]
 
 
-def _watching(calls: Calls, function: Any, api: str) -> Any:
+def _watching(calls: KerasCallRecorder, function: Any, api: str) -> Any:
     @functools.wraps(function)
     def watching(*args: Any, **words: Any) -> Any:
         if not calls.wanted(api, sys._getframe(1)):
@@ -201,7 +203,7 @@ def _modules() -> list[ModuleType]:
 
 
 def _replace(module: ModuleType, wrappers: Mapping[Any, Any]) -> Stop:
-    """Replace functions among a module's attributes; return what puts them back."""
+    """Replace functions among a module's attributes; return a function that restores them."""
     before = {name: thing for name, thing in vars(module).items() if inspect.isfunction(thing) and thing in wrappers}
     for name, function in before.items():
         setattr(module, name, wrappers[function])

@@ -31,7 +31,7 @@ NO_OPERATIONS = frozenset(
 
 
 @dataclass(slots=True)
-class Names:
+class KerasNames:
     """Import paths of layers, of operations (functions), and of all else that a parameter can be."""
 
     layers: dict[Any, str] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class Names:
         return found or self.layers.get(thing)
 
 
-def names() -> Names:
+def names() -> KerasNames:
     """Read the public names of the Keras that is installed."""
-    found = Names()
+    found = KerasNames()
     for name, thing in _public(keras.layers):
         if inspect.isclass(thing) and issubclass(thing, keras.layers.Layer) and name not in NO_LAYERS:
             _put(found.layers, thing, f"keras.layers.{name}")

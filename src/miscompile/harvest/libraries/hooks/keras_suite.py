@@ -1,7 +1,7 @@
-"""The hook on the base class of Keras' own tests: what `run_layer_test` is told is an instance as it stands.
+"""The hook on the base class of Keras' tests: the arguments of `run_layer_test` are an instance.
 
-That method calls a layer again and again on random tensors, in several precisions and inside of models; none of it
-says more than its arguments do, so the calls inside of it are not looked at.
+That method calls a layer again and again on random tensors, in several precisions and inside of models; these calls add
+nothing to its arguments, so they are not recorded.
 """
 
 # ruff: noqa: ANN401 - arguments of any kind pass through
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names
-from miscompile.harvest.libraries.hooks.keras_values import Sayer, drawn, dtype_name
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames
+from miscompile.harvest.libraries.hooks.keras_values import ValueEncoder, drawn, dtype_name
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
@@ -22,23 +22,23 @@ keras = keras_names.keras
 
 
 _QUICK = {"run_training_check": False, "run_mixed_precision_check": False}
-"""Steps that are left out: they take most of the time, and call the layer no other way."""
+"""Steps that are skipped, because they take most of the time and call the layer in the same way."""
 
 
-class Watch(Protocol):
-    """What this hook needs of the hook on calls."""
+class CallHook(Protocol):
+    """The interface to the hook on calls."""
 
     sink: Sink
-    names: Names
-    sayer: Sayer
+    names: KerasNames
+    encoder: ValueEncoder
 
     def quiet(self) -> Any:
-        """See no calls inside."""
+        """Record no calls inside."""
         ...
 
 
-def hook_suite(watch: Watch) -> Stop:
-    """Hook the base class; return what takes the hook away."""
+def hook_suite(watch: CallHook) -> Stop:
+    """Hook the base class; return a function that removes the hook."""
     from keras.src.testing import TestCase
 
     run = TestCase.run_layer_test
@@ -65,9 +65,9 @@ def hook_suite(watch: Watch) -> Stop:
     return stop
 
 
-def _instance(watch: Watch, api: str, given: Mapping[str, Any]) -> Instance | None:
-    """Return what the method is told about a layer; None when it is given nothing to call the layer with."""
-    say = watch.sayer.value
+def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance | None:
+    """Return the instance in the method's arguments; None when they contain no inputs of the layer."""
+    say = watch.encoder.value
     if given.get("input_sparse") or given.get("input_ragged"):
         watch.sink.leave("a sparse or ragged tensor", api)
         return None
@@ -89,9 +89,9 @@ def _instance(watch: Watch, api: str, given: Mapping[str, Any]) -> Instance | No
     return Instance("keras", api, "module", (), made, (inputs,), options)
 
 
-def _inputs(watch: Watch, given: Mapping[str, Any]) -> Value:
+def _inputs(watch: CallHook, given: Mapping[str, Any]) -> Value:
     if given.get("input_data") is not None:
-        return watch.sayer.value(given["input_data"])
+        return watch.encoder.value(given["input_data"])
     shape = given.get("input_shape")
     return None if shape is None else _drawn(shape, given.get("input_dtype") or "float32")
 

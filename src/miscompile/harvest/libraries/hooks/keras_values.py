@@ -11,9 +11,9 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.libraries.hooks import keras_names
-from miscompile.harvest.libraries.hooks.keras_names import Names
+from miscompile.harvest.libraries.hooks.keras_names import KerasNames
 from miscompile.harvest.libraries.hooks.recording import NotEncodable
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 from miscompile.targets.keras.source import THEIRS
 from miscompile.targets.keras.values import wrapped
 
@@ -25,20 +25,20 @@ MOST_ELEMENTS = 1 << 16
 _MOST_DRAWN = 1 << 22
 _OURS = {theirs: ours for ours, theirs in THEIRS.items()}
 _BATCH, _SIZE = 2, 3
-"""What unknown sizes of a symbol become: the first, and the others."""
+"""Replacements of unknown sizes of a symbol: the first, and the others."""
 
-MadeOf = Callable[[Any], "Made | None"]
-"""Tells how a layer was constructed, where that was seen."""
+KerasMade = Callable[[Any], "Made | None"]
+"""Returns a layer's construction; None if it was not recorded."""
 
 
-class Sayer:
-    """Says what parameters are. `made_of` is asked about layers; it may raise Unsayable."""
+class ValueEncoder:
+    """Encodes parameters as values. `made_of` encodes layers; it may raise NotEncodable."""
 
-    def __init__(self, names: Names, made_of: MadeOf) -> None:
+    def __init__(self, names: KerasNames, made_of: KerasMade) -> None:
         self._names, self._made_of = names, made_of
 
     def value(self, item: Any) -> Value:
-        """Return `item` as a value. Raises Unsayable with the reason for what is none."""
+        """Return `item` as a value. Raises NotEncodable with the reason if it has no encoding."""
         kind = type(item)
         if item is None or kind in (bool, int, float, complex, str):
             return item  # type: ignore[no-any-return]
@@ -50,7 +50,7 @@ class Sayer:
         if isinstance(item, Mapping):
             return {self.value(key): self.value(one) for key, one in item.items()}
         if isinstance(item, slice):
-            return Span(*(self.value(part) for part in (item.start, item.stop, item.step)))
+            return SliceValue(*(self.value(part) for part in (item.start, item.stop, item.step)))
         if item is Ellipsis:
             return Name("special", "Ellipsis")
         if isinstance(item, keras.KerasTensor):
@@ -79,7 +79,7 @@ class Sayer:
 
 
 def dtype_name(name: str) -> str:
-    """Return ONNX's name of an element type that Keras or numpy calls `name`. Raises Unsayable for one it lacks."""
+    """Return ONNX's name of an element type that Keras or numpy calls `name`. Raises NotEncodable for one it lacks."""
     ours = _OURS.get(name, name)
     if ours not in DTYPES:
         raise NotEncodable(f"element type {name}")
@@ -87,7 +87,7 @@ def dtype_name(name: str) -> str:
 
 
 def symbol_value(symbol: Any) -> Drawn:
-    """Return a recipe for a symbol: its type and shape, with small sizes where it knows none."""
+    """Return a recipe for a symbol: its type and shape, with small sizes for unknown ones."""
     if symbol.shape is None or getattr(symbol, "sparse", False) or getattr(symbol, "ragged", False):
         raise NotEncodable("a sparse, ragged or shapeless symbol")
     shape = tuple(
@@ -111,7 +111,7 @@ def drawn(dtype: str, shape: tuple[int, ...], low: float = -1.0, high: float = 1
 
 
 def tensor_value(item: Any) -> Held | Drawn:
-    """Return a tensor with its values, or a recipe for a large one. Raises Unsayable for what has no values."""
+    """Return a tensor with its values, or a recipe for a large one. Raises NotEncodable for one without values."""
     if "Tracer" in type(item).__name__ or getattr(item, "sparse", False) or "BCOO" in type(item).__name__:
         raise NotEncodable("a traced or sparse tensor")
     array = item if isinstance(item, np.ndarray) else np.asarray(keras.ops.convert_to_numpy(item))

@@ -13,7 +13,7 @@ from miscompile.harvest.patterns.hooks.recording import run_tests
 
 
 class _Named(Collector):
-    """A collector that asks the lines which test runs."""
+    """A collector that takes the current test's name from the lines."""
 
     def __init__(self, lines: Lines, limit: int) -> None:
         self._lines = lines
@@ -29,7 +29,7 @@ class _Named(Collector):
 
 
 def main(words: Sequence[str]) -> int:
-    """Run a test file, and write what is seen of the library to the folder OUT."""
+    """Run a test file, and write the recorded uses of the library to the folder OUT."""
     library, path, out, limit = words[0], Path(words[1]), Path(words[2]), int(words[3])
     lines = Lines(out)
     into = _Named(lines, limit)

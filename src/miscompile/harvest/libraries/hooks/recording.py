@@ -1,14 +1,13 @@
-"""What the hooks of all libraries share: where the instances go that they see.
+"""The sink of the hooks of all libraries, which stores the recorded instances.
 
-A hook is a module with a function `start(sink) -> stop`: it hooks its library, hands every use of an operator to the
-sink, and returns what takes the hooks away again. Nothing that a sink does may raise into the tests that are watched.
+A hook is a module with a function `start(sink) -> stop`: it hooks its library, passes every use of an operator to the
+sink, and returns a function that removes the hooks. Nothing that a sink does may raise into the tests that are watched.
 
-For each call that it sees, a hook
+For each call, a hook
 
-    1. asks `sink.wants(api)`, which is cheap, before it looks at a value;
-    2. says the values as they are BEFORE the call, because the operator may work in place;
-    3. calls the operator, and when that has returned what an operator returns, gives `sink.take(instance)`;
-    4. where values cannot be said, calls `sink.leave(reason, api)`; reasons are few and name no values.
+1. asks `sink.wants(api)`, which is cheap, before it looks at a value; 2. encodes the values BEFORE the call, because
+the operator may work in place; 3. calls the operator, and if it returns tensors, calls `sink.take(instance)`; 4. where
+values have no encoding, calls `sink.leave(reason, api)`; reasons are few and name no values.
 """
 
 import importlib
@@ -19,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from miscompile.harvest.patterns.hooks.recording import Recorder
+from miscompile.harvest.patterns.hooks.recording import PairRecorder
 from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
 
@@ -38,14 +37,14 @@ class NotEncodable(Exception):  # noqa: N818 - it says that a value is none of t
 
 
 class Sink(Protocol):
-    """Where a hook puts what it sees."""
+    """The receiver of a hook's instances."""
 
     def wants(self, api: str) -> bool:
         """Tell whether another instance of `api` may be kept."""
         ...
 
     def take(self, instance: Instance) -> None:
-        """Keep an instance; where it is from is for the sink to say."""
+        """Keep an instance; the sink adds its origin."""
         ...
 
     def leave(self, reason: str, api: str) -> None:
@@ -69,10 +68,10 @@ def hook_of(library: str) -> Start:
 
 
 class Collector:
-    """A sink that gives every instance on once, at most `limit` of each operator.
+    """A sink that forwards every distinct instance, at most `limit` of each operator.
 
-    `test` names what runs, and becomes the origin of what is seen. `left` counts what could not be kept since somebody
-    last took the counts away.
+    `test` names the current test, which becomes the origin of instances. `left` counts uses that could not be kept
+    since the counts were last reset.
     """
 
     def __init__(self, keep: Callable[[Instance], None], source: str, limit: int = LIMIT) -> None:
@@ -89,7 +88,7 @@ class Collector:
         return self._kept[api] < self._limit and self._asked[api] <= self._limit * PATIENCE
 
     def take(self, instance: Instance) -> None:
-        """Give the instance on unless one of the same content has been met."""
+        """Forward the instance unless one of the same content was forwarded before."""
         digest = digest_of(instance)
         if digest in self._known or self._kept[instance.api] >= self._limit:
             return
@@ -104,19 +103,19 @@ class Collector:
 
     @property
     def kept(self) -> Mapping[str, int]:
-        """How many instances were given on, by operator."""
+        """Number of forwarded instances, by operator."""
         return self._kept
 
 
-class Lines(Recorder):
-    """Writes what a child process sees to its folder, each line as soon as it is known: tests crash processes."""
+class Lines(PairRecorder):
+    """Writes a child's records to its folder, each line immediately, because tests crash processes."""
 
     def __init__(self, out: Path) -> None:
         super().__init__(out)
         self._file = (out / LINES).open("ab", buffering=0)
 
     def write(self, **line: object) -> None:
-        """Write one line, for good."""
+        """Write one line and flush it."""
         self._file.write(json.dumps(line).encode() + b"\n")
 
     def instance(self, instance: Instance) -> None:
@@ -124,7 +123,7 @@ class Lines(Recorder):
         self._file.write(b'{"instance":' + encoded(instance) + b"}\n")
 
     def leave(self, counts: Counter[str]) -> None:
-        """Write what was left since the last time, and begin to count anew."""
+        """Write the counts since the last call, and reset them."""
         if counts:
             self.write(left=dict(counts))
             counts.clear()

@@ -7,12 +7,12 @@ import sys
 
 from miscompile.harvest.libraries.hooks import constraints_keras
 from miscompile.harvest.relations.run import write
-from miscompile.harvest.relations.study import Results
+from miscompile.harvest.relations.study import InstanceResults
 from miscompile.instances.instance import Instance
 
 
-def run(instance: Instance) -> Results | None:
-    """Return what Keras computes, None when it refuses."""
+def run(instance: Instance) -> InstanceResults | None:
+    """Return the results of Keras, None when it raises."""
     try:
         return constraints_keras.run(instance)
     except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared

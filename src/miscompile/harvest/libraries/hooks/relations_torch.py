@@ -11,7 +11,7 @@ import torch
 from miscompile.harvest.constraints.generate import Operation
 from miscompile.harvest.libraries.hooks import constraints_torch
 from miscompile.harvest.relations.run import write
-from miscompile.harvest.relations.study import Results
+from miscompile.harvest.relations.study import InstanceResults
 from miscompile.instances.instance import Instance
 from miscompile.targets.torch.adapter import quiet
 
@@ -27,8 +27,8 @@ def operations() -> list[Operation]:
     return [*known, *methods]
 
 
-def run(instance: Instance) -> Results | None:
-    """Return what PyTorch computes, None when it refuses."""
+def run(instance: Instance) -> InstanceResults | None:
+    """Return the results of PyTorch, None when it raises."""
     try:
         return constraints_torch.run(instance)
     except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared

@@ -1,4 +1,4 @@
-"""The hook on PyTorch: what is called from outside of it, functions and methods of tensors, and modules.
+"""The hook on PyTorch: records functions, methods of tensors and modules that are called from outside of it.
 
 Functions are seen by a mode of `torch.overrides`, through which torch itself sends every call that concerns a tensor.
 So nothing is replaced: functions that were imported by name are seen, scripting and tracing find the functions that
@@ -24,7 +24,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from miscompile.harvest.libraries.hooks.recording import NotEncodable, Sink, Stop, has
-from miscompile.harvest.libraries.hooks.torch_names import Operator, modules, operators
+from miscompile.harvest.libraries.hooks.torch_names import TorchOperator, modules, operators
 from miscompile.harvest.libraries.hooks.torch_values import dtype_name, value_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Made, Name, Value
@@ -59,7 +59,7 @@ class Construction:
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
 
     def note(self, module: Any, api: str, args: tuple[Any, ...], words: Mapping[str, Any]) -> None:
-        """Note what a module is being constructed with, or why that cannot be said."""
+        """Record the parameters of a module's construction, or why they cannot be encoded."""
         try:
             given = tuple(value_of(one, self.made) for one in args)
             self._seen[module] = Made(api, given, {name: value_of(one, self.made) for name, one in words.items()})
@@ -67,9 +67,9 @@ class Construction:
             self._seen[module] = f"a module made with {error}"
 
     def made(self, module: Any) -> Made | None:
-        """Return how a module is made so that it has its present element type; None where that was not seen.
+        """Return a module's construction with its present element type; None if it was not recorded.
 
-        Raises Unsayable for one whose construction cannot be said.
+        Raises NotEncodable for one whose construction has no encoding.
         """
         found = self._seen.get(module)
         if isinstance(found, str):
@@ -91,9 +91,9 @@ def _retyped(made: Made, module: Any) -> Made:
 
 
 def called(
-    operator: Operator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
+    operator: TorchOperator, function: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction
 ) -> Instance:
-    """Return the instance of a call of a function or method. Raises Unsayable.
+    """Return the instance of a call of a function or method. Raises NotEncodable.
 
     Functions that are written in Python come with all their parameters spelled out; those left as they are declared
     are dropped again, and so are private ones and the wish for a gradient.
@@ -122,7 +122,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], seen: Construction) -> Instance:
-    """Return the instance of a call of a module. Raises Unsayable."""
+    """Return the instance of a call of a module. Raises NotEncodable."""
     made = seen.made(module)
     if made is None:
         raise NotEncodable("a module whose construction was not seen")
@@ -131,8 +131,8 @@ def called_module(module: Any, args: tuple[Any, ...], words: Mapping[str, Any], 
     return Instance("torch", made.api, "module", made.args, made.kwargs, given, options)
 
 
-class Calls(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
-    """Gives calls of functions and methods to a sink."""
+class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked into
+    """Passes calls of functions and methods to a sink."""
 
     def __init__(self, sink: Sink, seen: Construction) -> None:
         super().__init__()
@@ -148,15 +148,15 @@ class Calls(TorchFunctionMode):  # type: ignore[misc]  # torch is not looked int
         operator = self._known.get(func)
         if operator is None or not _from_outside(sys._getframe(1)) or not self._sink.wants(operator.api):
             return func(*args, **words)
-        instance = _said(self._sink, operator.api, lambda: called(operator, func, args, words, self._seen))
+        instance = _encoded(self._sink, operator.api, lambda: called(operator, func, args, words, self._seen))
         result = func(*args, **words)
         if instance is not None and has(result, torch.Tensor):
             self._sink.take(instance)
         return result
 
 
-def _said(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
-    """Return the instance, or None after the sink has been told why there is none."""
+def _encoded(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
+    """Return the instance, or None after reporting the reason to the sink."""
     try:
         with torch._C.DisableTorchFunction():
             return say()
@@ -216,7 +216,7 @@ def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
             api = known.get(type(self))
             if api is None or not _from_outside(sys._getframe(1)) or not sink.wants(api):
                 return original(self, *args, **words)
-            instance = _said(sink, api, lambda: called_module(self, args, words, seen))
+            instance = _encoded(sink, api, lambda: called_module(self, args, words, seen))
             result = original(self, *args, **words)
             if instance is not None and has(result, torch.Tensor):
                 sink.take(instance)
@@ -228,11 +228,11 @@ def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
 
 
 def start(sink: Sink) -> Stop:
-    """Hook PyTorch in this thread; return what takes the hooks away."""
+    """Hook PyTorch in this thread; return a function that removes the hooks."""
     seen = Construction()
     unwatch = watch_construction(seen)
     replaced = _replace(torch.nn.Module, "__call__", _calling(sink, seen))
-    calls = Calls(sink, seen)
+    calls = TorchCallMode(sink, seen)
     calls.__enter__()
 
     def stop() -> None:
@@ -244,7 +244,7 @@ def start(sink: Sink) -> Stop:
 
 
 def watch_construction(seen: Construction) -> Stop:
-    """Note in `seen` how modules are constructed from now on; return what ends that."""
+    """Record in `seen` how modules are constructed; return a function that ends the recording."""
     replaced = [_replace(kind, "__init__", _noting(kind, api, seen)) for kind, api in modules().items()]
 
     def stop() -> None:

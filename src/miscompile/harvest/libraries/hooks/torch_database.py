@@ -32,7 +32,7 @@ from miscompile.harvest.libraries.hooks.torch_calls import (
     start,
     watch_construction,
 )
-from miscompile.harvest.libraries.hooks.torch_names import Operator, modules, operators
+from miscompile.harvest.libraries.hooks.torch_names import TorchOperator, modules, operators
 from miscompile.harvest.patterns.hooks.recording import line_of
 
 _CHOICES = (
@@ -54,14 +54,14 @@ _AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SampleLimits:
     """How many inputs are taken for an operator and an element type: of samples, and of the longer references."""
 
     samples: int
     references: int
 
 
-def collect(entry: Any, limits: Limits, seen: Construction, into: Collector) -> None:
+def collect(entry: Any, limits: SampleLimits, seen: Construction, into: Collector) -> None:
     """Put the instances of an entry for an operator into `into`."""
     operator, before = _operator(entry), sum(into.kept.values())
     for dtype in _types(entry.supported_dtypes("cpu")):
@@ -75,12 +75,12 @@ def collect(entry: Any, limits: Limits, seen: Construction, into: Collector) -> 
         into.leave("an entry that calls no operator of torch, or none in a new way", entry.name)
 
 
-def _operator(entry: Any) -> Operator | None:
+def _operator(entry: Any) -> TorchOperator | None:
     """Return the operator that an entry calls; None when that is a function of the test suite's own."""
     path = f"torch.{entry.name}"
     found = operators().get(entry.op)
     if found is not None and found.form == "function" and _at(path) is entry.op:
-        return Operator(path, "function")
+        return TorchOperator(path, "function")
     return found
 
 
@@ -115,7 +115,7 @@ def _seed(text: str) -> None:
 
 
 def _collect(
-    operator: Operator | None, entry: Any, inputs: Iterator[Any], limit: int, seen: Construction, into: Collector
+    operator: TorchOperator | None, entry: Any, inputs: Iterator[Any], limit: int, seen: Construction, into: Collector
 ) -> None:
     """Take inputs until `limit` new instances have come of them."""
     before = sum(into.kept.values())
@@ -128,7 +128,7 @@ def _collect(
             break
 
 
-def _take(operator: Operator, entry: Any, sample: Any, seen: Construction, into: Collector) -> None:
+def _take(operator: TorchOperator, entry: Any, sample: Any, seen: Construction, into: Collector) -> None:
     try:
         args = (sample.input, *sample.args)
         into.take(called(operator, entry.op, args, sample.kwargs, seen))
@@ -148,7 +148,7 @@ def _call(entry: Any, sample: Any, into: Collector) -> None:
         stop()
 
 
-def collect_module(entry: Any, limits: Limits, seen: Construction, into: Collector) -> None:
+def collect_module(entry: Any, limits: SampleLimits, seen: Construction, into: Collector) -> None:
     """Put the instances of an entry for a module into `into`."""
     if entry.module_cls not in modules():
         into.leave("a module that is not public", entry.name)
@@ -188,7 +188,7 @@ def _take_module(entry: Any, given: Any, dtype: Any, seen: Construction, into: C
 
 def main(words: Sequence[str]) -> int:
     """Harvest the database into the folder OUT, with a line of JSON on stdout for each entry."""
-    out, limits, chosen = Path(words[0]), Limits(int(words[1]), int(words[2])), frozenset(words[3:])
+    out, limits, chosen = Path(words[0]), SampleLimits(int(words[1]), int(words[2])), frozenset(words[3:])
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     seen = Construction()

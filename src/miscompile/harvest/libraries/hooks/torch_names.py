@@ -64,7 +64,7 @@ CONTAINERS = _words("Module Container Sequential ModuleList ModuleDict Parameter
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class TorchOperator:
     """An operator by its public name."""
 
     api: str
@@ -72,19 +72,19 @@ class Operator:
 
 
 @cache
-def operators() -> Mapping[Any, Operator]:
+def operators() -> Mapping[Any, TorchOperator]:
     """Return the functions and methods of PyTorch that are operators, with their names."""
-    found: dict[Any, Operator] = {}
+    found: dict[Any, TorchOperator] = {}
     for space in _SPACES:
         module = importlib.import_module(space)
         for name in sorted(vars(module)):
             one = getattr(module, name)
             if not _left_out(name) and callable(one) and not isinstance(one, type) and _plain(one):
-                found.setdefault(one, Operator(f"{space}.{name}", "function"))
+                found.setdefault(one, TorchOperator(f"{space}.{name}", "function"))
     for name in sorted(dir(torch.Tensor), key=lambda name: (name.startswith("_"), name)):
         one = getattr(torch.Tensor, name)
         if (name in _SPECIAL or not _left_out(name)) and callable(one) and _plain(one):
-            found.setdefault(one, Operator(f"torch.Tensor.{name}", "method"))
+            found.setdefault(one, TorchOperator(f"torch.Tensor.{name}", "method"))
     return found
 
 

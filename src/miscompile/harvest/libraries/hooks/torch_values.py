@@ -19,7 +19,7 @@ import torch
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor
 from miscompile.harvest.libraries.hooks.recording import NotEncodable
-from miscompile.instances.values import Drawn, Held, Made, Name, Span, Value
+from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 
 MOST_ELEMENTS = 1 << 16
 """Elements of a tensor whose values are kept; floats of larger ones are drawn anew from the same range."""
@@ -40,20 +40,20 @@ _WORDS = {1: torch.uint8, 2: torch.int16}
 """What a tensor is seen as whose elements numpy lacks, by the bytes of an element."""
 
 _IMPORTABLE = frozenset({"torch", "math", "operator", "builtins"})
-"""Packages whose functions may be named."""
+"""Packages whose functions can be encoded by name."""
 
-MadeOf = Callable[[Any], "Made | None"]
-"""Tells how a module was constructed, where that was seen."""
+TorchMade = Callable[[Any], "Made | None"]
+"""Returns a module's construction; None if it was not recorded."""
 
 
 def unseen(module: object) -> Made | None:
-    """Tell nothing of any module."""
+    """Return None: no construction was recorded."""
     del module
     return None
 
 
-def value_of(item: Any, made_of: MadeOf = unseen) -> Value:
-    """Return `item` as a value. Raises Unsayable with the reason for what is none."""
+def value_of(item: Any, made_of: TorchMade = unseen) -> Value:
+    """Return `item` as a value. Raises NotEncodable with the reason if it has no encoding."""
     kind = type(item)
     if item is None or kind in (bool, int, float, complex, str):
         return item  # type: ignore[no-any-return]
@@ -62,20 +62,20 @@ def value_of(item: Any, made_of: MadeOf = unseen) -> Value:
     if kind in (list, tuple, dict, OrderedDict, torch.Size) or hasattr(item, "n_sequence_fields"):
         return _composed(item, made_of)
     if kind is slice:
-        return Span(*(value_of(part, made_of) for part in (item.start, item.stop, item.step)))
+        return SliceValue(*(value_of(part, made_of) for part in (item.start, item.stop, item.step)))
     if isinstance(item, np.generic):
         return value_of(item.item(), made_of)
     return _named(item, made_of)
 
 
-def _composed(item: Any, made_of: MadeOf) -> Value:
+def _composed(item: Any, made_of: TorchMade) -> Value:
     if isinstance(item, dict):
         return {value_of(key, made_of): value_of(one, made_of) for key, one in item.items()}
     parts = [value_of(one, made_of) for one in item]
     return parts if isinstance(item, list) else tuple(parts)
 
 
-def _named(item: Any, made_of: MadeOf) -> Value:
+def _named(item: Any, made_of: TorchMade) -> Value:
     if item is Ellipsis:
         return Name("special", "Ellipsis")
     if isinstance(item, torch.dtype):
@@ -100,7 +100,7 @@ def _named(item: Any, made_of: MadeOf) -> Value:
 
 @cache
 def dtype_name(dtype: torch.dtype) -> str:
-    """Return ONNX's name of an element type. Raises Unsayable for one that ONNX lacks."""
+    """Return ONNX's name of an element type. Raises NotEncodable for one that ONNX lacks."""
     name = str(dtype).removeprefix("torch.")
     name = _OTHER_NAMES.get(name, name)
     if name not in DTYPES:
@@ -109,7 +109,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def path_of(function: Any) -> str:
-    """Return the import path of a public function or class. Raises Unsayable for one that has none."""
+    """Return the import path of a public function or class. Raises NotEncodable for one that has none."""
     name, home = getattr(function, "__name__", ""), getattr(function, "__module__", None) or "builtins"
     for module in ("torch.nn.functional", "torch.nn", "torch", home):
         public = module.partition(".")[0] in _IMPORTABLE and not any(p.startswith("_") for p in module.split("."))
@@ -119,7 +119,7 @@ def path_of(function: Any) -> str:
 
 
 def tensor_value(item: torch.Tensor) -> Value:
-    """Return a tensor with its values, or the recipe of one that is large. Raises Unsayable for what is not dense."""
+    """Return a tensor with its values, or the recipe of a large one. Raises NotEncodable unless it is dense."""
     if type(item) not in (torch.Tensor, torch.nn.Parameter):
         raise NotEncodable(f"a tensor of the class {type(item).__name__}")
     if torch._C._functorch.is_functorch_wrapped_tensor(item):

@@ -1,8 +1,7 @@
 """Run a file of tests and keep every model that it gives to ONNX Runtime.
 
-`python -m miscompile.harvest.patterns.hooks.onnxruntime TESTFILE OUT`.
-The hook is on the making of a session, which every test
-comes to. No pass is named there; which ones the model wakes is found out afterwards, by observation.
+`python -m miscompile.harvest.patterns.hooks.onnxruntime TESTFILE OUT`. The hook wraps the construction of a session,
+which every test performs. It does not know the pass; the passes that the model triggers are observed afterwards.
 """
 
 # ruff: noqa: ANN401 - ONNX Runtime's arguments have no types
@@ -16,10 +15,10 @@ from typing import Any
 
 import onnx
 
-from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, Recorder, line_of, main, nothing
+from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder, line_of, main, nothing
 
 
-def install(recorder: Recorder) -> Callable[[], None]:
+def install(recorder: PairRecorder) -> Callable[[], None]:
     """Hook the making of sessions; nothing is left to do after a test."""
     import onnxruntime  # late: it may be the one in the folder of the tests
 
@@ -35,7 +34,7 @@ def install(recorder: Recorder) -> Callable[[], None]:
     return nothing
 
 
-def keep(recorder: Recorder, given: Any) -> None:
+def keep(recorder: PairRecorder, given: Any) -> None:
     """Write down the model that a session is made of: bytes, or a path with external data beside it."""
     try:
         data = given if isinstance(given, bytes) else _inlined(Path(os.fspath(given)))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from miscompile.harvest.patterns.hooks.recording import Recorder, line_of, main, nothing
+from miscompile.harvest.patterns.hooks.recording import PairRecorder, line_of, main, nothing
 
 _BOOKKEEPING = frozenset(
     {"NameFixPass", "CheckerPass", "ShapeInferencePass", "TopologicalSortPass", "ClearMetadataAndDocStringPass"}
@@ -22,7 +22,7 @@ _BOOKKEEPING = frozenset(
 """Passes that optimise nothing."""
 
 
-def install(recorder: Recorder) -> Callable[[], None]:
+def install(recorder: PairRecorder) -> Callable[[], None]:
     """Hook the application of rules and the call of passes; nothing is left to do after a test.
 
     onnxscript is imported here and not above: it may be the one in the folder of the tests.
@@ -48,13 +48,13 @@ def _hook_rules(used: list[list[str]]) -> None:
     rule.try_rewrite = attempt
 
 
-def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
+def _hook_sets(recorder: PairRecorder, used: list[list[str]]) -> None:
     rules = import_module("onnxscript.rewriter").RewriteRuleSet
     original = rules.apply_to_model
 
     @functools.wraps(original)
     def apply(self: Any, model: Any, *args: Any, **words: Any) -> Any:
-        before = said(recorder, model)
+        before = encode_model(recorder, model)
         used.append([])
         try:
             return original(self, model, *args, **words)
@@ -66,14 +66,14 @@ def _hook_sets(recorder: Recorder, used: list[list[str]]) -> None:
     rules.apply_to_model = apply
 
 
-def _write(recorder: Recorder, model: bytes, names: list[str], asked: list[str]) -> None:
+def _write(recorder: PairRecorder, model: bytes, names: list[str], asked: list[str]) -> None:
     for name in names:
         recorder.pair(model, name, changed=True)
     if not names:
         recorder.pair(model, asked[0] if len(asked) == 1 else "", changed=False)
 
 
-def _hook_passes(recorder: Recorder) -> None:
+def _hook_passes(recorder: PairRecorder) -> None:
     passes, model_type = import_module("onnx_ir.passes"), import_module("onnx_ir").Model
     frames = passes.Sequential, import_module("onnxscript.rewriter").RewritePass
     original = passes.PassBase.__call__
@@ -83,7 +83,7 @@ def _hook_passes(recorder: Recorder) -> None:
         if isinstance(self, frames) or type(self).__name__ in _BOOKKEEPING:
             return original(self, given)
         model = given if isinstance(given, model_type) else getattr(given, "model", None)
-        before = said(recorder, model)
+        before = encode_model(recorder, model)
         result = original(self, given)
         if before is not None:
             recorder.pair(before, type(self).__name__, changed=bool(result.modified))
@@ -92,8 +92,8 @@ def _hook_passes(recorder: Recorder) -> None:
     passes.PassBase.__call__ = call
 
 
-def said(recorder: Recorder, model: Any) -> bytes | None:
-    """Return `model` as bytes; None, with a reason written down, when it cannot be said."""
+def encode_model(recorder: PairRecorder, model: Any) -> bytes | None:
+    """Return `model` as bytes; None, after recording a reason, when it cannot be serialised."""
     try:
         data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
@@ -103,7 +103,7 @@ def said(recorder: Recorder, model: Any) -> bytes | None:
 
 
 def rule_name(rule: Any) -> str:
-    """Return what a rule is called; one without a name by the operators that it looks for and what it puts there."""
+    """Return a rule's name; for one without a name, the operators that it matches and those that it inserts."""
     if rule.name:
         return str(rule.name)
     nodes = getattr(getattr(rule, "_target_pattern", None), "_nodes", ())

@@ -23,7 +23,7 @@ _PYTEST_OPTIONS = ("-q", "-p", "no:cacheprovider", "--tb=line", "--no-header", "
 """Quiet, without traces in the suite's folders, and without options of its own that need plugins."""
 
 
-class Recorder:
+class PairRecorder:
     """Writes models and lines to the folder `out`; each pair of a model and a pass once.
 
     `test` is the name of the test that runs.
@@ -68,7 +68,7 @@ class Recorder:
 class _Marks:
     """A pytest plugin that tells the recorder which test runs and how it ends."""
 
-    def __init__(self, recorder: Recorder, after: Callable[[], None]) -> None:
+    def __init__(self, recorder: PairRecorder, after: Callable[[], None]) -> None:
         self._recorder, self._after = recorder, after
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -88,7 +88,7 @@ class _Marks:
 class _Result(unittest.TestResult):
     """Tells the recorder the same when the tests run without pytest."""
 
-    def __init__(self, recorder: Recorder, after: Callable[[], None]) -> None:
+    def __init__(self, recorder: PairRecorder, after: Callable[[], None]) -> None:
         super().__init__()
         self._recorder, self._after = recorder, after
 
@@ -110,7 +110,7 @@ def nothing() -> None:
     """Do nothing after a test."""
 
 
-def run_tests(path: Path, recorder: Recorder, after: Callable[[], None] = nothing) -> int:
+def run_tests(path: Path, recorder: PairRecorder, after: Callable[[], None] = nothing) -> int:
     """Run the tests in the file `path` with pytest, or with unittest where that is not installed.
 
     Returns 0 when all passed. `after` is called behind each test.
@@ -129,7 +129,7 @@ def run_tests(path: Path, recorder: Recorder, after: Callable[[], None] = nothin
     return 0 if result.wasSuccessful() else 1
 
 
-def main(install: Callable[[Recorder], Callable[[], None]]) -> int:
+def main(install: Callable[[PairRecorder], Callable[[], None]]) -> int:
     """Run `TESTFILE OUT` of the command line under the hook that `install` puts in place; return the exit code.
 
     The folder above the file's package comes first in the import path, before the hook imports anything: a package
@@ -137,7 +137,7 @@ def main(install: Callable[[Recorder], Callable[[], None]]) -> int:
     """
     path, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     sys.path[0:0] = [str(_above_package(path))]
-    recorder = Recorder(out)
+    recorder = PairRecorder(out)
     code = run_tests(path, recorder, install(recorder))
     recorder.write(exit=code)
     return 0

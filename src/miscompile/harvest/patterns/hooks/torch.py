@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from miscompile.harvest.patterns.hooks.recording import Recorder, line_of, main
+from miscompile.harvest.patterns.hooks.recording import PairRecorder, line_of, main
 
 _MODULES = ("pre_grad", "joint_graph", "post_grad", "binary_folding", "quantization", "split_cat", "group_batch_fusion")
 """Modules of torch._inductor.fx_passes whose functions tests call."""
@@ -44,14 +44,14 @@ class NoModelError(Exception):
 
 
 @dataclass(slots=True)
-class Watch:
-    """What is seen: passes that are running, patterns that were applied, and graphs that wait for conversion.
+class PassWatch:
+    """The state of the hook: running passes, applied patterns, and graphs that wait for conversion.
 
     A graph is noted as a copy: passes work in place. `running` holds for each pass in progress its number, the copy
     and the text of the graph, and how many patterns had been applied when it began.
     """
 
-    recorder: Recorder
+    recorder: PairRecorder
     running: dict[int, tuple[Any, str, int]] = field(default_factory=dict)
     applied: list[str] = field(default_factory=list)
     waiting: list[tuple[Any, tuple[str, ...], str]] = field(default_factory=list)
@@ -62,12 +62,12 @@ class Watch:
         """Note the graph before a pass."""
         if not self.converting:
             copied = copied_graph(graph_module)
-            self.running[key] = copied, said(graph_module.graph), len(self.applied)
+            self.running[key] = copied, graph_text(graph_module.graph), len(self.applied)
 
     def end(self, key: int, name: str, graph: Any) -> None:
         """Put the graph on the list if the pass has changed it, with the patterns that were applied in it."""
         copied, before, mark = self.running.pop(key, (None, "", 0))
-        if copied is None or before == said(graph):
+        if copied is None or before == graph_text(graph):
             return
         names = tuple(dict.fromkeys((name, *self.applied[mark:])))
         if (before, names) not in self.known:
@@ -102,8 +102,8 @@ def copied_graph(graph_module: Any) -> Any:
     return torch.fx.GraphModule(graph_module, graph)
 
 
-def said(graph: Any) -> str:
-    """Return the text of a graph with the types of its inputs, by which it is known again."""
+def graph_text(graph: Any) -> str:
+    """Return the text of a graph with the types of its inputs, to compare graphs."""
     return "\n".join([str(graph), *(f"{node.name}: {_known_type(node)}" for node in graph.nodes if _is_input(node))])
 
 
@@ -159,13 +159,13 @@ def reason(error: BaseException) -> str:
     return f"the exporter refuses it ({line_of(error)[:80]})"
 
 
-def install(recorder: Recorder) -> Callable[[], None]:
+def install(recorder: PairRecorder) -> Callable[[], None]:
     """Hook the passes; what is returned converts what a test has left."""
     import torch
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    watch = Watch(recorder)
+    watch = PassWatch(recorder)
     _hook_observer(watch)
     _hook_patterns(watch)
     for name in _MODULES:
@@ -174,7 +174,7 @@ def install(recorder: Recorder) -> Callable[[], None]:
     return watch.convert
 
 
-def _hook_observer(watch: Watch) -> None:
+def _hook_observer(watch: PassWatch) -> None:
     observer = importlib.import_module("torch.fx.passes.graph_transform_observer").GraphTransformObserver
     enter, leave = observer.__enter__, observer.__exit__
 
@@ -191,13 +191,13 @@ def _hook_observer(watch: Watch) -> None:
     observer.__enter__, observer.__exit__ = begin, end
 
 
-def _hook_patterns(watch: Watch) -> None:
+def _hook_patterns(watch: PassWatch) -> None:
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     for kind in _ENTRIES:
         _hook_entry(watch, getattr(matcher, kind))
 
 
-def _hook_entry(watch: Watch, entry: Any) -> None:
+def _hook_entry(watch: PassWatch, entry: Any) -> None:
     original = entry.apply
 
     @functools.wraps(original)
@@ -210,7 +210,7 @@ def _hook_entry(watch: Watch, entry: Any) -> None:
     entry.apply = apply
 
 
-def _hook_functions(watch: Watch, module: Any) -> None:
+def _hook_functions(watch: PassWatch, module: Any) -> None:
     """Hook the functions of a module that take a graph."""
     for name, function in inspect.getmembers(module, inspect.isfunction):
         own = function.__module__ == module.__name__ and not name.startswith("_") and name not in _FRAMES
@@ -219,7 +219,7 @@ def _hook_functions(watch: Watch, module: Any) -> None:
             setattr(module, name, _watched(watch, name, function))
 
 
-def _watched(watch: Watch, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _watched(watch: PassWatch, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(given: Any, *args: Any, **words: Any) -> Any:
         owner = given if hasattr(given, "graph") else getattr(given, "owning_module", None)

@@ -52,7 +52,7 @@ def pairs(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
             yield module, passes[key]
 
 
-class Library:
+class TvmFragmentLibrary:
     """A folder of patterns, each in a file, and the log of what became of those that were looked at."""
 
     def __init__(self, folder: Path) -> None:
@@ -135,7 +135,7 @@ def typed(kind: Any) -> str:
 
 def main(path: Path, folder: Path) -> None:
     """Take the patterns of one file of pairs."""
-    table, library, size = granularities(), Library(folder), path.stat().st_size
+    table, library, size = granularities(), TvmFragmentLibrary(folder), path.stat().st_size
     for said, passes in pairs(path):
         try:
             module = parse(said["script"], said["constants"], False)

@@ -1,0 +1,1 @@
+"""Quantised chains: values that pass QuantizeLinear and DequantizeLinear around other operators."""
