@@ -19,7 +19,7 @@ from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
-from miscompile.transforms.egraph.saturation import SaturationLimits, RuleTally, chosen, saturate
+from miscompile.transforms.egraph.saturation import RuleTally, SaturationLimits, chosen, saturate
 from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 
@@ -57,7 +57,9 @@ def check(count: int, seed: int, limits: SaturationLimits) -> tuple[Verified, Ru
     return found, total, rare
 
 
-def _verified(model: Model, seed: int, limits: SaturationLimits, groups: str, found: Verified, total: RuleTally) -> None:
+def _verified(
+    model: Model, seed: int, limits: SaturationLimits, groups: str, found: Verified, total: RuleTally
+) -> None:
     program = program_of(model)
     tally = saturate(program, chosen(groups), limits, seed)
     verify(program, seed, found)
@@ -96,12 +98,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", type=int, default=220, help="generated graphs")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--structural", type=float, default=SaturationLimits().structural, help="structural rules for each value")
+    parser.add_argument(
+        "--structural", type=float, default=SaturationLimits().structural, help="structural rules for each value"
+    )
     parser.add_argument("--terms", type=int, default=2000, help="limit on the terms of an e-graph")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
-    outcome = check(options.graphs, options.seed, SaturationLimits(options.rounds, options.terms, options.structural, 1.0))
+    outcome = check(
+        options.graphs, options.seed, SaturationLimits(options.rounds, options.terms, options.structural, 1.0)
+    )
     if options.json:
         print(json.dumps(summary(*outcome)))
         return 1 if outcome[0].bad or outcome[1].refused else 0
