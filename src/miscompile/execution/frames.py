@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from miscompile.base.errors import ExecutionError, SpecError
 
-Json: TypeAlias = Any
+HeaderValue: TypeAlias = Any
 """What `json` reads and writes."""
 
 MAGIC = b"MCF1"
@@ -49,7 +49,7 @@ T = TypeVar("T")
 class Frame(NamedTuple):
     """A received frame: the parsed header (None when it has none) and the body's bytes."""
 
-    header: Json
+    header: HeaderValue
     body: bytes
 
 
@@ -114,7 +114,7 @@ class FrameBuffer:
         return Frame(header, body)
 
 
-class Body:
+class FrameBody:
     """Collects the buffers of a frame under construction."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Body:
         self._length = offset + size + -size % _ALIGNMENT
         return offset
 
-    def frame(self, header: Json) -> bytes:
+    def frame(self, header: HeaderValue) -> bytes:
         """Return the finished frame; None makes an empty header."""
         text = b"" if header is None else _dumps(header).encode("ascii")
         return b"".join((_PREFIX.pack(MAGIC, len(text), self._length), text, *self._pieces))

@@ -20,7 +20,7 @@ from miscompile.execution.parallel import ParallelRunner
 from miscompile.harvest.libraries.onnx import node_results
 from miscompile.migration.pools import Pools
 from miscompile.migration.suite import tolerances
-from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, wide
+from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, wide
 from miscompile.producers.instances.migrated import Migrated
 from miscompile.targets.front_ends import reference_of
 from miscompile.targets.second_implementations import second_implementations
@@ -84,7 +84,7 @@ def _steady(test: Migrated, outcome: Outcome) -> Feed | str:
     return results if _moves_little(found, results, *tolerances(test.case, (results,))) else _MOVES
 
 
-def _moves_little(found: Reference, results: Feed, rtol: float, atol: float) -> bool:
+def _moves_little(found: LibraryReference, results: Feed, rtol: float, atol: float) -> bool:
     """Tell whether the movement under noise is well within the tolerances; integers must not move."""
     for spread, value in zip(found.spread, results, strict=True):
         if spread is None or value.dtype == "string":

@@ -14,7 +14,7 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.transforms.catalogue import STATIC
@@ -34,7 +34,7 @@ class Dynamic:
 
     target: str
     lesser_chance: float = 0.6
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 

@@ -48,7 +48,7 @@ from miscompile.transforms.catalogue import (
     with_noise,
 )
 
-Rule = Literal["strict", "fixed"]
+CompareRule = Literal["strict", "fixed"]
 
 FIXED_THRESHOLD = 1e-3
 SURELY = 0.85
@@ -56,7 +56,7 @@ SURELY = 0.85
 
 
 def judge_pair(
-    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED
+    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED
 ) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; further outcomes are those of the Monte-Carlo runs.
 

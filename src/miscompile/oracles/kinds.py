@@ -7,7 +7,7 @@ from typing import Any
 from miscompile.base.specs import print_spec
 from miscompile.core.ports import Oracle, PropertyOracle
 from miscompile.core.verdict import Evidence
-from miscompile.oracles.judge import Rule
+from miscompile.oracles.judge import CompareRule
 from miscompile.targets.narrowing import narrowing
 
 
@@ -20,7 +20,7 @@ class NoOptions:
 class RuleOption:
     """The option of an oracle that compares the values of two builds; None leaves the choice to the campaign."""
 
-    rule: Rule | None = None
+    rule: CompareRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class OracleContext:
     and the passes that stay off, by target."""
 
     targets: tuple[str, ...]
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: Mapping[str, frozenset[str]] | None = None
 
     @property

@@ -20,7 +20,7 @@ from miscompile.instances.program import from_case
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.kinds import OracleContext, OracleKind
 from miscompile.oracles.library_judge import Compare, Judgement, judge
-from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, with_outputs
 
 ORACLE = "library"
 """What a recipe calls this oracle."""
@@ -90,7 +90,7 @@ class LibraryOracle:
         return Evidence(found.kind, RULE, message, run, against, output, details)
 
 
-def answer_of(run: Run, outcome: Outcome) -> Reference | Dropped:
+def answer_of(run: Run, outcome: Outcome) -> LibraryReference | Dropped:
     """Return what the library's run says of its program."""
     case = replace(run.case, feeds=run.case.feeds[:1])
     return assess(instance_of(case), case, outcome)

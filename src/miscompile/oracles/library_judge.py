@@ -23,7 +23,7 @@ from miscompile.core.outcome import (
 )  # fmt: skip
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
-from miscompile.oracles.library_reference import Reference, wide
+from miscompile.oracles.library_reference import LibraryReference, wide
 
 Compare = Literal["strict", "fixed"]
 
@@ -60,7 +60,7 @@ class Judgement:
     place: int = 0
 
 
-def judge(reference: Reference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
+def judge(reference: LibraryReference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
     """Judge the outcome of a front end; `narrowed` says which types its compiler computes in a narrower one."""
     match outcome:
         case Values(results):
@@ -78,7 +78,7 @@ def judge(reference: Reference, outcome: Outcome, compare: Compare, narrowed: Ma
 
 
 def _values(
-    reference: Reference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
+    reference: LibraryReference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
 ) -> Judgement:
     if len(found) != len(reference.results):
         return Judgement("finding", "missing", f"{len(found)} outputs instead of {len(reference.results)}")

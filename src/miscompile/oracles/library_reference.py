@@ -28,7 +28,7 @@ UNITS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class LibraryReference:
     """The results of the library. `spread` says for each output how far its elements moved under noise (not finite:
     they may be anything), texts by 0; None where its results are left open."""
 
@@ -76,7 +76,7 @@ def _moved(value: Tensor, rng: np.random.Generator) -> Tensor:
         return tensor(np.asarray(numbers * (1 + info.eps * rng.uniform(-UNITS, UNITS, value.shape))), value.dtype)
 
 
-def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Dropped:
+def assess(instance: Instance, case: Case, outcome: Outcome) -> LibraryReference | Dropped:
     """Return what a front end's results can be held against; `outcome` is the library's, of `reference_case(case)`."""
     if not isinstance(outcome, Values):
         return _refused(outcome)
@@ -120,7 +120,7 @@ def _closed(
     first: Sequence[Tensor | None],
     spreads: Sequence[Array | None],
     unspecified: Sequence[UnspecifiedBehaviour],
-) -> Reference | Dropped:
+) -> LibraryReference | Dropped:
     """Return the reference without the elements that rules leave open, unless that is all there is."""
     for doubt in unspecified:
         if doubt.elements and first[0] is not None:
@@ -130,7 +130,7 @@ def _closed(
     spreads = _opened(spreads, beyond_integers(instance, case.feeds[0], first))
     if _all_open(spreads):
         return Dropped("undefined", "floats beyond the integers")
-    return Reference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
+    return LibraryReference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
 
 
 def _own(value: Tensor | None) -> Tensor | None:
@@ -172,7 +172,7 @@ def _open_nan(spread: Array, value: Tensor | None) -> Array:
     return np.asarray(np.where(np.isnan(wide(value)), np.inf, spread))
 
 
-def with_outputs(case: Case, reference: Reference) -> Case:
+def with_outputs(case: Case, reference: LibraryReference) -> Case:
     """Return the case with the outputs that the library gave it."""
     ports = tuple(
         Port(f"y{place}", value.dtype, value.shape)

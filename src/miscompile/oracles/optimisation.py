@@ -15,7 +15,7 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.transforms.catalogue import SEEDLESS, alters
@@ -70,7 +70,7 @@ class Optimisation:
     passes: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     lesser_chance: float = 0.8
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
     sequences: tuple[str, ...] = ()

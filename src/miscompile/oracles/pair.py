@@ -10,7 +10,7 @@ from miscompile.core.ports import Oracle
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class BuildPair:
     target: str
     reference: Build
     faulty: Build
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     purpose: Purpose = "fuzz"
     healed: Build | None = None
     against: str = ""
@@ -72,7 +72,7 @@ class BuildPair:
 
 
 def pair_of(
-    evidence: Evidence, rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
+    evidence: Evidence, rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
 ) -> BuildPair:
     """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
     target, reference = evidence.faulty.target, evidence.reference

@@ -8,7 +8,7 @@ from miscompile.core.tensor import Array, tensor
 from miscompile.instances.instance import CallStyle, Instance, Library
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Name, Value
-from miscompile.oracles.library_reference import NOISES, Dropped, Reference, assess
+from miscompile.oracles.library_reference import NOISES, Dropped, LibraryReference, assess
 from miscompile.oracles.unspecified.rules import unspecified_of
 from miscompile.producers.instances.migrated import migrate
 
@@ -239,7 +239,7 @@ def test_of_a_singular_value_decomposition_the_values_are_compared() -> None:
     instance = use("torch.Tensor.svd", np.eye(2, dtype=np.float32))
     first = tuple(map(tensor, (np.eye(2, dtype=np.float32), np.float32([1, 1]), np.eye(2, dtype=np.float32))))
     found = assess(instance, to_case(instance), Values((first, first, *[first] * NOISES)))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert [spread is None for spread in found.spread] == [True, False, True]
     assert doubted(use("torch.Tensor.qr", np.eye(2, dtype=np.float32)))
 

@@ -14,7 +14,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
 from miscompile.oracles.unspecified.operands import numbers, operand
 
-Elements = Callable[[Instance], Array]
+IndexedElements = Callable[[Instance], Array]
 
 
 def _scattered(instance: Instance) -> Array:
@@ -107,7 +107,7 @@ def _met(grid: Array, places: Array, values: Array | None) -> Array:
     return np.asarray(np.bincount(different, minlength=count) > 1).reshape(grid.shape)
 
 
-ELEMENTS: Mapping[str, Elements] = {
+ELEMENTS: Mapping[str, IndexedElements] = {
     "scattered to twice": _scattered,
     "scattered to twice by rows": _scattered_rows,
     "put twice": _put,

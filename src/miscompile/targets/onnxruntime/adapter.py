@@ -25,7 +25,7 @@ from miscompile.graph.packing import is_packed, pack, packed_size, unpack
 from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lacks_cuda
 from miscompile.targets.external import store
 from miscompile.targets.onnxruntime.about import ABOUT
-from miscompile.targets.onnxruntime.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtExternal, OrtReload
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
@@ -82,9 +82,9 @@ class OnnxRuntime:
         """
         self._gate.pass_for(build.device)
         match own_transform(build.transform, TRANSFORMS):
-            case Reload(format=kind) if build.device == "cpu":
+            case OrtReload(format=kind) if build.device == "cpu":
                 session = _reloaded(program.payload, build, kind)
-            case External(seed=seed):
+            case OrtExternal(seed=seed):
                 with scratch() as folder:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)

@@ -15,7 +15,7 @@ from miscompile.targets.devices import Gate
 from miscompile.targets.external import store
 from miscompile.targets.openvino.about import ABOUT, FRAMES, GPU_PROPERTIES, LEVELS, PASSES, PROPERTIES
 from miscompile.targets.openvino.observer import Observer
-from miscompile.targets.openvino.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.openvino.transforms import TRANSFORMS, OpenVinoExternal, OpenVinoReload
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
@@ -80,19 +80,19 @@ class OpenVino:
         model = self._read(program, transform)
         plugin, properties = PLUGINS[build.device], self._properties(build)
         compiled = self._core.compile_model(model, plugin, properties)
-        if isinstance(transform, Reload) and transform.stage == "compiled":
+        if isinstance(transform, OpenVinoReload) and transform.stage == "compiled":
             compiled = self._core.import_model(compiled.export_model(), plugin, properties)
         return OpenVinoSession(compiled, places(program, model), len(program.outputs))
 
     def _read(self, program: Program, transform: object) -> Any:  # noqa: ANN401 - an extension type
         """Return the compiler's model of `program`, by way of files where `transform` says so."""
         match transform:
-            case External(seed=seed):
+            case OpenVinoExternal(seed=seed):
                 with scratch() as folder:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=True)
                     return self._core.read_model(path)
-            case Reload(stage="read"):
+            case OpenVinoReload(stage="read"):
                 model = self._core.read_model(program.payload)
                 with scratch() as folder:
                     path = str(folder / "model.xml")

@@ -45,7 +45,7 @@ TYPES: dict[str, Any] = {
 _KNOWN = frozenset((*NUMBERS, "bool", *TYPES))
 _NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
 
-Function = Callable[..., Sequence[jax.Array]]
+XlaFunction = Callable[..., Sequence[jax.Array]]
 
 
 class Xla:
@@ -87,7 +87,7 @@ class Xla:
         """Switchable passes that changed the text of the module."""
         return self._fired
 
-    def _function(self, program: Program) -> Function:
+    def _function(self, program: Program) -> XlaFunction:
         for port in (*program.inputs, *program.outputs):
             if port.dtype not in _KNOWN:
                 raise UnloweredError(f"element type {port.dtype} has no lowering")
@@ -95,10 +95,10 @@ class Xla:
         space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
         space.update({name: jnp.asarray(_native(value)) for name, value in lowered.constants.items()})
         exec(compile(lowered.source, "<program>", "exec"), space)
-        function: Function = space["program"]
+        function: XlaFunction = space["program"]
         return function
 
-    def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
+    def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
         options: dict[str, Any] = {
             "xla_backend_optimization_level": LEVELS[build.level],
             "xla_disable_hlo_passes": ",".join(sorted(build.disabled)),  # in place of those that level `off` lacks
@@ -107,11 +107,11 @@ class Xla:
             options |= CUDA_OPTIONS
         lowered = jax.jit(lambda *values: function(*values)).lower(*inputs)
         if not build.observe:
-            plain: Function = lowered.compile(options)
+            plain: XlaFunction = lowered.compile(options)
             return plain
         place = tempfile.mkdtemp(prefix="miscompile-xla-", dir=_MEMORY)
         try:
-            compiled: Function = lowered.compile(options | {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"})
+            compiled: XlaFunction = lowered.compile(options | {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"})
             self._fired = changed(Path(place), frozenset(ABOUT.passes))
         finally:
             shutil.rmtree(place, ignore_errors=True)
@@ -121,7 +121,7 @@ class Xla:
 class XlaSession:
     """A function that can be run."""
 
-    def __init__(self, function: Function, device: str = "cpu") -> None:
+    def __init__(self, function: XlaFunction, device: str = "cpu") -> None:
         self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
@@ -171,7 +171,7 @@ def has_plugin() -> bool:
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _eager(function: Function) -> Function:
+def _eager(function: XlaFunction) -> XlaFunction:
     """Return the function that executes every primitive alone, also those inside compiled functions of JAX."""
 
     def run(*values: jax.Array) -> Sequence[jax.Array]:
