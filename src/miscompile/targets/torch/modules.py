@@ -104,7 +104,10 @@ def _span(start: Maker, stop: Maker, step: Maker) -> Maker:
 
 
 def module_of(payload: bytes) -> OperatorModule:
-    """Return the module of a program, in eval mode. Raises UsageError for bytes that are none, and as `OperatorModule`."""
+    """Return the module of a program, in eval mode.
+
+    Raises UsageError for bytes that are none, and as `OperatorModule`.
+    """
     made = OperatorModule(decoded(payload))
     made.eval()
     return made
