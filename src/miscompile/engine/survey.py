@@ -15,8 +15,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.limits import Limits
-from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
+from miscompile.execution.runners import ParallelRunner
 from miscompile.producers.slices.node_cases import NodeCase, node_cases
 from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import parse_target

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 from miscompile.base.errors import ExecutionError, SpecError
 
 HeaderValue: TypeAlias = Any
-"""What `json` reads and writes."""
+"""Any value that `json` reads and writes."""
 
 MAGIC = b"MCF1"
 CHUNK = 1 << 18
@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 
 
 def strict(decode: Callable[P, T]) -> Callable[P, T]:
-    """Turn whatever a decoder trips over into ExecutionError: the frame came from a process that may be corrupt."""
+    """Turn every error of a decoder into ExecutionError, because the frame came from a process that may be corrupt."""
 
     @wraps(decode)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -71,13 +71,13 @@ class FrameBuffer:
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        # Lasting, because `recv` allocates what it is asked for: at this size that is a system mapping each time.
+        # Allocated once, because `recv` would allocate a buffer of this size, a system mapping, for each call.
         self._landing = memoryview(bytearray(CHUNK))
 
     def receive(self, channel: socket.socket) -> int:
-        """Append what `channel` has, at most `CHUNK` bytes; return how many that was, 0 at its end.
+        """Append at most `CHUNK` bytes from `channel`; return their number, 0 at its end.
 
-        Raises what `recv` raises, BlockingIOError among it.
+        Raises the errors of `recv`, BlockingIOError among them.
         """
         count = channel.recv_into(self._landing)
         self._bytes += self._landing[:count]

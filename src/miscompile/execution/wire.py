@@ -1,8 +1,8 @@
-"""What travels between pool and worker, as frames.
+"""The messages between pool and worker, as frames.
 
 A request holds a batch of runs; a program, a case or a tensor that several runs share (the same object) is stored
-once. Recipes stay in the parent. A reply holds the outcome of one run of the batch, so that those that came before a
-death can be told from it.
+once. Recipes stay in the parent. A reply holds the outcome of one run of the batch, so that the outcomes before a death
+are kept.
 """
 
 import math
@@ -35,7 +35,7 @@ from miscompile.execution.frames import Frame, FrameBody, HeaderValue, strict
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 OURS = "miscompile.SpecError"
-"""The kind of an error that says the run itself was none: no class of a compiler is called so."""
+"""The error kind of a run whose options are invalid; no compiler has a class of this name."""
 
 _STORAGE = {name: info.storage for name, info in DTYPES.items()}
 
@@ -70,7 +70,7 @@ def _put_tensor(bits: Bits, body: FrameBody) -> HeaderValue:
 def _get_tensor(entry: HeaderValue, body: bytes) -> Tensor:
     dtype, shape, content = entry
     if dtype != "string":
-        if content < 0 or (shape and min(shape) < 0):  # numpy would take these, and read what is not ours
+        if content < 0 or (shape and min(shape) < 0):  # numpy would accept these, and read foreign memory
             raise ValueError("a tensor lies outside the frame")
         return Tensor(dtype, np.ndarray(tuple(shape), _STORAGE[dtype], body, content))
     if len(content) != math.prod(shape) or not all(isinstance(element, str) for element in content):
@@ -84,7 +84,7 @@ def _get_tensor(entry: HeaderValue, body: bytes) -> Tensor:
 
 
 class _Numbered:
-    """Numbers objects by identity, so that what runs share is stored once."""
+    """Numbers objects by identity, so that an object that several runs share is stored once."""
 
     def __init__(self, describe: Callable[[Any], HeaderValue]) -> None:
         self.entries: list[HeaderValue] = []
@@ -186,7 +186,7 @@ def _get_ports(entries: HeaderValue) -> tuple[Port, ...]:
 
 _KINDS = get_args(Outcome)
 _HEAD = struct.Struct("<QIBBidddQ")
-"""What every reply has, at the beginning of its body: sequence, run, leaving, kind of outcome, number of the earlier
+"""The beginning of every reply's body: sequence, run, leaving, kind of outcome, number of the earlier
 values that these are the same as, compile, run and CPU seconds, memory. The JSON header is empty when that is all.
 """
 _NEW = -1
@@ -213,8 +213,8 @@ def answered_by(frame: Frame) -> tuple[int, int]:
 class ReplyEncoder:
     """Encodes the outcomes of one batch, in order.
 
-    Values with the bits of an earlier run's are sent as a reference to them, because mostly nothing differs between
-    builds; and so is a single result with the bits of an earlier one for the same feed and output.
+    Values that are bit-equal to those of an earlier run are sent as a reference to them, because builds mostly agree;
+    so is a single result that is bit-equal to an earlier one for the same feed and output.
     """
 
     def __init__(self, sequence: int) -> None:

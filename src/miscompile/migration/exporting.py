@@ -42,13 +42,13 @@ def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
     facts = RankingFacts(choice.seed, counts_of(choice.target, "onnx"))
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]
-    with CrossCheck() as vouching:
-        report = export_suite(islice(_entries(order, vouching, left), choice.tests), folder)
+    with CrossCheck() as cross_check:
+        report = export_suite(islice(_entries(order, cross_check, left), choice.tests), folder)
     report.left_out.update(left)
     return report
 
 
-def _entries(instances: Sequence[Instance], vouching: CrossCheck, left: "Counter[str]") -> Iterator[SuiteEntry]:
+def _entries(instances: Sequence[Instance], cross_check: CrossCheck, left: "Counter[str]") -> Iterator[SuiteEntry]:
     """Yield the entries that can be tests, in order; those that cannot are counted in `left`."""
     for start in range(0, len(instances), _BATCH):
         tests: list[Migrated] = []
@@ -58,7 +58,7 @@ def _entries(instances: Sequence[Instance], vouching: CrossCheck, left: "Counter
                 left["no model comes of it"] += 1
             else:
                 tests.append(test)
-        for test, expected in zip(tests, vouching.expected(tests), strict=True):
+        for test, expected in zip(tests, cross_check.expected(tests), strict=True):
             if isinstance(expected, str):
                 left[expected] += 1
             else:

@@ -22,8 +22,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.multi_target import MultiTargetPool
-from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
+from miscompile.execution.runners import ParallelRunner
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Campaign, Store, record_of

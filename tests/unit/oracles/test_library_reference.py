@@ -1,4 +1,4 @@
-"""What a library's own answer is worth: chance, sensitivity, and results that nobody promises."""
+"""The reference from a library's own results: randomness, sensitivity, and unspecified results."""
 
 import numpy as np
 import pytest
@@ -155,7 +155,7 @@ def test_conditions() -> None:
 
 def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
     assert len(unspecified()) > 10
-    assert all(doubt.reason and doubt.apis for doubt in unspecified())
+    assert all(rule.reason and rule.apis for rule in unspecified())
 
 
 @pytest.mark.parametrize(
