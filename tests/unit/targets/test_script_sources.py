@@ -37,7 +37,7 @@ def case(dtype: str) -> Case:
 
 
 def scripts(name: str) -> Iterator[str]:
-    """Yield scripts of one target: for numbers that numpy lacks, for every level, device and transform, and passes off."""
+    """Yield scripts of one target: for every level, device and transform, with numbers that numpy lacks and without."""
     face = about(name)
     plain = [(level, dict[str, Any]()) for level in face.levels]
     devices = [(face.levels[-1], {"device": device}) for device in face.devices]
