@@ -246,7 +246,8 @@ def test_programs_of_torch_make_all_their_tensors_on_the_device() -> None:
         from miscompile.producers.slices.node_cases import node_cases
         from miscompile.graph.read import read
         from miscompile.targets.lowering.program import UnloweredError
-        from miscompile.targets.inductor.adapter import on_device, to_torch
+        from miscompile.targets.inductor.adapter import to_torch
+        from miscompile.targets.inductor.runner import on_device
         from miscompile.targets.inductor.program import program
 
         def fake(values):
@@ -307,7 +308,7 @@ SETS_DEVICE = {
     "openvino": ["compile_read(core, read, level, device)", '"INFERENCE_PRECISION_HINT": "f32"'],
     "tvm": ["tvm.cuda(0)", "--use_fast_math", "dlight.gpu.Fallback", "\ncompile_exactly()\n"],
     "xla": ['jax.config.update("jax_platforms", "cpu,cuda")', "jax.default_device", '"highest"', "CUDA_OPTIONS if"],
-    "inductor": ["torch.device(device)", ".to(device)", "allow_tf32"],
+    "inductor": ["with on_device(device)", ".to(device)", "allow_tf32"],
     "iree": ["--iree-hal-target-device=cuda", "cuda_flags(capability())"],
     "tinygrad": ['place = "CUDA" if device == "cuda"'],
 }

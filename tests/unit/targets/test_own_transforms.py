@@ -208,10 +208,10 @@ SAID = {
         "compress_to_fp16=False",
     ),
     ("openvino", "external{seed=7}"): ("def store(", "path, 7, shapes_too=True)"),
-    ("inductor", "decomposed{seed=7}"): ("chosen_decompositions(7, 0.5)", "decompositions=table"),
-    ("inductor", "decomposed{share=0.9, seed=7}"): ("chosen_decompositions(7, 0.9)",),
-    ("inductor", "related{seed=7}"): ("with_related(graph, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
-    ("inductor", "related{share=1.0}"): ("with_related(graph, 0, 1.0)", "functools.partial(compile_related, level)"),
+    ("inductor", "decomposed{seed=7}"): ("decomposing(level, 7, 0.5)", "decompositions=table"),
+    ("inductor", "decomposed{share=0.9, seed=7}"): ("decomposing(level, 7, 0.9)",),
+    ("inductor", "related{seed=7}"): ("relating(level, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
+    ("inductor", "related{share=1.0}"): ("relating(level, 0, 1.0)", "def with_related("),
 }
 
 
