@@ -25,9 +25,9 @@ class ScriptLines:
     imports, such as those that set environment variables; `prelude` is a template of what must be defined before the
     model. The templates' variables are described in the script writer.
 
-    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model to a
-    `Lowered` program: the script then has its source in place of `model`, and defines each of its constants as
-    `tensor(array, "dtype")`, a function that `prelude` must define.
+    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model, and names that
+    are `taken`, to a `Lowered` program: the script then has its source in place of `model`, and defines each of its
+    constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
     """
 
     levels: Mapping[str, str]

@@ -72,6 +72,11 @@ def inlined(script: str, modules: Sequence[str], imports: Sequence[str]) -> Inli
     return Inlined(needed, _joined(list(dict.fromkeys(part.text for part in parts if not part.imported))))
 
 
+def defined(modules: Sequence[str]) -> frozenset[str]:
+    """Return all names that `modules` define at their top level, which a script should not use for anything else."""
+    return frozenset(part.name for number, module in enumerate(modules, 1) for part in _definitions(module, number))
+
+
 def _by_name(definitions: Iterable[_Definition]) -> dict[str, list[_Definition]]:
     table: dict[str, list[_Definition]] = {}
     for definition in definitions:

@@ -30,6 +30,7 @@ The filter `literal` writes a string or a sequence of strings as Python source.
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
-from miscompile.triage.inlining import import_blocks, inlined
+from miscompile.triage.inlining import defined, import_blocks, inlined
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
 
@@ -75,6 +76,12 @@ _IMPORTS = (
     "from onnx import TensorProto, helper, numpy_helper",
 )
 """What the skeleton and the statements for model and feeds may name."""
+
+_NAMES = (
+    *("run", "run_here", "arrays", "seen", "problem", "feeds", "types", "expected", "found", "healed"),
+    *("OFF", "CULPRITS", "TOLERANCE", "DECLARED"),
+)
+"""What the skeleton and templates define, so that nothing of a lowered program may have these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +202,9 @@ def _fed(case: Case) -> list[tuple[str, list[int]]]:
 
 def _spell_model(case: Case, lines: ScriptLines) -> str:
     model = read(case.program.payload)
-    return _spell_program(load_attribute(lines.program), model) if lines.program else model_code(model)
+    if not lines.program:
+        return model_code(model)
+    return _spell_program(partial(load_attribute(lines.program), taken={*_NAMES, *defined(lines.sources)}), model)
 
 
 def _spell_changed(case: Case, lines: ScriptLines) -> str:

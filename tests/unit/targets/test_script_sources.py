@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,26 @@ def test_the_modules_of_a_script_import_nothing_of_ours_but_each_other(name: str
         for node in ast.walk(ast.parse(text_of(module))):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("miscompile"):
                 assert node.module in sources
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNERS if about(name).lowered])
+def test_a_lowered_program_may_call_its_values_like_functions_of_the_script(name: str) -> None:
+    words = ["tensor", "run", "feeds", "LEVELS", "settings_for", "compile_function", "problem"]
+    nodes = " ".join(f"{after} = Add({before}, w)" for before, after in pairwise(["x", *words, "y"]))
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}, float[2] seen = {{1, 2}}> {{ {nodes} }}"""
+    text = text.replace("Add(problem, w)", "Add(problem, seen)")
+    program = to_program(read(onnx.parser.parse_model(text).SerializeToString()))
+    item = Case(program, ((tensor(np.ones(2, np.float32)),),))
+    held, faulty = (Run(item, name, Build(level)) for level in ("off", "full"))
+    found = write_script(item, Evidence("wrong", "exact", "in a line", faulty, held, "y"))
+    bound = [key for key in functions(found) if key in words]
+    assert sorted(bound) == sorted(set(bound))
+    assert "tensor_2 = " in found
+    assert "\nseen_2 = tensor(" in found
+    assert not re.search(r"^(tensor|seen|problem) = ", found, re.MULTILINE)
+
+
+def test_every_target_with_scripts_has_a_runner() -> None:
+    """But for the toy: it is part of this package, so that its scripts import it."""
+    assert {name for name in target_names() if about(name).script} - set(RUNNERS) == {"toy"}
