@@ -1,6 +1,6 @@
-"""What one sees while a campaign runs: a live table on a terminal, a plain line every few seconds elsewhere.
+"""The display of a running campaign: a live table on a terminal, a plain line every few seconds elsewhere.
 
-There is no refresh thread (workers are forked while this is on screen); the picture is drawn anew on events.
+There is no refresh thread, because workers are forked while the table is shown; events redraw it.
 """
 
 from collections import Counter, deque
@@ -111,7 +111,7 @@ def progress_line(
 
 
 def valid_share(counters: Mapping[str, int]) -> float:
-    """Return the share of tests that the compiler took, 0 before the first."""
+    """Return the share of tests that the compiler accepted, 0 before the first."""
     tests = counters.get("tests", 0)
     return 1 - (counters.get("invalid", 0) + counters.get("unsupported", 0)) / tests if tests else 0.0
 

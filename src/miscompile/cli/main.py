@@ -1,7 +1,7 @@
-"""The command `miscompile`: the verbs, and what becomes of errors.
+"""The command `miscompile`: the verbs, and the handling of errors.
 
 Exit codes: 0 nothing found, 1 findings, 2 usage error (one line on stderr), 3 the tool itself failed; 130 when a verb
-is interrupted before it could give an answer.
+is interrupted before it has a result.
 """
 
 import sys
@@ -42,7 +42,7 @@ class VerbGroup(click.Group):
     """A click group that loads verbs late and turns every error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order in which one meets them."""
+        """Return the verbs in the order of the help text."""
         del ctx
         return list(VERBS)
 
@@ -82,7 +82,7 @@ class VerbGroup(click.Group):
             return STOPPED
         except MiscompileError as error:
             return _say(str(error), FAILED, debug=debug)
-        except Exception as error:  # noqa: BLE001 - the last stop: whatever is wrong must end as exit code 3
+        except Exception as error:  # noqa: BLE001 - every other error must end as exit code 3
             return _say(f"{type(error).__name__}: {error}", FAILED, debug=debug)
         return result if isinstance(result, int) else NOTHING
 
@@ -117,7 +117,7 @@ def main() -> NoReturn:
 
 
 def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
-    """Take `--debug` out wherever it stands before `--`, so that it can follow any verb."""
+    """Remove `--debug` before `--` from the arguments, so that it can follow any verb."""
     words = list(args)
     end = words.index("--") if "--" in words else len(words)
     kept = [word for word in words[:end] if word != "--debug"] + words[end:]

@@ -1,4 +1,4 @@
-"""`miscompile passes`: the passes of a compiler, what wakes them, and what they were combined with."""
+"""`miscompile passes`: the passes of a compiler, the patterns that trigger them, and their combinations."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
 
 _SHOWN = 3
-"""Other passes that a row names."""
+"""Most other passes in a row."""
 
 
 @click.command("passes", short_help="Which passes are woken, and in what company.")
@@ -76,7 +76,7 @@ def _say(done: int) -> None:
 
 
 def _say_nothing(done: int) -> None:
-    """Keep quiet: what is printed is for a program to read."""
+    """Discard the progress, because only JSON is wanted."""
 
 
 def _table(found: "PassTable") -> Table:
