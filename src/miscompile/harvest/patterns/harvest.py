@@ -71,15 +71,15 @@ class Extracted:
         """Return the number of patterns by target and triggered pass, and by granularity."""
         found: dict[tuple[str, str], Counter[Granularity]] = defaultdict(Counter)
         for pattern in self.patterns:
-            for wake in pattern.triggers:
-                found[wake.target, wake.name][pattern.granularity] += 1
+            for trigger in pattern.triggers:
+                found[trigger.target, trigger.name][pattern.granularity] += 1
         return found
 
 
 class TriggeringPiece(NamedTuple):
     """A piece, or a part of it, that was observed to trigger a pass; `number` is the piece's in the store."""
 
-    wake: Trigger
+    trigger: Trigger
     number: int
     seed: Seed
     granularity: Granularity
@@ -135,7 +135,7 @@ def _search(search: "_Search", chosen: list[TriggeringPiece], triggers: list[lis
         if kind not in known:
             known.add(kind)
             chosen.append(one)
-            triggers.append([one.wake])
+            triggers.append([one.trigger])
 
 
 class _Search:
@@ -207,13 +207,13 @@ class _Search:
     def _chosen(self, called: str, number: int) -> TriggeringPiece:
         """Return the pattern in a piece: all of it, or the smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
-        wake = Trigger(self.about.name, self.version, called)
+        trigger = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
-            return TriggeringPiece(wake, number, seed, label)
+            return TriggeringPiece(trigger, number, seed, label)
         fires, rng = Fires(self.target, called), self.fragment_store.rng(self.fragment_store.sources[number])
         small = smallest(seed, fires, self.runner, rng)
         label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
-        return TriggeringPiece(wake, number, small if label == "block" else seed, label)
+        return TriggeringPiece(trigger, number, small if label == "block" else seed, label)
 
 
 def _add_triggers(
@@ -239,7 +239,7 @@ def _patterns(
         if not sound(seed):
             left["pieces that break ONNX's rules"] += 1
             continue
-        called = one.wake.name
+        called = one.trigger.name
         counts[called] += 1
         title = re.sub(r"\W+", "_", f"{name}_{called}_{counts[called]}")
         source = fragment_store.sources[one.number]

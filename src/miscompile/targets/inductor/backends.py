@@ -31,12 +31,12 @@ def inductor(transform: Decomposed | Related | None) -> Any:  # noqa: ANN401 - a
 def interpreter(transform: Decomposed | Related | None, level: str) -> Any:  # noqa: ANN401 - a backend
     """Return a backend that runs each operator by its own kernel; at level `aot` they have been taken apart before."""
     if isinstance(transform, Decomposed):
-        return taken_apart(transform)
+        return decomposed(transform)
     backend = torch._dynamo.lookup_backend("aot_eager_decomp_partition") if level == "aot" else _as_it_is
     return backend if transform is None else _rewriting(transform, backend)
 
 
-def taken_apart(transform: Decomposed) -> Any:  # noqa: ANN401 - a backend
+def decomposed(transform: Decomposed) -> Any:  # noqa: ANN401 - a backend
     """Return a backend that decomposes and then runs each operator by its own kernel."""
 
     def run_eagerly(graph: Any, inputs: Any) -> Any:  # noqa: ANN401

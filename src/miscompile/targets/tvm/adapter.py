@@ -20,9 +20,9 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate, preload
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.pipelines import CPU_ONLY, FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
+from miscompile.targets.tvm.relax.splice_transform import Splice, chosen, entry, splice_options
+from miscompile.targets.tvm.relax.wrap_transform import relax_options
 from miscompile.targets.tvm.sequences import PASSES, completed
-from miscompile.targets.tvm.splice_transform import Splice, chosen, entry, splice_options
-from miscompile.targets.tvm.wrap_transform import relax_options
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -34,10 +34,10 @@ from tvm import relax  # noqa: E402
 from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 
 from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
-from miscompile.targets.tvm.functions import wrap  # noqa: E402
-from miscompile.targets.tvm.noise import Noise, weave  # noqa: E402
-from miscompile.targets.tvm.splice import splice_all  # noqa: E402
-from miscompile.targets.tvm.text import parse  # noqa: E402
+from miscompile.targets.tvm.relax.functions import wrap  # noqa: E402
+from miscompile.targets.tvm.relax.noise import Noise, instrumented  # noqa: E402
+from miscompile.targets.tvm.relax.splice import splice_all  # noqa: E402
+from miscompile.targets.tvm.relax.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
 _FOREIGN = {
@@ -93,7 +93,7 @@ class Tvm:
         noises: tuple[Noise, ...] = ()
         if spliced:
             module = _spliced(module, spliced)
-            module, noises = weave(module) if spliced.noise else (module, ())
+            module, noises = instrumented(module) if spliced.noise else (module, ())
         executable = self.compiled(module, build)
         device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
         machine = relax.VirtualMachine(executable, device)

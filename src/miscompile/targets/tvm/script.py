@@ -16,9 +16,9 @@ from miscompile.targets.tvm.pipelines import (
     SLOW_SCHEDULES,
     UNCHECKED,
 )
+from miscompile.targets.tvm.relax.splice_transform import SPLICE
+from miscompile.targets.tvm.relax.wrap_transform import WRAP
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
-from miscompile.targets.tvm.splice_transform import SPLICE
-from miscompile.targets.tvm.wrap_transform import WRAP
 
 
 def _source(value: object) -> str:
@@ -37,7 +37,7 @@ def _graph_passes() -> str:
 
 def _splicing() -> str:
     """Return the source of the functions that splice a pattern into a module, with the imports that no script has."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent / "relax"
     functions = (here / "functions.py").read_text("utf-8")
     start = functions.index("def operands(")
     parts = [functions[start : functions.index("def substituted(")].strip()]
@@ -55,7 +55,7 @@ def _body(text: str) -> str:
 
 def _wrapping() -> str:
     """Return the source of the functions that wrap parts of a module, with the imports that no script has."""
-    text = Path(__file__).with_name("functions.py").read_text("utf-8")
+    text = (Path(__file__).parent / "relax" / "functions.py").read_text("utf-8")
     head, _, rest = text[text.index("import random") :].partition("\n\n\n")
     return "\n".join(line for line in head.split("\n") if line != "from tvm import relax") + "\n\n\n" + rest
 
@@ -280,7 +280,7 @@ from tvm.s_tir import dlight
 {{%- endraw %}}
 {{% endif %}}
 {{% if applied == "{SPLICE}" %}}
-{{{{ faulty.transform | through("miscompile.targets.tvm.splice_transform:spelled") }}}}
+{{{{ faulty.transform | through("miscompile.targets.tvm.relax.splice_transform:spelled") }}}}
 SHOWN = []  # the spliced module, once
 
 
