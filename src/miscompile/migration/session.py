@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.examination import Examination, examine_all
-from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome, Raised, TimedOut, Values, is_death
 from miscompile.core.ports import Listener
 from miscompile.core.run import Build, Run
@@ -39,7 +38,7 @@ from miscompile.targets.about import About
 from miscompile.targets.front_ends import FrontEnd
 from miscompile.targets.registry import parse_target
 from miscompile.triage.attribution import to_stored
-from miscompile.triage.converters import converter_of
+from miscompile.triage.converters import front_end_signature
 from miscompile.triage.queue import TriageQueue
 from miscompile.triage.settings import TriageSettings
 
@@ -140,7 +139,12 @@ class Session:
                     if answer.problem:
                         self._tell(Notice(answer.problem))
                         continue
-                    self._settle(store, answer.identifier, answer.slippages)
+                    self._settle(store, answer.identifier)
+                    for name in answer.slippages:
+                        slipped = store.load(name)
+                        if store.register(record_of(slipped), slipped.finding.property.signature):
+                            waiting[name] = iter(())
+                            queue.submit(name)
                     stored = folder.load(plan.out, answer.identifier)
                     other = next(others, None) if stored.status == "unconfirmed" else None
                     if other is not None and store.add_pending(other):
@@ -153,11 +157,8 @@ class Session:
         finally:
             queue.close()
 
-    def _settle(self, store: Store, identifier: str, slippages: Sequence[str]) -> None:
+    def _settle(self, store: Store, identifier: str) -> None:
         """Enter what a triage worker has written, and announce it."""
-        for name in slippages:
-            found = store.load(name)
-            store.register(record_of(found), found.finding.property.signature)
         stored = store.settle(identifier)
         if stored is not None and stored.status in ("confirmed", "known"):
             self._tell(Found(stored.finding, stored.status == "confirmed"))
@@ -228,8 +229,6 @@ class _FrontEndTests:
         self.front = front
         self._plan, self._pool, self._store = plan, pool, store
         self._about: About = parse_target(front.target).about
-        spec = parse_target(front.target)
-        self._converters = spec.front.converters if spec.front is not None else self._about.converters
         self._versions = versions_of(front.target)
         self._context = OracleContext((front.target,), plan.compare)
         self._oracle = LibraryOracle(
@@ -266,8 +265,9 @@ class _FrontEndTests:
 
     def _violated(self, test: Migrated, seen: Examination, evidence: Evidence, row: Row, number: int) -> _Ended:
         outcome = seen.outcomes[1]
-        converter = converter_of(test.instance, outcome, self._converters, self._converted(evidence.faulty, outcome))
-        signature = Signature(self.front.target, evidence.kind, _stage(outcome), (converter,), "")
+        converted = self._converted(evidence.faulty, outcome)
+        signature = front_end_signature(self.front.target, evidence.kind, test.instance, outcome, converted)
+        (converter,) = signature.culprits
         row = replace(
             row, status="finding", message=evidence.message, bug=str(signature), converter=converter,
             kind=evidence.kind, distance=_distance(evidence.details),

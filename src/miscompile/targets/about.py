@@ -14,26 +14,28 @@ from miscompile.core.tensor import Tensor
 class ScriptLines:
     """What a target adds to a standalone reproducer; the rest of the script is the same for all.
 
-    `imports` are the import lines of the compiler; `levels` gives for each build level a Python expression;
+    `sources` are modules of this package, such as the target's `runner`, that import the compiler and nothing of ours
+    but each other; those that others import from come first. The script contains those of their functions that its
+    other text names, and whatever these name, word for word but for type annotations. `imports` are import lines for
+    further names that the other text may use. `levels` gives for each build level a Python expression;
     `run` is a Jinja template of the function `run(level, off=())`, which builds `model` (an onnx.ModelProto) at
     `level`, the value of one of these expressions, without the passes `off`, and returns a list with, for each feed
     in `feeds` (dicts from input name to numpy array), the list of outputs as numpy arrays. Helper functions may
     follow it. `versions` is a Python expression list for `print`. `setup` are lines that must stand before all
-    imports, such as those that set environment variables; `exotic_imports` those of modules that are needed when an
-    input or output has an element type that numpy lacks; `prelude` is a template of what must be defined before the
+    imports, such as those that set environment variables; `prelude` is a template of what must be defined before the
     model. The templates' variables are described in the script writer.
 
-    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model to a
-    `Lowered` program: the script then has its source in place of `model`, and defines each of its constants as
-    `tensor(array, "dtype")`, a function that `prelude` must define.
+    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model, and names that
+    are `taken`, to a `Lowered` program: the script then has its source in place of `model`, and defines each of its
+    constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
     """
 
-    imports: tuple[str, ...]
     levels: Mapping[str, str]
     run: str
     versions: str
+    sources: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
-    exotic_imports: tuple[str, ...] = ()
     prelude: str = ""
     program: str = ""
 
@@ -44,10 +46,11 @@ class FrontLines:
 
     The script defines `model`, which the library can call on the list `inputs`, before these lines. `run` is the
     source of a function `converted(model, inputs)` that converts and compiles the model as this front end does, runs
-    it and returns its outputs as a flat list of numpy arrays. `imports` are import lines, `setup` lines that must
-    precede all imports, `versions` a Python expression list for `print`. With `isolated` the script contains the
-    expected outputs instead of running the model in the library, because the library's back end cannot share a
-    process with this front end.
+    it and returns its outputs as a flat list of numpy arrays. `sources` are modules whose functions it may call, and
+    `imports` import lines for other names that it uses, as in `ScriptLines`. `setup` are lines that must precede all
+    imports, `versions` is a Python expression list for `print`. With `isolated` the script contains the expected
+    outputs instead of running the model in the library, because the library's back end cannot share a process with
+    this front end.
     """
 
     imports: tuple[str, ...]
@@ -55,6 +58,7 @@ class FrontLines:
     versions: str
     setup: tuple[str, ...] = ()
     isolated: bool = False
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

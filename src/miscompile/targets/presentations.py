@@ -4,9 +4,7 @@ Such a transform is applied where the compiler runs, out of what only the compil
 its own). The program stays the case's own; to the oracle the transform is one more way to build it.
 """
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from miscompile.base.specs import Spec, parse_options
@@ -20,15 +18,6 @@ def own_transform(transform: Spec | None, kinds: Mapping[str, type[Any]]) -> Any
     if transform is None or transform.name not in kinds:
         return None
     return parse_options(kinds[transform.name], dict(transform.options), transform.name)
-
-
-def source_of(file: str) -> str:
-    """Return what stands in `file`, a path from this folder, for the text of a script.
-
-    That is all but its docstring, remarks to linters, and imports from this package.
-    """
-    text = Path(__file__).parent.joinpath(file).read_text("utf-8").partition('"""\n\n')[2]
-    return re.sub(r"  # noqa.*|^from miscompile.*\n", "", text, flags=re.MULTILINE).strip()
 
 
 PRESENTED = """\

@@ -23,7 +23,9 @@ from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Status, Stored
+from miscompile.instances.code import encoded
 from miscompile.ops.reprogram import reprogram
+from miscompile.oracles import library
 from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.about import About
@@ -39,6 +41,7 @@ from miscompile.triage.attribution import (
 )
 from miscompile.triage.bisect import culprits, expand, fewest, only, shortest, still_guilty
 from miscompile.triage.confirm import ScriptResult, confirm, confirmed
+from miscompile.triage.converters import front_end_signature
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
@@ -270,20 +273,19 @@ class _Triage:
         origin = self.stored.finding
         if "slip_of" in origin.facts:
             return ()
-        extra = {key: value for key, value in origin.facts.items() if key in ("front", "constants", "operator")}
-        return tuple(
-            to_stored(
-                one.verdict.evidence,
-                signature_of(one.verdict.evidence, one.outcome, (), model_of(one.case)),
-                one.case,
-                self.stored.versions,
-                self.settings.context,
-                test=int(origin.facts.get("test", -1)),
-                slip_of=origin.identifier,
-                **extra,
-            )
-            for one in slippages
-        )
+        return tuple(self._slipped(one) for one in slippages)
+
+    def _slipped(self, one: Slippage) -> Stored:
+        """Make a pending finding of a slippage; one of a front end is signed by its conversion function as well."""
+        origin, evidence = self.stored.finding, one.verdict.evidence
+        facts = {"test": int(origin.facts.get("test", -1)), "slip_of": origin.identifier}
+        signature = signature_of(evidence, one.outcome, (), model_of(one.case))
+        if evidence.rule == library.RULE and one.outcome is not None:
+            instance = library.instance_of(one.case)
+            signature = front_end_signature(self.target, evidence.kind, instance, one.outcome)
+            facts |= {key: value for key, value in origin.facts.items() if key in ("front", "constants")}
+            facts |= {"instance": encoded(instance).decode(), "operator": f"{instance.library}:{instance.api}"}
+        return to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
 
     def _run_script(self, script: str) -> tuple[ScriptResult, ...]:
         """Run the script in fresh processes; return what came of them."""

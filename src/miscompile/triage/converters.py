@@ -8,9 +8,12 @@ converting, from the conversion functions that the front end was seen to run, el
 import re
 from collections.abc import Sequence
 
+from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome, Raised
+from miscompile.core.verdict import FindingKind
 from miscompile.instances.instance import Instance
 from miscompile.instances.sequence import layer_of
+from miscompile.targets.registry import parse_target
 
 _SOURCES = (
     re.compile(r"(?:frontends?|front_end)/[\w/]*?([\w-]+/(?:src/)?(?:op|ops|translators?)/[\w/]*\.cpp)"),
@@ -35,6 +38,17 @@ def converter_of(instance: Instance, outcome: Outcome, converters: str, seen: Se
             if found:
                 return found[1]
     return seen[-1] if seen else layer_of(instance).api
+
+
+def front_end_signature(
+    target: str, kind: FindingKind, instance: Instance, outcome: Outcome, seen: Sequence[str] = ()
+) -> Signature:
+    """Return the signature of a failure of the front end `target` (a spec): it names the conversion function."""
+    spec = parse_target(target)
+    converters = spec.front.converters if spec.front is not None else spec.about.converters
+    return Signature(
+        target, kind, str(getattr(outcome, "stage", "")), (converter_of(instance, outcome, converters, seen),), ""
+    )
 
 
 def _in_frames(frames: Sequence[str], converters: str) -> str:

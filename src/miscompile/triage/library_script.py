@@ -18,6 +18,7 @@ from miscompile.core.verdict import FindingKind
 from miscompile.instances.instance import Instance
 from miscompile.targets.about import FrontLines
 from miscompile.targets.registry import load_attribute, parse_target
+from miscompile.triage.inlining import import_blocks, inlined
 from miscompile.triage.script import DIES, PATIENCE, SHOWS, one_line
 
 _CALLS = {
@@ -62,20 +63,27 @@ def write_front_script(
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    return environment.from_string(_TEMPLATE).render(
-        title=f"{spec.about.title}: {_TITLES[failure.kind]} for {instance.api}",
-        message="\n".join(textwrap.wrap(one_line(failure.message, 1200), _WIDTH)),
-        versions=versions,
-        lines=lines,
-        source=source(instance, constants=constants).strip("\n"),
-        expected=spelled or _CALLS[instance.library],
-        failure=failure,
-        dies=failure.kind in ("death", "hang"),
-        SHOWS=SHOWS,
-        DIES=DIES,
-        PATIENCE=PATIENCE,
-    )
+    values = {
+        "title": f"{spec.about.title}: {_TITLES[failure.kind]} for {instance.api}",
+        "message": "\n".join(textwrap.wrap(one_line(failure.message, 1200), _WIDTH)),
+        "versions": versions,
+        "lines": lines,
+        "source": source(instance, constants=constants).strip("\n"),
+        "expected": spelled or _CALLS[instance.library],
+        "failure": failure,
+        "dies": failure.kind in ("death", "hang"),
+        "SHOWS": SHOWS,
+        "DIES": DIES,
+        "PATIENCE": PATIENCE,
+    }
+    skeleton = environment.from_string(_TEMPLATE)
+    found = inlined(skeleton.render(values, blocks=(), functions=""), lines.sources, (*_IMPORTS, *lines.imports))
+    blocks = [block for block in import_blocks(found.imports) if block]
+    return skeleton.render(values, blocks=blocks, functions=found.text)
 
+
+_IMPORTS = ("import base64, signal, sys, zlib", "import numpy as np")
+"""What the template may name."""
 
 _TITLES: Mapping[FindingKind, str] = {
     "wrong": "wrong result",
@@ -118,22 +126,20 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 {% for line in lines.setup %}
 {{ line }}
 {% endfor %}
-{% if failure.kind == "hang" %}
-import signal
-{% endif %}
-{% for name in ("base64", "zlib") if name ~ "." in expected %}
-import {{ name }}
-{% endfor %}
-import sys
-
-import numpy as np
-{% for line in lines.imports %}
+{% for block in blocks %}
+{% for line in block %}
 {{ line }}
 {% endfor %}
 
+{% endfor %}
 {{ source }}
 
 
+{% if functions %}
+{{ functions }}
+
+
+{% endif %}
 {{ lines.run.strip("\\n") }}
 
 

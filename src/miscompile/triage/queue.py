@@ -7,15 +7,13 @@ its worker alone.
 """
 
 import json
-import os
 import queue
-import subprocess
 import sys
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from miscompile.base.child import Conversation
 from miscompile.triage.settings import TriageSettings
 
 
@@ -111,55 +109,31 @@ class _Worker:
 
     def __init__(self, settings: TriageSettings) -> None:
         self._settings = settings
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Conversation | None = None
 
     def ask(self, identifier: str) -> dict[str, Any]:
         """Have a finding examined; return the answer, or `died` with the exit status."""
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        line = ""
-        with suppress(BrokenPipeError):  # it has ended, as the empty line says
-            process.stdin.write(identifier + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        if line:
-            said: dict[str, Any] = json.loads(line)
-            return said
-        return {"died": self.dismiss()}
+        child = self._child or self._start()
+        child.say(identifier.encode() + b"\n")
+        line = child.hear()
+        if line is None:
+            return {"died": self.dismiss()}
+        said: dict[str, Any] = json.loads(line)
+        return said
 
     def kill(self) -> None:
         """End the process now."""
-        if self._process is not None:
-            self._process.kill()
+        if self._child is not None:
+            self._child.kill()
 
     def dismiss(self) -> int:
         """Close the process's input, wait for its end, and return its exit status; 0 when none was started."""
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # it ended before it read everything
-                    pipe.close()
-        try:
-            return process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()
+        child, self._child = self._child, None
+        return 0 if child is None else child.end(5.0)
 
-    def _start(self) -> "subprocess.Popen[str]":
+    def _start(self) -> Conversation:
         with (self._settings.out / "triage.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "miscompile.triage.worker", str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,  # a terminal's Ctrl-C is the coordinator's to hear, even while this one starts
-            )
-        assert process.stdin is not None
-        process.stdin.write(self._settings.as_json() + "\n")
-        process.stdin.flush()
-        self._process = process
-        return process
+            child = Conversation([sys.executable, "-m", "miscompile.triage.worker"], errors=log)
+        child.say(self._settings.as_json().encode() + b"\n")
+        self._child = child
+        return child

@@ -14,6 +14,7 @@ calls. Their templates get these variables:
   `packed`: True when one has elements of fewer than 8 bits, which stand in arrays one a byte;
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
 - `expected`: a statement that defines `expected`, the right value, when another compiler (`voter`) gave it;
+- `sources`: the definitions that the script names of the target's own modules (`ScriptLines.sources`);
 - `off`: statement lines that define OFF, the passes that are off in the faulty build;
 - `shows`, `dies`: the words that announce a bug (see `confirm`); `patience`: seconds that a hang is waited for;
 - `declared`: Python source of a pair, numpy's name of the type and the sizes (None: not fixed) that the bad output
@@ -29,6 +30,7 @@ The filter `literal` writes a string or a sequence of strings as Python source.
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,7 @@ from miscompile.targets.lowering.program import Lowered, UnloweredError
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.transforms.catalogue import AGAIN, STATIC, is_own, present
 from miscompile.triage.bisect import expand
+from miscompile.triage.inlining import defined, import_blocks, inlined
 from miscompile.triage.signature import symptom_of
 from miscompile.triage.skeleton import TEMPLATE
 
@@ -66,7 +69,19 @@ PATIENCE = 30
 _SPREAD = 10.0
 _TEXT_WIDTH = 110
 _FEW = 3
-_IMPORTS = ("TensorProto", "helper", "numpy_helper")
+_IMPORTS = (
+    "import base64, resource, signal, sys",
+    "import numpy as np",
+    "import onnx",
+    "from onnx import TensorProto, helper, numpy_helper",
+)
+"""What the skeleton and the statements for model and feeds may name."""
+
+_NAMES = (
+    *("run", "run_here", "arrays", "seen", "problem", "feeds", "types", "expected", "found", "healed"),
+    *("OFF", "CULPRITS", "TOLERANCE", "DECLARED"),
+)
+"""What the skeleton and templates define, so that nothing of a lowered program may have these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +124,7 @@ def write_script(
         "voter": _voter(reference),
         "levels": lines.levels,
         "versions_shown": lines.versions,
+        "setup": lines.setup,
     }
     environment = Environment(
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
@@ -117,8 +133,8 @@ def write_script(
     environment.filters["through"] = _through
     for name in ("prelude", "run"):
         values[name] = environment.from_string(getattr(lines, name)).render(values).strip("\n")
-    values |= _imports(lines, values)
-    return str(environment.from_string(TEMPLATE).render(values))
+    skeleton = environment.from_string(TEMPLATE)
+    return skeleton.render(values, **_contained(lines, skeleton.render(values, **_NOTHING)))
 
 
 def _through(value: object, path: str) -> str:
@@ -186,7 +202,9 @@ def _fed(case: Case) -> list[tuple[str, list[int]]]:
 
 def _spell_model(case: Case, lines: ScriptLines) -> str:
     model = read(case.program.payload)
-    return _spell_program(load_attribute(lines.program), model) if lines.program else model_code(model)
+    if not lines.program:
+        return model_code(model)
+    return _spell_program(partial(load_attribute(lines.program), taken={*_NAMES, *defined(lines.sources)}), model)
 
 
 def _spell_changed(case: Case, lines: ScriptLines) -> str:
@@ -265,30 +283,14 @@ def _voter(reference: Run | None) -> str:
     return f"{parse_target(reference.target).about.title} (level {reference.build.level})"
 
 
-def _imports(lines: ScriptLines, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the import lines that the rest of the script needs: of the standard library, of others, and our own."""
-    text = "".join(values[name] for name in ("model", "feeds", "expected", "changed_model", "changed_feeds"))
-    standard = {"memory": ["resource"], "hang": ["signal"]}.get(values["kind"], [])
-    standard = [*standard, *(["base64"] if "base64." in text else [])]
-    standard += ["sys"] if values["kind"] not in ("death", "hang") else []
-    exotic = lines.exotic_imports if values["exotic"] else ()
-    from_onnx = [name for name in _IMPORTS if f"{name}." in text]
-    if values["exotic"] and values["onnx"] and "TensorProto" not in from_onnx:
-        from_onnx.insert(0, "TensorProto")
-    third = ["import numpy as np", *(["import onnx"] if values["onnx"] else []), *lines.imports]
-    third += [f"from onnx import {', '.join(from_onnx)}"] if values["onnx"] and from_onnx else []
-    own = sorted(line for line in third if line.startswith("from miscompile"))
-    return {
-        "setup": lines.setup,
-        "standard": sorted({*(f"import {name}" for name in standard), *exotic}, key=_order),
-        "third_party": sorted((line for line in third if line not in own), key=_order),
-        "own": own,
-    }
+def _contained(lines: ScriptLines, script: str) -> dict[str, Any]:
+    """Return what a `script` lacks: import lines, by groups, and what it names of the target's own modules."""
+    found = inlined(script, lines.sources, (*_IMPORTS, *lines.imports))
+    standard, others, own = import_blocks(found.imports)
+    return {"standard": standard, "third_party": others, "own": own, "sources": found.text}
 
 
-def _order(line: str) -> tuple[bool, str]:
-    """Sort import lines as formatters do: whole modules first."""
-    return line.startswith("from "), line
+_NOTHING: Mapping[str, Any] = {"standard": (), "third_party": (), "own": (), "sources": ""}
 
 
 def tolerance_of(evidence: Evidence) -> Tolerance:

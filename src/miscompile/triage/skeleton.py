@@ -27,7 +27,7 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 {% for line in standard %}
 {{ line }}
 {% endfor %}
-{% if setup or standard %}
+{% if standard %}
 
 {% endif %}
 {% for line in third_party %}
@@ -39,10 +39,19 @@ Exit code 1: the bug shows. Exit code 0: it does not.
 {{ line }}
 {% endfor %}
 {% endif %}
+{% if sources %}
+{% if sources.startswith(("def ", "class ", "@")) %}
+
+{% endif %}
+
+{{ sources }}
+{% endif %}
 {% if prelude %}
 
 
 {{ prelude }}
+{% endif %}
+{% if sources or prelude %}
 
 
 {% else %}

@@ -1,6 +1,6 @@
 """A triage worker: a child process that turns pending findings into reduced, attributed, confirmed ones.
 
-Run as `python -m miscompile.triage.worker PARENT`. The first line on standard input is the settings, every further one
+Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one
 the identifier of a finding in OUT/findings. The worker writes the finding once, when it is done, and answers with one
 JSON line. Slippages are written as pending findings before they are named in the answer.
 """
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from miscompile.base.child import die_with_parent
 from miscompile.base.errors import MiscompileError
 from miscompile.base.rng import stream
 from miscompile.core.pool import Pool
@@ -61,9 +60,8 @@ def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, An
 
 
 def main() -> int:
-    """Serve one parent, whose process number is our argument, until it closes our standard input."""
+    """Serve one parent until it closes our standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(int(sys.argv[1]))  # it may be gone already
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not break the answers
     settings = settings_from(sys.stdin.readline())

@@ -132,15 +132,15 @@ def test_a_session_in_which_the_device_does_nothing_is_told_from_others() -> Non
         """
         from miscompile.core.run import Build
         from miscompile.execution.conformance_models import exhibits
-        from miscompile.targets.onnxruntime import adapter
+        from miscompile.targets.onnxruntime import adapter, runner
 
         case = exhibits()[1].case
         target = adapter.OnnxRuntime()
         target._gate._open.add("cuda")
-        adapter.CUDA_OPTIONS.clear()
+        runner.CUDA_OPTIONS.clear()
         azure, cpu, cuda = "AzureExecutionProvider", "CPUExecutionProvider", "CUDAExecutionProvider"
         for first, second in ((azure, cpu), (cpu, azure), (cuda, cpu)):
-            adapter.PROVIDERS.update(cuda=first, cpu=second)
+            runner.PROVIDERS.update(cuda=first, cpu=second)
             try:
                 session = target.build(case.program, Build(device="cuda"))
                 print("runs", session.run(case.feeds[0])[0].array[0, 0])
@@ -199,7 +199,7 @@ def test_iree_compiles_for_cuda_without_a_device() -> None:
     said = python(
         """
         from miscompile.execution.conformance_models import exhibits
-        from miscompile.targets.iree.adapter import compile_text, import_text
+        from miscompile.targets.iree.runner import compile_text, import_text
         from miscompile.targets.iree.flags import cuda_flags, flags
 
         for shown in (exhibits()[0], exhibits()[1]):
@@ -217,19 +217,18 @@ def test_tvm_binds_every_loop_nest_to_threads() -> None:
         """
         from miscompile.core.run import Build
         from miscompile.execution.conformance_models import exhibits
-        from miscompile.targets.tvm import adapter
-        from miscompile.targets.tvm.cuda import cuda_target, exactly
+        from miscompile.targets.tvm import adapter, runner
         import onnx, tvm
 
-        target = cuda_target(tvm.target.Target({"kind": "llvm"}), (8, 0))
         for shown in (exhibits()[1], exhibits()[2], exhibits()[6]):
             for level in ("off", "default", "cpu", "full"):
-                module = adapter.from_onnx(onnx.ModelProto.FromString(shown.case.program.payload))
+                module = runner.read_model(onnx.ModelProto.FromString(shown.case.program.payload))
+                target, pipeline = adapter.pipeline_of(Build(level, device="cuda"), "sm_80")
                 with tvm.transform.PassContext(opt_level=3), target:
-                    module = adapter._pipeline(Build(level, device="cuda"), target)(module)
+                    module = pipeline(module)
                 loops = [f for f in module.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
                 print(bool(loops), all("threadIdx" in f.script() for f in loops))
-        print(exactly(lambda *given: given)("p", 3, [b"-a", b"--use_fast_math", b"-b"]))
+        print(runner.exactly(lambda *given: given)("p", 3, [b"-a", b"--use_fast_math", b"-b"]))
         """
     )
     *loops, options = said.splitlines()
@@ -247,7 +246,8 @@ def test_programs_of_torch_make_all_their_tensors_on_the_device() -> None:
         from miscompile.producers.slices.node_cases import node_cases
         from miscompile.graph.read import read
         from miscompile.targets.lowering.program import UnloweredError
-        from miscompile.targets.inductor.adapter import on_device, to_torch
+        from miscompile.targets.inductor.adapter import to_torch
+        from miscompile.targets.inductor.runner import on_device
         from miscompile.targets.inductor.program import program
 
         def fake(values):
@@ -304,13 +304,13 @@ def test_cuda_is_hidden_before_the_fork_and_made_exact_behind_it() -> None:
 
 
 SETS_DEVICE = {
-    "onnxruntime": ["CUDAExecutionProvider", '"use_tf32": "0"', "device, providers = "],
-    "openvino": ['core.compile_model(read, "GPU", properties)', '"INFERENCE_PRECISION_HINT": "f32"'],
-    "tvm": ["tvm.cuda(0)", "--use_fast_math", "dlight.gpu.Fallback"],
-    "xla": ['jax.config.update("jax_platforms", "cpu,cuda")', "jax.default_device", '"highest"'],
-    "inductor": ["torch.device(device)", ".to(device)", "allow_tf32"],
-    "iree": ["--iree-hal-target-device=cuda", 'runtime.Config("cuda" if'],
-    "tinygrad": ["DEV=place", '"CUDA"'],
+    "onnxruntime": ['"CUDAExecutionProvider"', '"use_tf32": "0"', "start_on(device, "],
+    "openvino": ["compile_read(core, read, level, device)", '"INFERENCE_PRECISION_HINT": "f32"'],
+    "tvm": ["tvm.cuda(0)", "--use_fast_math", "dlight.gpu.Fallback", "\ncompile_exactly()\n"],
+    "xla": ['jax.config.update("jax_platforms", "cpu,cuda")', "jax.default_device", '"highest"', "CUDA_OPTIONS if"],
+    "inductor": ["with on_device(device)", ".to(device)", "allow_tf32"],
+    "iree": ["--iree-hal-target-device=cuda", "cuda_flags(capability())"],
+    "tinygrad": ['place = "CUDA" if device == "cuda"'],
 }
 
 

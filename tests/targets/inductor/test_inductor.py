@@ -23,7 +23,7 @@ from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.folders import KernelFolders
-from miscompile.targets.inductor.switches import LEVELS, SETTINGS, settings_of
+from miscompile.targets.inductor.settings import LEVELS, SETTINGS, settings_of
 from miscompile.triage.script import write_script
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

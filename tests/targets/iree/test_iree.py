@@ -22,7 +22,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.targets.iree.about import ABOUT
-from miscompile.targets.iree.flags import OFF as SWITCHES
+from miscompile.targets.iree.flags import VALUES as SWITCHES
 from miscompile.targets.iree.flags import flags
 from miscompile.targets.iree.phases import PHASES, Blame, bisect_phases, outputs_of
 from miscompile.targets.known import known
@@ -177,7 +177,7 @@ def test_an_error_tells_what_the_compiler_said(pool: LocalPool) -> None:
 
 def imported(item: Case) -> bytes:
     code = (
-        "import sys; from miscompile.targets.iree.adapter import import_text\n"
+        "import sys; from miscompile.targets.iree.runner import import_text\n"
         "sys.stdout.write(import_text(sys.stdin.buffer.read()))"
     )
     done = subprocess.run(

@@ -18,6 +18,7 @@ from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Name, SliceValue, Value
 from miscompile.targets.registry import load_attribute, parse_target
 from miscompile.targets.torch.source import source
+from miscompile.triage.inlining import inlined
 
 NEEDS = {
     "inductor{via=torch}": ("torch",),
@@ -128,7 +129,9 @@ def test_scripts_convert_as_the_adapter_does(front: str, instance: Instance, tmp
         "assert all(np.allclose(one, other) for one, other in zip(found, expected, strict=True))\n"
         'print("they agree")\n'
     )
-    parts = [*lines.setup, *lines.imports, source(instance), lines.run, f"print({lines.versions})", check]
+    own = "\n".join([source(instance), lines.run, f"print({lines.versions})", check])
+    found = inlined(own, lines.sources, lines.imports)
+    parts = [*lines.setup, *found.imports, "import numpy as np", found.text, own]
     file = tmp_path / "script.py"
     file.write_text("\n".join(parts), "utf-8")
     command = [sys.executable, "-W", "ignore", str(file)]

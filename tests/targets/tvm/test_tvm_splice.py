@@ -1,6 +1,5 @@
 """Patterns out of Relax modules and into others: extraction, hazards, splicing, noise, the form, and its script."""
 
-import ast
 import importlib.util
 import json
 import subprocess
@@ -22,6 +21,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.targets.tvm.relax.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
+from miscompile.triage.inlining import inlined
 
 pytestmark = [
     pytest.mark.compiler,
@@ -308,31 +308,17 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_the_source_of_a_reproducer_splices(library: Path) -> None:
-    from miscompile.targets.tvm.script import _splicing
+    from miscompile.targets.tvm.script import SCRIPT
 
-    form = f"splice{{library={library}, seed=4}}"
-    lines = ["import json, sys", 'sys.modules.setdefault("torch", None)', "import numpy as np", "import tvm"]
-    lines += ["from tvm import relax", f"SEED = {SEED!r}", spelled(parse_spec(form)), _splicing()]
-    lines += ["print(json.dumps(splice_all(script_parser.parse(SEED), patterns(), **SPLICE).script()))"]
-    script = "\n".join(lines)
+    end = "print(json.dumps(splice_all(script_parser.parse(SEED), patterns(), **SPLICE).script()))"
+    form = parse_spec(f"splice{{library={library}, seed=4}}")
+    own = f"import json\nSEED = {SEED!r}\n{spelled(form)}\n{end}"
+    found = inlined(own, SCRIPT.sources, SCRIPT.imports)
+    script = "\n".join(["import sys", 'sys.modules.setdefault("torch", None)', *found.imports, found.text, own])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "R.matmul" in json.loads(done.stdout.splitlines()[-1])
     assert "miscompile" not in script
-
-
-def test_no_name_of_a_reproducer_is_defined_twice() -> None:
-    """Its source is that of several files, one after the other."""
-    from miscompile.targets.tvm.script import _splicing
-
-    tree = ast.parse(_splicing())
-    names = [one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)]
-    names += [one.id for one in ast.walk(ast.Module(tree.body, [])) if isinstance(one, ast.Name) and is_constant(one)]
-    assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
-
-
-def is_constant(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store) and name.id.isupper()
 
 
 def test_a_program_that_is_not_well_formed_stays_as_it_is() -> None:

@@ -192,16 +192,26 @@ def script(target: str, faulty: Build, reference: Build | None) -> str:
 
 
 SAID = {
-    ("onnxruntime", "reload{seed=3}"): ('"model.onnx"', 'save_model_format", "ONNX"', "ORT_DISABLE_ALL"),
-    ("onnxruntime", "reload{format=ort, seed=3}"): ('"model.ort"', 'save_model_format", "ORT"'),
-    ("onnxruntime", "external{seed=7}"): ("def store(", "store(copy, source, 7, shapes_too=False)"),
-    ("openvino", "reload{seed=3}"): ("core.import_model(compiled.export_model(), ",),
-    ("openvino", "reload{stage=read, seed=3}"): ("ov.save_model(", "compress_to_fp16=False"),
+    ("onnxruntime", "reload{seed=3}"): (
+        'start_reloaded(payload, options, off or (), folder, "onnx")',
+        "save_model_format",
+    ),
+    ("onnxruntime", "reload{format=ort, seed=3}"): ('off or (), folder, "ort")', "save_model_format"),
+    ("onnxruntime", "external{seed=7}"): ("def store(", "path, 7, shapes_too=False)"),
+    ("openvino", "reload{seed=3}"): (
+        "core.import_model(compiled.export_model(), ",
+        "(compile_reloaded if off is not None else compile_read)(",
+    ),
+    ("openvino", "reload{stage=read, seed=3}"): (
+        "read_saved(core, payload, folder)",
+        "ov.save_model(",
+        "compress_to_fp16=False",
+    ),
     ("openvino", "external{seed=7}"): ("def store(", "path, 7, shapes_too=True)"),
-    ("inductor", "decomposed{seed=7}"): ("chosen_decompositions(7, 0.5)", "decompositions=table"),
-    ("inductor", "decomposed{share=0.9, seed=7}"): ("chosen_decompositions(7, 0.9)",),
-    ("inductor", "related{seed=7}"): ("with_related(graph, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
-    ("inductor", "related{share=1.0}"): ("with_related(graph, 0, 1.0)", "functools.partial(compile_related, level)"),
+    ("inductor", "decomposed{seed=7}"): ("decomposing(level, 7, 0.5)", "decompositions=table"),
+    ("inductor", "decomposed{share=0.9, seed=7}"): ("decomposing(level, 7, 0.9)",),
+    ("inductor", "related{seed=7}"): ("relating(level, 7, 0.5)", "torch.abs torch.absolute", "def replace_call("),
+    ("inductor", "related{share=1.0}"): ("relating(level, 0, 1.0)", "def with_related("),
 }
 
 

@@ -27,28 +27,28 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.inductor import runner
 from miscompile.targets.inductor.about import ABOUT
-from miscompile.targets.inductor.backends import inductor, interpreter
 from miscompile.targets.inductor.folders import KernelFolders, header_folder, keep_header, once
 from miscompile.targets.inductor.program import program as lowered
-from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns, settings_of
-from miscompile.targets.inductor.transforms import TRANSFORMS
+from miscompile.targets.inductor.runner import (
+    backend_for,
+    compile_program,
+    decomposing,
+    known,
+    make_exact,
+    on_device,
+    relating,
+    settings_for,
+    tensor,
+)
+from miscompile.targets.inductor.settings import ALWAYS
+from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns
+from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related
 from miscompile.targets.presentations import own_transform
 
 _BUILDS = 200
 """Builds after which the folder of kernels is emptied, and the memory that the compiler holds on to is given back."""
-
-_ALWAYS = {
-    "compile_threads": 1,
-    "fx_graph_cache": False,
-    "fx_graph_remote_cache": False,
-    "autotune_local_cache": False,
-    "cpp.vec_isa_ok": True,
-}
-"""No pool of compiling processes; no result from a cache, since its passes would not run; no trial compilations."""
-
-CUDA_SETTINGS = {"deterministic": True}
-"""Settings for CUDA beside: no choice between kernels by how long they take, because their sums differ."""
 
 _KNOWN = frozenset((*NUMBERS, "bool"))
 """Element types that inputs can have."""
@@ -67,8 +67,8 @@ class Inductor:
         torch.set_num_threads(1)
         torch.backends.nnpack.set_flags(False)  # warns on many processors
         torch._logging.set_logs(all=logging.CRITICAL)
-        for name, value in _ALWAYS.items():
-            if _known(name):
+        for name, value in ALWAYS.items():
+            if known(name):
                 _set(name, value)
         torch._functorch.config.enable_autograd_cache = False
         self._folders = KernelFolders()
@@ -124,11 +124,8 @@ class Inductor:
             return Session(function, build.device)
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
-        if build.level in ("off", "aot"):
-            return _compiled(function, interpreter(transform, build.level), zeros, build.device)
-        further = {} if build.device == "cpu" else {key: value for key, value in CUDA_SETTINGS.items() if _known(key)}
-        with settings.patch({**settings_of(build.level, build.disabled, _known), **further}):
-            return _compiled(function, inductor(transform), zeros, build.device)
+        with settings.patch(settings_for(build.level, build.disabled, build.device)):
+            return _compiled(function, _backend(transform, build.level), zeros, build.device)
 
     def _begin(self, build: Build) -> None:
         """Forget the last program, and set the switches for this one."""
@@ -166,11 +163,6 @@ class Session:
         return tuple(from_torch(result) for result in results)
 
 
-def on_device(name: str) -> contextlib.AbstractContextManager[Any]:
-    """Have torch make tensors on a device where a program does not say where: it never does."""
-    return contextlib.nullcontext() if name == "cpu" else torch.device(name)
-
-
 @contextlib.contextmanager
 def cuda_hidden() -> Iterator[None]:
     """Make CUDA look absent: whoever asks for it starts the driver, and then workers cannot be forked any more.
@@ -185,33 +177,26 @@ def cuda_hidden() -> Iterator[None]:
         torch.cuda.is_available = original
 
 
-def make_exact() -> None:
-    """Have CUDA's libraries compute in the types that a program names, and always in the same order."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
-
-
 def to_torch(value: Tensor) -> torch.Tensor:
     """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types that have no lowering."""
     if value.dtype not in _KNOWN:
         raise NotImplementedError(f"element type {value.dtype} has no lowering")
-    array = np.array(value.array, order="C")
-    if value.dtype == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    return tensor(value.array, value.dtype)
 
 
 def from_torch(value: torch.Tensor) -> Tensor:
     """Return `value` with numpy's storage."""
-    value = value.detach().cpu().contiguous()
-    if value.dtype == torch.bfloat16:
-        return Tensor("bfloat16", value.view(torch.int16).numpy().view(np.uint16))
-    array = value.numpy()
-    return Tensor(numpy_name(array.dtype), array)
+    array, is_bfloat16 = runner.from_torch(value)
+    return Tensor("bfloat16" if is_bfloat16 else numpy_name(array.dtype), array)
+
+
+def _backend(transform: Any, level: str) -> Any:  # noqa: ANN401 - one of `TRANSFORMS`, and a backend
+    match transform:
+        case Decomposed(seed=seed, share=share):
+            return decomposing(level, seed, share)
+        case Related(seed=seed, share=share):
+            return relating(level, seed, share)
+    return backend_for(level)
 
 
 def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor:
@@ -236,7 +221,7 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device
 
         return call
 
-    made = torch.compile(function, backend=compile_graph, fullgraph=True, dynamic=False)
+    made = compile_program(function, compile_graph)
     try:
         with torch.no_grad(), on_device(device):
             made(*zeros)
@@ -257,16 +242,6 @@ def _register_patterns(device: torch.device | None = None) -> None:
             passes.lazy_init(*([] if device is None else [device]))
         except (ImportError, AttributeError, TypeError):  # another version registers them otherwise
             continue
-
-
-def _known(name: str) -> bool:
-    """Tell whether this version has a setting, whose name may have a dot."""
-    owner: Any = settings
-    for part in name.split("."):
-        if not hasattr(owner, part):
-            return False
-        owner = getattr(owner, part)
-    return True
 
 
 def _set(name: str, value: object) -> None:

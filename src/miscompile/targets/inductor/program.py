@@ -1,5 +1,7 @@
 """ONNX models as source text of torch programs; used by the adapter and by the script writer, without torch."""
 
+from collections.abc import Collection
+
 from miscompile.graph.model import Model
 from miscompile.targets.lowering.program import Lowered, lower
 from miscompile.targets.lowering.table import load
@@ -7,6 +9,9 @@ from miscompile.targets.lowering.table import load
 LOWERINGS = "miscompile.targets.inductor.lowering"
 
 
-def program(model: Model) -> Lowered:
-    """Return `model` as a function of torch tensors. Raises UnloweredError for what has no lowering."""
-    return lower(model, load(LOWERINGS))
+def program(model: Model, taken: Collection[str] = ()) -> Lowered:
+    """Return `model` as a function of torch tensors, in which nothing has one of the names `taken`.
+
+    Raises UnloweredError for what has no lowering.
+    """
+    return lower(model, load(LOWERINGS), taken)

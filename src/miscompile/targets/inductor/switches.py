@@ -10,51 +10,12 @@ import gc
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from miscompile.targets.inductor.about import GRAPH_PASSES
 from miscompile.targets.inductor.sightings import SIGHTINGS, wrap
-
-LEVELS: dict[str, dict[str, Any]] = {
-    "fallback": {"fallback_by_default": True},
-    "nopasses": {
-        "use_pre_grad_passes": False,
-        "use_joint_graph_passes": False,
-        "use_post_grad_passes": False,
-        "pattern_matcher": False,
-        "epilogue_fusion": False,
-        "max_fusion_size": 1,
-        "cpp.max_horizontal_fusion_size": 1,
-        "inplace_buffers": False,
-        "allow_buffer_reuse": False,
-    },
-    "full": {},
-}
-"""Settings of the levels that compile."""
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "pick_loop_orders": {"pick_loop_orders": False},
-    "split_reductions": {"split_reductions": False},
-    "unroll_reductions": {"unroll_reductions_threshold": 1},
-    "constant_and_index_propagation": {"constant_and_index_propagation": False},
-    "comprehensive_padding": {"comprehensive_padding": False},
-    "layout_optimization": {"layout_optimization": False},
-    "scheduler_fusion": {"max_fusion_size": 1},
-    "epilogue_fusion": {"epilogue_fusion": False},
-    "loop_ordering_after_fusion": {"loop_ordering_after_fusion": False},
-    "horizontal_fusion": {"cpp.max_horizontal_fusion_size": 1},
-    "reorder_for_peak_memory": {"reorder_for_peak_memory": False},
-    "loop_tail_vectorization": {"cpp.enable_loop_tail_vec": False},
-    "tiling_heuristics": {"cpp.enable_tiling_heuristics": False},
-    "inplace_buffers": {"inplace_buffers": False},
-    "buffer_reuse": {"allow_buffer_reuse": False},
-}
-"""For each pass that is a setting, what switches it off.
-
-Vectorisation is left to a hook: its setting would change the flags of the C++ compiler, and so ask for another header.
-"""
 
 OFF = {"nopasses": frozenset({"vectorization"})}
 """What levels leave out beside."""
@@ -76,14 +37,6 @@ class Switchboard:
         """Remember that a pass has changed the program."""
         if self.observing:
             self.seen[name] = None
-
-
-def settings_of(level: str, off: Iterable[str], known: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the settings of Inductor for `level` without the passes `off`; those that are not `known` are left out."""
-    wanted = dict(LEVELS[level])
-    for name in sorted(off):
-        wanted.update(SETTINGS.get(name, {}))
-    return {name: value for name, value in wanted.items() if known(name)}
 
 
 def install(board: Switchboard) -> None:

@@ -6,15 +6,14 @@ from typing import Any
 
 import torch
 import torch._dynamo
-import torch._inductor.compile_fx
 from torch._inductor import config as settings
 
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.targets.about import Session
-from miscompile.targets.inductor.adapter import Inductor, _known
-from miscompile.targets.inductor.switches import settings_of
+from miscompile.targets.inductor.adapter import Inductor
+from miscompile.targets.inductor.runner import backend_for, compile_program, settings_for
 from miscompile.targets.torch.adapter import Eager
 from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import examples, refused
@@ -42,10 +41,8 @@ class TorchInductor(Inductor):
         self._begin(build)
         module = module_of(program.payload)
         given = examples(program, module)
-        if build.level == "aot":
-            return _compiled(module, torch._dynamo.lookup_backend("aot_eager_decomp_partition"), given)
-        with settings.patch(settings_of(build.level, build.disabled, _known)):
-            return _compiled(module, torch._inductor.compile_fx.compile_fx, given)
+        with settings.patch(settings_for(build.level, build.disabled)):
+            return _compiled(module, backend_for(build.level), given)
 
     def passes(self) -> tuple[str, ...]:
         """None: with programs of torch it is the front end that is looked at."""
@@ -86,7 +83,7 @@ def _compiled(module: Operator, backend: Any, given: tuple[torch.Tensor, ...]) -
 
         return call
 
-    made = torch.compile(module, backend=compile_graph, fullgraph=True, dynamic=False)
+    made = compile_program(module, compile_graph)
     try:
         with torch.no_grad():
             made(*given)

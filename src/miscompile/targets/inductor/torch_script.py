@@ -3,13 +3,14 @@
 from miscompile.targets.about import FrontLines
 
 TORCH = FrontLines(
-    imports=(),
+    sources=tuple(f"miscompile.targets.inductor.{name}" for name in ("settings", "runner")),
+    imports=("import torch._inductor.config",),
     run='''\
 def converted(model, inputs):
     """Compile the model as a whole; return its outputs."""
     torch._dynamo.reset()
-    compiled = torch.compile(model, fullgraph=True, dynamic=False)
-    with torch.no_grad():
+    compiled = compile_program(model, backend_for("full"))
+    with torch.no_grad(), torch._inductor.config.patch(settings_for("full", ())):
         return flat(compiled(*[value.clone() for value in inputs]))
 ''',
     versions='"torch", torch.__version__',

@@ -25,7 +25,7 @@ BASE = (*CPU, *EXACT)
 CAPABILITIES = ((6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9))
 """Compute capabilities that the compiler describes, in order. Newer devices run code for older ones."""
 
-OFF = {
+VALUES = {
     "iree-global-optimization-opt-level": "O0",
     "iree-dispatch-creation-opt-level": "O0",
     "iree-llvmcpu-mlir-opt-level": "O0",
@@ -44,7 +44,7 @@ OFF = {
 """Flag without its dashes -> the value that switches it off. Constant evaluation, hoisting, multi-use fusion, softmax
 fusion and ukernels are on at O0 too; data tiling is off unless asked for; the rest goes with the level."""
 
-SWITCHES = tuple(OFF)
+SWITCHES = tuple(VALUES)
 
 LEVELS = ("off", "O1", "O2", "O3", "full")
 
@@ -63,9 +63,9 @@ def flags(level: str, off: Collection[str] = (), device: tuple[str, ...] = CPU) 
     """
     base = (*device, *EXACT)
     if level == "off":
-        return (*base, "--iree-opt-level=O0", *(f"--{name}={value}" for name, value in OFF.items()))
+        return (*base, "--iree-opt-level=O0", *(f"--{name}={value}" for name, value in VALUES.items()))
     number = "O3" if level == "full" else level
     tiles = level == "full" and device == CPU and "iree-opt-data-tiling" not in off
     tiling = ("--iree-opt-data-tiling=true",) if tiles else ()
-    switched = tuple(f"--{name}={value}" for name, value in OFF.items() if name in off)
+    switched = tuple(f"--{name}={value}" for name, value in VALUES.items() if name in off)
     return (*base, f"--iree-opt-level={number}", *tiling, *switched)

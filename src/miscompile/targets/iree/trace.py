@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.iree.adapter import compile_text, import_text
 from miscompile.targets.iree.flags import flags
 from miscompile.targets.iree.phases import bisect_phases, outputs_of
+from miscompile.targets.iree.runner import compile_text, import_text
 
 _TOLERANCE = 1e-3
 """The difference is known to be a bug; it only has to be told from rounding here."""

@@ -7,7 +7,7 @@ operator's lowering by keyword.
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,24 +50,25 @@ class Lowered:
     constants: Mapping[str, Tensor]
 
 
-def lower(model: Model, table: Table) -> Lowered:
-    """Return `model` as source text by the lowerings of `table`.
+def lower(model: Model, table: Table, taken: Collection[str] = ()) -> Lowered:
+    """Return `model` as source text by the lowerings of `table`; values get other names than those `taken`.
 
     Raises UnloweredError when an operator, attribute, operand or construct has no lowering, ModelError when the model's
     functions cannot be inlined, or a model with bodies breaks an operator's rules.
     """
-    return _Writer(inline(model) if model.functions else model, table).write()
+    return _Writer(inline(model) if model.functions else model, table, taken).write()
 
 
 class _Writer:
     """What the program and the functions for bodies within it share: names that are taken, constants, lowerings."""
 
-    def __init__(self, model: Model, table: Table) -> None:
+    def __init__(self, model: Model, table: Table, taken: Collection[str]) -> None:
         self.model, self.table = model, table
         self.constants: dict[str, Tensor] = {}
         self.lowerings: set[str] = set()
         self._known: dict[tuple[str, int], str] = {}
         self._taken = {
+            *taken,
             *table.definitions,
             *dir(builtins),
             *keyword.kwlist,

@@ -3,41 +3,41 @@
 from miscompile.targets.about import FrontLines
 
 _REST = '''\
-    session = ort.InferenceSession(file.getvalue(), providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_inputs()]
-    given = {name: to_runtime(inputs[int(name.removeprefix("input_"))]) for name in names}
-    outputs = session.run_with_ort_values([value.name for value in session.get_outputs()], given)
+    session = start(file.getvalue(), session_options("full"), ())
+    names = [value.name for value in session.inputs_meta]
+    given = {name: words_of(inputs[int(name.removeprefix("input_"))]) for name in names}
+    feed = {name: words for name, (words, _) in given.items()}
+    types = {name: kind for name, (_, kind) in given.items() if kind}
+    outputs = run_words(session, [value.name for value in session.outputs_meta], feed, types)
     expected = flat(model(*[value.clone() for value in inputs]))
-    return [from_runtime(output, value) for output, value in zip(outputs, expected)]
+    return [seen(*output, value) for output, value in zip(outputs, expected)]
 
 
-FOREIGN = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
+KINDS = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
 
 
-def to_runtime(value):
-    """Return a tensor as a value of ONNX Runtime's."""
+def words_of(value):
+    """Return a tensor as an array, and the number of its type where numpy lacks that; then the array holds words."""
     value = (torch.view_as_real(value) if value.is_complex() else value).contiguous()
-    if value.dtype not in FOREIGN:
-        return ort.OrtValue.ortvalue_from_numpy(value.numpy())
-    words = value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy()
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(words, FOREIGN[value.dtype])
+    if value.dtype not in KINDS:
+        return value.numpy(), 0
+    return value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy(), KINDS[value.dtype]
 
 
-def from_runtime(value, expected):
+def seen(kind, words, expected):
     """Return an output as an array; types that numpy lacks are widened, pairs are complex where that is expected."""
-    kind = next((kind for kind, number in FOREIGN.items() if number == value.element_type()), None)
-    if kind is None:
-        array = value.numpy()
-        return array.view(expected.dtype)[..., 0] if expected.dtype.kind == "c" and array.dtype.kind == "f" else array
-    made = torch.empty(value.shape(), dtype=kind)
-    ctypes.memmove(made.data_ptr(), value.data_ptr(), made.nbytes)
-    return made.float().numpy()
+    for dtype, number in KINDS.items():
+        if number == kind:
+            return torch.from_numpy(words.copy()).view(dtype).float().numpy()
+    return words.view(expected.dtype)[..., 0] if expected.dtype.kind == "c" and words.dtype.kind == "f" else words
 '''
 
-_IMPORTS = ("import ctypes", "import io", "", "import onnxruntime as ort")
+_IMPORTS = ("import io", "import onnxruntime as ort")
+_SOURCES = ("miscompile.targets.onnxruntime.runner",)
 _VERSIONS = '"torch", torch.__version__, "onnxruntime", ort.__version__'
 
 TORCH = FrontLines(
+    sources=_SOURCES,
     imports=_IMPORTS,
     run=f'''\
 def converted(model, inputs):
@@ -56,6 +56,7 @@ def converted(model, inputs):
 )
 
 TORCHSCRIPT = FrontLines(
+    sources=_SOURCES,
     imports=_IMPORTS,
     run=f'''\
 def converted(model, inputs):

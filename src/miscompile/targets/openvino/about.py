@@ -5,8 +5,6 @@ graph at a time, except for the few in `MODEL_PASSES`. What lowers or converts i
 without. Of matchers that need each other only the pass that drives them is named.
 """
 
-from collections.abc import Mapping
-
 from miscompile.base.specs import Spec
 from miscompile.targets.about import About, Front
 from miscompile.targets.openvino.transforms import TRANSFORMS
@@ -249,36 +247,11 @@ FRAMES = (
 )
 """Passes that drive nothing but optional matchers; level off leaves them out whole, which saves their set-up."""
 
-PROPERTIES: Mapping[str, int | str] = {
-    "NUM_STREAMS": 1,
-    "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in bfloat16 where the processor has it
-    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",  # else operands of products with compressed weights are quantised
-    "KV_CACHE_PRECISION": "f32",
-}
-"""Properties of every build: numbers are computed in the precision that the model states."""
-
-GPU_PROPERTIES: Mapping[str, int | str] = {
-    "NUM_STREAMS": 1,
-    "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in float16
-    "EXECUTION_MODE_HINT": "ACCURACY",
-    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
-    "KV_CACHE_PRECISION": "f32",
-}
-"""Properties of every build for Intel's GPUs, which have no levels: those below are the CPU plugin's."""
-
-LEVELS: Mapping[str, Mapping[str, bool | str]] = {
-    "off": {"LP_TRANSFORMS_MODE": False},
-    "plain": {"LP_TRANSFORMS_MODE": False, "SNIPPETS_MODE": "DISABLE"},
-    "full": {},
-}
-"""Properties of the levels: without low-precision transformations; without generated kernels for subgraphs (snippets).
-Level off keeps the latter, because the kernels that take their place divide and convert small types inexactly."""
-
 ABOUT = About(
     name="openvino",
     title="OpenVINO (CPU)",
     kinds=("onnx",),
-    levels=tuple(LEVELS),
+    levels=("off", "plain", "full"),
     adapter="miscompile.targets.openvino.adapter:OpenVino",
     script="miscompile.targets.openvino.script:SCRIPT",
     distributions=("openvino",),

@@ -8,7 +8,8 @@ from openvino.tools.ovc import telemetry_stub, telemetry_utils
 from miscompile.core.case import Program
 from miscompile.core.run import Build
 from miscompile.targets.openvino.about import FRAMES, PASSES
-from miscompile.targets.openvino.adapter import PLUGINS, OpenVino, OpenVinoSession
+from miscompile.targets.openvino.adapter import OpenVino, OpenVinoSession
+from miscompile.targets.openvino.runner import compile_read
 
 _OFF = frozenset((*PASSES, *FRAMES))
 
@@ -34,7 +35,7 @@ class OpenVinoBehind(OpenVino):
         if self._observer is not None:
             self._observer.begin(_OFF if build.level == "off" else ())
         model, places = self.converted(program, build.observe)
-        compiled = self._core.compile_model(model, PLUGINS["cpu"], self._properties(build))
+        compiled = compile_read(self._core, model, build.level, threads=build.threads)
         return OpenVinoSession(compiled, places, len(model.outputs))
 
     def passes(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def converted(model, inputs):
     parameters = [opset.parameter(list(array.shape), kind) for array, kind in zip(inputs, kinds)]
     outputs = model([OpenVINOKerasTensor(parameter.output(0)) for parameter in parameters], training=False)
     results = [opset.result(get_ov_output(output)) for output in keras.tree.flatten(outputs)]
-    compiled = ov.compile_model(ov.Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = compile_read(ov.Core(), ov.Model(results, parameters), "full")
     return [widened(value, port) for port, value in zip(compiled.outputs, compiled(inputs).to_tuple())]
 
 
@@ -33,6 +33,7 @@ def converted(model, inputs):
     + _WIDENED,
     versions='"openvino", ov.__version__, "keras", keras.__version__',
     isolated=True,
+    sources=("miscompile.targets.openvino.runner",),
 )
 
 TENSORFLOW = FrontLines(
@@ -48,7 +49,7 @@ def converted(model, inputs):
     specs = [tf.TensorSpec(array.shape, array.dtype, f"x{place}") for place, array in enumerate(inputs)]
     graph = tf.function(called, autograph=False).get_concrete_function(*specs)
     made = ov.convert_model(graph)
-    compiled = ov.compile_model(made, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = compile_read(ov.Core(), made, "full")
     names = [name for port in made.inputs for name in port.get_names()]
     values = compiled({name: inputs[int(name[1:])] for name in names})
     return [widened(value, port) for port, value in zip(compiled.outputs, values.to_tuple())]
@@ -58,4 +59,5 @@ def converted(model, inputs):
     + _WIDENED,
     versions='"openvino", ov.__version__, "tensorflow", tf.__version__, "keras", keras.__version__',
     isolated=True,
+    sources=("miscompile.targets.openvino.runner",),
 )

@@ -20,6 +20,7 @@ from miscompile.core.case import Program  # noqa: E402
 from miscompile.core.run import Build  # noqa: E402
 from miscompile.targets.about import Session  # noqa: E402
 from miscompile.targets.openvino.adapter import OpenVino, OpenVinoSession  # noqa: E402
+from miscompile.targets.openvino.runner import compile_read  # noqa: E402
 from miscompile.targets.torch.adapter import quiet  # noqa: E402
 from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused  # noqa: E402
 from miscompile.targets.torch.modules import Operator, module_of  # noqa: E402
@@ -66,7 +67,7 @@ class TorchOpenVino(OpenVino):
 
     def _compiled(self, model: Any, program: Program, build: Build) -> OpenVinoSession:  # noqa: ANN401
         """Compile a model of OpenVINO's that was made of `program`."""
-        compiled = self._core.compile_model(model, "CPU", self._properties(build))
+        compiled = compile_read(self._core, model, build.level, threads=build.threads)
         return OpenVinoSession(compiled, _places(program, model), len(model.outputs))
 
 

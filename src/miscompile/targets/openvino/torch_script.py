@@ -1,44 +1,36 @@
-"""The lines that scripts of programs of torch behind OpenVINO consist of."""
+"""The lines that scripts of programs of torch behind OpenVINO consist of, beside the runner's."""
 
 from miscompile.targets.about import FrontLines
-from miscompile.targets.openvino.about import PROPERTIES
 
-_PROPERTIES = repr(dict(PROPERTIES)).replace("'", '"')
-
-_REST = f'''\
-    core, wanted = ov.Core(), {_PROPERTIES}
-    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")
-    compiled = core.compile_model(made, "CPU", {{name: value for name, value in wanted.items() if name in known}})
-    request = compiled.create_infer_request()
-    arrays = [to_openvino(value) for value in inputs]
-    for place, (tensor, _) in enumerate(arrays[: len(made.inputs)]):
-        request.set_input_tensor(place, tensor)
-    request.infer()
-    return [from_openvino(request.get_output_tensor(place)) for place in range(len(made.outputs))]
+_REST = '''\
+    request = compile_read(ov.Core(), made, "full").create_infer_request()
+    given = [words_of(value) for value in inputs]
+    numbers = [place if place < len(made.inputs) else None for place in range(len(inputs))]
+    infer(request, numbers, [words for words, _ in given], [kind for _, kind in given])
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(made.outputs))]
 
 
-def to_openvino(value):
-    """Return a tensor as OpenVINO's, and the array whose memory it shares."""
+KINDS = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
+
+
+def words_of(value):
+    """Return a tensor as an array, and the number of its type where numpy lacks that; then the array holds words."""
     value = value.contiguous()
-    names = {{torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}}
-    foreign = {{dtype: getattr(ov.Type, name) for dtype, name in names.items() if hasattr(ov.Type, name)}}
-    if value.dtype not in foreign:
-        return ov.Tensor(value.numpy()), value
-    words = value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy()
-    return ov.Tensor(words, ov.Shape(list(value.shape)), foreign[value.dtype]), words
+    if value.dtype not in KINDS:
+        return value.numpy(), 0
+    return value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy(), KINDS[value.dtype]
 
 
-def from_openvino(tensor):
-    """Return an output; types that numpy lacks are widened."""
-    if tensor.element_type != ov.Type.bf16:
-        return np.array(tensor.data)
-    words = np.array(tensor.data).view(np.uint16).astype(np.uint32)
-    return (words << 16).view(np.float32).reshape(tuple(tensor.shape))
+def widened(name, array):
+    """Return an output; brain floats are widened."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
 '''
 
+_SOURCES = ("miscompile.targets.openvino.runner",)
 _VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
 
 TORCH = FrontLines(
+    sources=_SOURCES,
     imports=("import openvino as ov",),
     run=f'''\
 def converted(model, inputs):
@@ -49,6 +41,7 @@ def converted(model, inputs):
 )
 
 EXPORTED = FrontLines(
+    sources=_SOURCES,
     imports=("import openvino as ov",),
     run=f'''\
 def converted(model, inputs):

@@ -1,23 +1,12 @@
-"""tinygrad in the worker.
-
-A model is read from memory and executed lazily: kernels are generated when the outputs of the first feed are asked
-for, so the cost of compiling appears in the run. Further feeds find the schedule and the kernels in tinygrad's own
-caches, which are emptied before each build.
-"""
+"""tinygrad in the worker. It executes lazily, so that the cost of compiling appears in the run of the first feed."""
 
 import subprocess
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
-import numpy as np
-import tinygrad.codegen
-import tinygrad.engine.realize
-import tinygrad.schedule
-from tinygrad import Device, Tensor, dtypes
+from tinygrad import Device, Tensor
 from tinygrad.helpers import Context
-from tinygrad.nn.onnx import OnnxRunner
 from tinygrad.runtime.support.compiler_cpu import ClangCompiler
 
 from miscompile.base.child import collect
@@ -28,30 +17,12 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor as Value
 from miscompile.core.tensor import numpy_name
 from miscompile.targets.devices import Gate, lacks_cuda
+from miscompile.targets.tinygrad import runner
 from miscompile.targets.tinygrad.about import ABOUT, CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import require_clang
 from miscompile.targets.tinygrad.names import widen
 from miscompile.targets.tinygrad.rules import Switch, rules
 from miscompile.targets.tinygrad.stages import Stages
-
-_CACHES = (
-    tinygrad.codegen.to_program_cache,
-    tinygrad.engine.realize.runtime_cache,
-    tinygrad.engine.realize.local_size_cache,
-    tinygrad.schedule.schedule_cache,
-)
-"""What tinygrad remembers of schedules and kernels; emptied, or else its rewriting would not run."""
-
-_REWRITES = tuple(
-    getattr(import_module(module), name)
-    for module, name in (
-        ("tinygrad.uop.divandmod", "fold_divmod_general"),
-        ("tinygrad.schedule.indexing", "_apply_reshape"),
-        ("tinygrad.schedule.indexing", "apply_movement_op"),
-        ("tinygrad.codegen.late.coalesce", "_drop_valid_stmts"),
-    )
-)
-"""Functions that remember results of rewriting, which depend on the rules that are on."""
 
 _OBJECTS = 4096
 """Results of clang that are kept. The same C code gives the same machine code, and clang takes most of the time."""
@@ -90,15 +61,9 @@ class TinyGrad:
         self._gate.pass_for(build.device)
         if build.level not in ABOUT.levels:
             raise SpecError(f"tinygrad has no level '{build.level}'; it has: {', '.join(ABOUT.levels)}")
-        for cache in _CACHES:
-            cache.clear()
-        for function in _REWRITES:
-            function.cache_clear()
         off = widen(frozenset(ABOUT.passes) if build.level == "off" else build.disabled)
-        self._switch.set(off & self._switch.names, build.observe)
-        self._stages.set(off, build.observe)
         place = self._devices[build.level] if build.device == "cpu" else CUDA
-        context = {"DEV": place, **self._stages.context(off)}
+        context = runner.switch_off(self._switch, self._stages, off, place, build.observe)
         with Context(**context):
             return TinyGradSession(program, context)
 
@@ -128,27 +93,19 @@ class TinyGradSession:
 
     def __init__(self, program: Program, context: dict[str, Any]) -> None:
         self._program, self._context = program, context
-        self._runner: OnnxRunner | None = self._read()
+        self._runner: Any = runner.read_model(program.payload)
 
     def run(self, feed: Feed) -> tuple[Value | None, ...]:
         """Compile what has not been compiled yet, and run on `feed`.
 
-        Each feed has a runner of its own, because a runner remembers inputs that it has turned into constants.
+        Each feed has a reader of its own (see `runner.read_model`).
         """
         with Context(**self._context):
-            runner = self._runner or self._read()
-            self._runner = None
+            reader, self._runner = self._runner or runner.read_model(self._program.payload), None
             ports = self._program.inputs
-            results = runner({port.name: _enter(value) for port, value in zip(ports, feed, strict=True)})
-            outputs = [results[port.name] for port in self._program.outputs]
-            lazy = [output for output in outputs if isinstance(output, Tensor)]
-            if lazy:
-                Tensor.realize(*lazy)
+            feeds = {port.name: _enter(value) for port, value in zip(ports, feed, strict=True)}
+            outputs = runner.call(reader, [port.name for port in self._program.outputs], feeds)
             return tuple(_leave(output) for output in outputs)
-
-    def _read(self) -> OnnxRunner:
-        # Bytes on the device PYTHON are read as a file is: each constant is copied to the device on its own.
-        return OnnxRunner(Tensor(self._program.payload, device="PYTHON"))
 
 
 def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, str], bytes]:
@@ -167,24 +124,16 @@ def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, 
 
 
 def _enter(value: Value) -> Tensor:
-    """Wrap an input; brain floats, which numpy lacks, come as the bytes that they are."""
+    """Wrap an input."""
     if value.dtype in SMALL:
         raise NotImplementedError(f"elements of {value.dtype} cannot be fed")
-    array = np.ascontiguousarray(value.array).reshape(value.shape)
-    if value.dtype == "bfloat16":
-        return Tensor(array.tobytes(), dtype=dtypes.bfloat16, device="PYTHON").reshape(value.shape).to(Device.DEFAULT)
-    return Tensor(array)
+    return runner.to_tensor(value.array, value.dtype == "bfloat16")
 
 
 def _leave(output: Any) -> Value | None:  # noqa: ANN401 - a tensor, a sequence, or nothing
     """Copy an output; raises TypeError for one that is no tensor."""
-    if output is None:
+    found = runner.from_output(output)
+    if found is None:
         return None
-    if isinstance(output, bool | int | float):  # Size and the like give Python numbers
-        return Value(numpy_name(np.asarray(output).dtype), np.asarray(output))
-    if not isinstance(output, Tensor):
-        raise TypeError(f"the output is a {type(output).__name__}, not a tensor")
-    if output.dtype == dtypes.bfloat16:
-        return Value("bfloat16", output.bitcast(dtypes.uint16).numpy().copy())
-    array = output.numpy().copy()
-    return Value(numpy_name(array.dtype), array)
+    array, is_bfloat16 = found
+    return Value("bfloat16" if is_bfloat16 else numpy_name(array.dtype), array)

@@ -9,20 +9,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 
 from miscompile.base.dtypes import DTYPES, SMALL
-from miscompile.core.case import Feed, Port, Program
+from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
-from miscompile.targets.devices import Gate, preload
+from miscompile.targets.devices import Gate, cuda_capability, preload
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.pipelines import CPU_ONLY, FAST_BUILD, FULL_BUILD, GRAPH_PASSES, UNCHECKED
 from miscompile.targets.tvm.relax.splice_transform import Splice, chosen, entry, splice_options
 from miscompile.targets.tvm.relax.wrap_transform import relax_options
-from miscompile.targets.tvm.sequences import PASSES, completed
+from miscompile.targets.tvm.sequences import with_arguments
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -31,23 +29,15 @@ preload("libcudart.so.*")  # TVM's CUDA runtime needs it when it is loaded, and 
 import tvm  # noqa: E402
 import tvm_ffi  # noqa: E402
 from tvm import relax  # noqa: E402
-from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
 
-from miscompile.targets.tvm.cuda import cuda_pipeline, cuda_target, lacks_tvm_cuda  # noqa: E402
+from miscompile.targets.tvm import runner  # noqa: E402
+from miscompile.targets.tvm.cuda import lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.relax.functions import wrap  # noqa: E402
 from miscompile.targets.tvm.relax.noise import Noise, instrumented  # noqa: E402
 from miscompile.targets.tvm.relax.splice import splice_all  # noqa: E402
 from miscompile.targets.tvm.relax.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
-_FOREIGN = {
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-    "float8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
-    "float8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "float8e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "float8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
-}
-"""Element types that TVM's numpy bridge takes from `ml_dtypes`."""
 
 
 @tvm.instrument.pass_instrument
@@ -72,7 +62,6 @@ class Tvm:
 
     def __init__(self) -> None:
         self._gate = Gate(ABOUT.name, {"cuda": lacks_tvm_cuda})
-        self._fast, self._native = tvm.target.Target(FAST_BUILD), tvm.target.Target(FULL_BUILD)
         self._changed: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> "TvmSession":
@@ -84,8 +73,7 @@ class Tvm:
         for a device that is not here.
         """
         self._gate.pass_for(build.device)
-        model = onnx.ModelProto.FromString(program.payload)
-        module = from_onnx(model, shape_dict={port.name: list(port.shape or ()) for port in _empty(program.inputs)})
+        module = runner.read_model(onnx.ModelProto.FromString(program.payload))
         wrapped = relax_options(build.transform)
         if wrapped:
             module = wrap(module, wrapped.seed, wrapped.count, wrapped.depth, wrapped.rewrite)
@@ -103,24 +91,12 @@ class Tvm:
 
     def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
         """Return the executable of a Relax module, built as `build` says; its transform is not looked at."""
-        target = self._native if build.level == "native" else self._fast
-        if build.device == "cuda":
-            target = cuda_target(target)
         disabled = _SWITCHABLE if build.level == "off" else build.disabled
         observer = _Observer() if build.observe else None
         self._changed = ()
-        with tvm.transform.PassContext(
-            opt_level=3,
-            disabled_pass=sorted(disabled),
-            instruments=[observer] if observer else [],
-            config={UNCHECKED: build.level == "off"},
-        ):
-            executable: Any = relax.build(
-                module,
-                target=target,
-                relax_pipeline=_pipeline(build, target),
-                exec_mode="compiled" if build.level == "compiled" else "bytecode",
-            )
+        target, pipeline = pipeline_of(build)
+        instruments = [observer] if observer else []
+        executable = runner.build_module(module, build.level, disabled, target, pipeline, instruments)
         if observer:
             self._changed = tuple(observer.changed)
         return executable
@@ -147,36 +123,25 @@ def _pattern(library: str, name: str) -> Any:  # noqa: ANN401 - TVM's objects
     return parse(found["script"], found["constants"])
 
 
-def _empty(ports: tuple[Port, ...]) -> list[Port]:
-    """Return the ports with a size of zero, which the importer takes for unknown sizes unless it is told."""
-    return [port for port in ports if port.shape and 0 in port.shape and all(isinstance(d, int) for d in port.shape)]
+def pipeline_of(build: Build, arch: str = "") -> tuple[Any, Any]:
+    """Return target and passes of a build: its sequence, the graph passes of its level, and those that lower.
 
-
-def _pipeline(build: Build, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return the Relax passes of a build: its sequence, the graph passes of its level, and those that lower."""
-    level = build.level
-    named = GRAPH_PASSES if level in ("full", "native") else ()
+    For CUDA they are for the architecture `arch`, that of the device here if none is named.
+    """
+    level, target = build.level, runner.cpu_target(build.level)
     if build.device == "cuda":
-        named = tuple(one for one in named if one[0] not in CPU_ONLY)
-        lowering = cuda_pipeline(level, target)
+        target = runner.cuda_target(target, arch or "sm_{}{}".format(*cuda_capability()))
+        pipeline = runner.behind(runner.cuda_passes(level), runner.cuda_lowering(level, target))
     else:
-        lowering = relax.get_pipeline("default") if level in ("off", "default") else relax.get_default_pipeline(target)
-    graph = [_passes(named)] if named else []
-    if build.sequence:
-        graph.insert(0, _passes((name, PASSES[name]) for name in completed(build.sequence)))
-    return tvm.transform.Sequential([*graph, lowering]) if graph else lowering
-
-
-def _passes(named: Iterable[tuple[str, tuple[Any, ...]]]) -> Any:  # noqa: ANN401 - TVM's objects
-    return tvm.transform.Sequential([getattr(relax.transform, name)(*given) for name, given in named])
+        pipeline = runner.behind(runner.graph_passes(level), runner.lowering(level, target))
+    return target, runner.behind(with_arguments(build.sequence), pipeline)
 
 
 class TvmSession:
     """A virtual machine with a compiled program, on `device`."""
 
     def __init__(self, machine: Any, device: Any) -> None:  # noqa: ANN401 - TVM's objects
-        self._main, self._device = machine["main"], device
-        self._machine = machine  # the function does not keep its machine alive
+        self._machine, self._device = machine, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results come back to the CPU."""
@@ -184,9 +149,7 @@ class TvmSession:
 
     def called(self, given: Iterable[Array]) -> tuple[Tensor | None, ...]:
         """Run on arrays."""
-        result = self._main(*(tvm.runtime.tensor(one, self._device) for one in given))
-        single = isinstance(result, tvm_ffi.Shape) or hasattr(result, "numpy")  # programs of torch return tuples always
-        return tuple(map(_wrap, (result,) if single else result))
+        return tuple(map(_wrap, runner.call(self._machine, given, self._device)))
 
 
 class NoisySession(TvmSession):
@@ -206,17 +169,14 @@ class NoisySession(TvmSession):
 
 
 def _native(tensor: Tensor) -> Array:
-    kind = _FOREIGN.get(tensor.dtype)
-    if kind is None and tensor.dtype in SMALL:
+    kind = DTYPES[tensor.dtype].code
+    if tensor.dtype in SMALL and kind not in runner.FOREIGN:
         raise NotImplementedError(f"elements of {tensor.dtype} cannot be fed")
-    return tensor.array if kind is None else tensor.array.view(kind)
+    return runner.to_array(tensor.array, kind)
 
 
 def _wrap(value: Any) -> Tensor:  # noqa: ANN401 - TVM's objects
-    """Copy an output. The value of ONNX's Shape is no tensor in Relax but a tuple of integers."""
-    if isinstance(value, tvm_ffi.Shape):
-        return Tensor("int64", np.asarray(list(value), np.int64))
-    array: Array = value.numpy()
+    array = runner.from_tvm(value)
     name = array.dtype.name.replace("_", "")
     storage = DTYPES[name].storage if name in DTYPES else array.dtype
     return Tensor(name, array if array.dtype == storage else array.view(storage))

@@ -1,22 +1,16 @@
-"""TVM's builds for CUDA: what they need, their target, and the passes that give loops a schedule for the device."""
+"""What TVM's builds for CUDA lack on this machine."""
 
 import ctypes
-import os
 import shutil
-from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import relax
 
-from miscompile.targets.devices import cuda_capability, lacks_cuda
-from miscompile.targets.tvm.pipelines import CUDA_BUILD, SLOW_SCHEDULES
+from miscompile.targets.devices import lacks_cuda
+from miscompile.targets.tvm.runner import compile_exactly
 
-_FAST_MATH = b"--use_fast_math"
 _LIBRARY = "libtvm_runtime_cuda.so"
 
 
@@ -30,7 +24,7 @@ def lacks_tvm_cuda() -> list[str]:
     if not _has_bindings() and shutil.which("nvcc") is None:
         found.append("neither NVRTC (pip install 'apache-tvm[cuda]') nor nvcc is here to compile kernels")
     if not any(found):
-        _compile_exactly()
+        compile_exactly()
     return found
 
 
@@ -51,60 +45,3 @@ def _has_bindings() -> bool:
         return find_spec("cuda.bindings") is not None
     except ModuleNotFoundError:
         return False
-
-
-def _compile_exactly() -> None:
-    """Take the option of fast mathematics away, which rounds divisions and functions otherwise by design.
-
-    For nvcc there is a variable; NVRTC gets the option always, so that its function is wrapped.
-    """
-    os.environ["TVM_CUDA_NVCC_NO_FAST_MATH"] = "1"
-    if not _has_bindings():
-        os.environ["TVM_CUDA_COMPILE_MODE"] = "nvcc"
-        return
-    nvrtc: Any = import_module("cuda.bindings.nvrtc")
-    nvrtc.nvrtcCompileProgram = exactly(nvrtc.nvrtcCompileProgram)
-
-
-def exactly(compile_program: Callable[..., Any]) -> Callable[..., Any]:
-    """Return NVRTC's function that compiles a program, without the option of fast mathematics."""
-
-    def compile_exactly(program: Any, count: int, options: list[bytes]) -> Any:  # noqa: ANN401 - NVIDIA's objects
-        del count
-        kept = [option for option in options if option != _FAST_MATH]
-        return compile_program(program, len(kept), kept)
-
-    return compile_exactly
-
-
-def cuda_target(host: Any, capability: tuple[int, int] | None = None) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return the target for a device of this compute capability (None: the one that is here), with its host."""
-    major, minor = cuda_capability() if capability is None else capability
-    return tvm.target.Target({**CUDA_BUILD, "arch": f"sm_{major}{minor}"}, host=host)
-
-
-def cuda_pipeline(level: str, target: Any) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return the passes that lower a module for `target`: TVM's own for CUDA, or for the plain levels fewer.
-
-    Loops cannot stay as they are on a GPU: every function needs a schedule that binds its loops to threads, which the
-    pipeline for all devices does not give it.
-    """
-    if level not in SLOW_SCHEDULES:
-        return relax.get_default_pipeline(target)
-    dlight: Any = import_module("tvm.s_tir.dlight")
-    plain = tvm.transform.Sequential(
-        [
-            relax.backend.DispatchSampling(),
-            relax.backend.DispatchSortScan(),
-            relax.transform.LegalizeOps(),
-            dlight.ApplyDefaultSchedule(dlight.gpu.Fallback()),
-            relax.get_pipeline("default"),
-        ]
-    )
-
-    def lower(module: Any, context: Any) -> Any:  # noqa: ANN401 - TVM's objects
-        del context
-        with target:
-            return plain(module)
-
-    return tvm.transform.module_pass(lower, opt_level=0)

@@ -70,3 +70,14 @@ def completed(sequence: Iterable[str]) -> tuple[str, ...]:
         found.append(name)
     gathered = "FuseOps" in found and "FuseTIR" not in found[len(found) - found[::-1].index("FuseOps") :]
     return (*found, "FuseTIR") if gathered else tuple(found)
+
+
+def with_arguments(sequence: Iterable[str]) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the passes of `sequence`, completed, with their arguments."""
+    return [(name, PASSES[name]) for name in completed(sequence)]
+
+
+def spelled(sequence: Iterable[str]) -> str:
+    """Return the same as a Python list, a line for each, for a script."""
+    rows = [f"    {one!r},\n".replace("'", '"') for one in with_arguments(sequence)]
+    return f"[\n{''.join(rows)}]"

@@ -38,14 +38,11 @@ PASSES = (
     "while-loop-trip-count-annotator",
 )
 
-LEVELS: dict[str, int | None] = {"off": None, "O0": 0, "O1": 1, "full": 3}
-"""Levels of code generation, of which 3 is XLA's default; None compiles nothing as a whole."""
-
 ABOUT = About(
     name="xla",
     title="XLA for the CPU, through JAX",
     kinds=("onnx",),
-    levels=tuple(LEVELS),
+    levels=("off", "O0", "O1", "full"),
     adapter="miscompile.targets.xla.adapter:Xla",
     script="miscompile.targets.xla.script:SCRIPT",
     distributions=("jax", "jaxlib"),

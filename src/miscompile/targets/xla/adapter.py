@@ -1,18 +1,16 @@
 """XLA in the worker: a model becomes a function of jax.numpy, which is compiled as a whole, or run call by call."""
 
-import contextlib
 import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 from jax import lax
 from jax.extend import backend
@@ -24,36 +22,26 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.read import read
 from miscompile.targets.devices import Gate, lacks_cuda
 from miscompile.targets.lowering.program import UnloweredError
-from miscompile.targets.xla.about import ABOUT, LEVELS
+from miscompile.targets.xla import runner
+from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.dumps import changed
-from miscompile.targets.xla.environment import CUDA_OPTIONS, PLATFORM, SHARED
+from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
 from miscompile.targets.xla.program import program as lowering
+from miscompile.targets.xla.runner import TYPES, Function
 
 _CLEAR = 30
 """Builds after which what JAX keeps of earlier ones is dropped: some 20 MB for each program run call by call."""
 
-TYPES: dict[str, Any] = {
-    "bfloat16": ml_dtypes.bfloat16,
-    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
-    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "float8e5m2": ml_dtypes.float8_e5m2,
-    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-}
-"""Types that numpy lacks and that lie in words of their own width."""
-
 _KNOWN = frozenset((*NUMBERS, "bool", *TYPES))
 _NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
-
-Function = Callable[..., Sequence[jax.Array]]
 
 
 class Xla:
     """Builds functions of JAX."""
 
     def __init__(self) -> None:
-        jax.config.update("jax_enable_x64", True)
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        runner.configure()
         self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
         self._builds = 0
         self._fired: tuple[str, ...] = ()
@@ -69,12 +57,12 @@ class Xla:
             jax.clear_caches()
             ctypes.CDLL(None).malloc_trim(0)
         self._fired = ()
-        with on_device(build.device):
+        with runner.on_device(build.device):
             function = self._function(program)
             ports = [_abstract(port) for port in program.inputs]
             if build.level == "off":
                 here = build.device == "cpu" and None not in ports
-                return XlaSession(isolated(function, ports) if here else _eager(function), build.device)
+                return XlaSession(isolated(function, ports) if here else runner.eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)
@@ -93,25 +81,19 @@ class Xla:
                 raise UnloweredError(f"element type {port.dtype} has no lowering")
         lowered = lowering(read(program.payload))
         space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
-        space.update({name: jnp.asarray(_native(value)) for name, value in lowered.constants.items()})
+        space.update({name: _native(value) for name, value in lowered.constants.items()})
         exec(compile(lowered.source, "<program>", "exec"), space)
         function: Function = space["program"]
         return function
 
     def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
-        options: dict[str, Any] = {
-            "xla_backend_optimization_level": LEVELS[build.level],
-            "xla_disable_hlo_passes": ",".join(sorted(build.disabled)),  # in place of those that level `off` lacks
-        }
-        if build.device != "cpu":
-            options |= CUDA_OPTIONS
-        lowered = jax.jit(lambda *values: function(*values)).lower(*inputs)
+        further: dict[str, Any] = {} if build.device == "cpu" else {**runner.CUDA_OPTIONS}
         if not build.observe:
-            plain: Function = lowered.compile(options)
-            return plain
+            return runner.compile_function(function, inputs, build.level, build.disabled, further)
         place = tempfile.mkdtemp(prefix="miscompile-xla-", dir=_MEMORY)
+        further |= {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"}
         try:
-            compiled: Function = lowered.compile(options | {"xla_dump_to": place, "xla_dump_hlo_pass_re": ".*"})
+            compiled = runner.compile_function(function, inputs, build.level, build.disabled, further)
             self._fired = changed(Path(place), frozenset(ABOUT.passes))
         finally:
             shutil.rmtree(place, ignore_errors=True)
@@ -126,22 +108,9 @@ class XlaSession:
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed; results come back to the CPU."""
-        with on_device(self._device):
-            results = self._function(*[jnp.asarray(_native(tensor)) for tensor in feed])
+        with runner.on_device(self._device):
+            results = self._function(*map(_native, feed))
             return tuple(_wrap(np.asarray(result)) for result in results)
-
-
-@contextlib.contextmanager
-def on_device(name: str) -> Iterator[None]:
-    """Have JAX put arrays, and compile, for a device: the first one of a platform.
-
-    On another than the CPU products are computed in the precision of their operands, not in a faster one.
-    """
-    if name == "cpu":
-        yield
-        return
-    with jax.default_device(jax.devices(name)[0]), jax.default_matmul_precision("highest"):
-        yield
 
 
 def _lacks_cuda() -> list[str]:
@@ -171,16 +140,6 @@ def has_plugin() -> bool:
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _eager(function: Function) -> Function:
-    """Return the function that executes every primitive alone, also those inside compiled functions of JAX."""
-
-    def run(*values: jax.Array) -> Sequence[jax.Array]:
-        with jax.disable_jit():
-            return function(*values)
-
-    return run
-
-
 def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
     """Return what JAX must know of an input, None when a size is not known."""
     if port.shape is None or not all(isinstance(size, int) for size in port.shape):
@@ -188,11 +147,11 @@ def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
     return jax.ShapeDtypeStruct(port.shape, TYPES.get(port.dtype, port.dtype))
 
 
-def _native(tensor: Tensor) -> Array:
-    """Return the elements as an array that JAX understands. Raises UnloweredError for types without a lowering."""
+def _native(tensor: Tensor) -> jax.Array:
+    """Return the elements as an array of JAX. Raises UnloweredError for types without a lowering."""
     if tensor.dtype not in _KNOWN:
         raise UnloweredError(f"element type {tensor.dtype} has no lowering")
-    return tensor.array.view(TYPES[tensor.dtype]) if tensor.dtype in TYPES else tensor.array
+    return runner.tensor(tensor.array, tensor.dtype)
 
 
 def _wrap(array: Array) -> Tensor:

@@ -13,10 +13,6 @@ FLAGS = (
 """Flags of every compilation that names none of its own: those of level `off`, one operation at a time."""
 
 
-CUDA_OPTIONS = {"xla_gpu_deterministic_ops": True, "xla_gpu_autotune_level": 0}
-"""Options of every compilation for CUDA: the same sums in the same order, and no race of algorithms."""
-
-
 SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 """A variable read when CUDA is opened: else each worker takes three quarters of the device's memory for itself."""
 

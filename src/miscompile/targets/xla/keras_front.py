@@ -13,7 +13,8 @@ from miscompile.targets.keras.adapter import set_width
 from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.keras.values import flat
-from miscompile.targets.xla.adapter import Function, Xla
+from miscompile.targets.xla.adapter import Xla
+from miscompile.targets.xla.runner import Function
 
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_lin"})
 """Primitives that stand for no operation of their own."""

@@ -1,79 +1,69 @@
-"""The lines that a reproducer for XLA consists of, beside what all scripts have in common."""
+"""The lines that a reproducer for XLA consists of, beside the runner's and what all scripts have in common.
+
+The script's reference runs one primitive at a time. The worker's has barriers between them in a single compilation
+(`isolated_build.py`), which is faster, and harder to follow for who reads a report.
+"""
 
 import textwrap
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.placement import PLACEMENT
-from miscompile.targets.xla.about import LEVELS
-from miscompile.targets.xla.environment import CUDA_OPTIONS, FLAGS, PLATFORM
+from miscompile.targets.xla.about import ABOUT
+from miscompile.targets.xla.environment import FLAGS, PLATFORM
 
 _PRELUDE = (
     PLACEMENT
-    + '''\
-jax.config.update("jax_enable_x64", True)
+    + """\
+configure()
 {% if placed %}
 jax.config.update("jax_platforms", "cpu,{{ gpu }}")
 {% endif %}
-
-
-def tensor(array, dtype):
-    """Return an array for JAX; brain floats come as 16-bit words."""
-    return jnp.asarray(np.asarray(array).view(jnp.bfloat16) if dtype == "bfloat16" else array)
-'''
+"""
 )
 
 _RUN = (
     PLACEMENT
     + '''\
+{% set eager = "off" in [faulty.level, reference.level if reference is not none else ""] %}
 {% if placed %}
 def run(level, off={{ nothing }}):
     """Do what `run_here` does, on the device of this call."""
     device = {{ where }}
-    precision = "highest" if device == "cuda" else None
-    with jax.default_device(jax.devices(device)[0]), jax.default_matmul_precision(precision):
-        return run_here(level, off or (), @CUDA_OPTIONS@ if device == "cuda" else {})
+    with on_device(device):
+        return run_here(level, off or (), CUDA_OPTIONS if device == "cuda" else {})
 
 
 def run_here(level, off, further):
-    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
 {% else %}
 def run(level, off=()):
-    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
 {% endif %}
-{% set eager = "off" in [faulty.level, reference.level if reference is not none else ""] %}
+    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
 {% if eager %}
     if level == "off":  # every primitive alone, as the flags above say
-        with jax.disable_jit():
-            return [[to_numpy(value) for value in program(*inputs(feed))] for feed in feeds]
-{% endif %}
-    options = {
-        "xla_backend_optimization_level": level,
-        "xla_disable_hlo_passes": ",".join(off),
-{% if placed %}
-        **further,
-{% endif %}
-    }
-    compiled = jax.jit(lambda *values: program(*values)).lower(*inputs(feeds[0])).compile(options)
-    return [[to_numpy(value) for value in compiled(*inputs(feed))] for feed in feeds]
-
-
-def inputs(feed):
-    """Return the arrays of a feed."""
-{% if types %}
-    return [tensor(array, types.get(name, str(array.dtype))) for name, array in feed.items()]
+        called = eager(program)
+    else:
+        called = compile_function(program, arrays(feeds[0]), level, off, {{ "further" if placed else "{}" }})
 {% else %}
-    return [jnp.asarray(array) for array in feed.values()]
+    called = compile_function(program, arrays(feeds[0]), level, off, {{ "further" if placed else "{}" }})
 {% endif %}
+    return [[seen(value) for value in called(*arrays(feed))] for feed in feeds]
 
 
-def to_numpy(value):
-    """Return an output as an array{{ "; brain floats are widened" if exotic }}."""
+def arrays(feed):
+    """Return the arrays of a feed."""
+    return [tensor(array, {{ 'types.get(name, "")' if types else '""' }}) for name, array in feed.items()]
+
+
+def seen(value):
+    """Return an output as an array{{ "; brain floats are widened, other foreign types are bits" if exotic }}."""
 {% if exotic %}
     value = value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value
-{% endif %}
+    return np.asarray(value).view(np.uint8) if value.dtype.name.startswith("float8") else np.asarray(value)
+{%- else %}
     return np.asarray(value)
+{%- endif %}
 '''
-).replace("@CUDA_OPTIONS@", repr(CUDA_OPTIONS).replace("'", '"'))
+)
 
 
 def _flags() -> str:
@@ -93,8 +83,9 @@ SCRIPT = ScriptLines(
         f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
         "",
     ),
+    sources=("miscompile.targets.xla.runner",),
     imports=("import jax", "import jax.numpy as jnp", "from jax import lax"),
-    levels={name: repr("off") if number is None else str(number) for name, number in LEVELS.items()},
+    levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"jax", jax.__version__',
     prelude=_PRELUDE,

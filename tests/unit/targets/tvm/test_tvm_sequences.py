@@ -1,7 +1,7 @@
 """What TVM's face says of pass sequences and forms, without TVM."""
 
+import ast
 import random
-import re
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.relax.splice_transform import SPLICE
 from miscompile.targets.tvm.relax.wrap_transform import WRAP, Relax, relax_options
-from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed
+from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed, with_arguments
 from miscompile.triage.script import write_script
 
 SEQUENCES = st.lists(st.sampled_from(sorted(PASSES)), max_size=12)
@@ -92,8 +92,14 @@ def test_a_script_has_the_sequence_that_was_built(seed: int) -> None:
     sequence = tuple(rng.choice(ABOUT.sequences) for _ in range(rng.randint(1, 12)))
     text = script(Build("default", sequence=sequence))
     compile(text, "script", "exec")
-    said = text.partition("def sequence")[2].partition("]\n\n\n")[0]
-    assert tuple(re.findall(r"transform\.(\w+)\(", said)) == completed(sequence)
+    (said,) = (node for node in ast.parse(text).body if isinstance(node, ast.Assign) and named(node) == "SEQUENCE")
+    assert ast.literal_eval(said.value) == with_arguments(sequence)
+    assert tuple(name for name, _ in with_arguments(sequence)) == completed(sequence)
+    assert "behind(SEQUENCE, pipeline) if changed" in text
+
+
+def named(node: ast.Assign) -> str:
+    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
 
 
 def test_a_script_wraps_what_the_build_wraps() -> None:
@@ -107,4 +113,4 @@ def test_a_script_wraps_what_the_build_wraps() -> None:
 def test_a_script_of_a_plain_build_has_neither() -> None:
     text = script(Build("full"))
     assert "wrap" not in text.replace("textwrap", "")
-    assert "def sequence" not in text
+    assert "SEQUENCE" not in text

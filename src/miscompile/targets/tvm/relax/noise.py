@@ -69,11 +69,11 @@ def instrumented(module: Any) -> tuple[Any, tuple[Noise, ...]]:
         body = instrumenter.moved(body, last)
         parts.append((False, last))
     params = [*main.params, *instrumenter.params]
-    instrumented = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
+    noisy = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
     if "num_input" in (main.attrs or {}):
-        instrumented = instrumented.with_attr("num_input", len(params))
+        noisy = noisy.with_attr("num_input", len(params))
     module = module.clone()
-    module.update_func(place, assembled(instrumented, parts))
+    module.update_func(place, assembled(noisy, parts))
     return relax.transform.Normalize()(module), tuple(instrumenter.noises)
 
 

@@ -162,7 +162,7 @@ def spelled(transform: Spec) -> str:
     """Return Python source that defines `patterns()`, the modules of the patterns of a transform, and how to splice
     them.
 
-    It needs `tvm`, `numpy` as `np` and `base64`. Raises SpecError as the functions above do.
+    It needs `text.parse`. Raises SpecError as the functions above do.
     """
     options = splice_options(transform)
     assert options is not None, "only asked for this transform"
@@ -185,15 +185,5 @@ _PARSE = '''
 
 def patterns():
     """Return the modules of the patterns."""
-    return [parsed(script, constants) for script, constants in PATTERNS]
-
-
-def parsed(script, constants):
-    """Return a module from its text and its constants."""
-    table = []
-    for one in constants:
-        array = np.frombuffer(base64.b64decode(one["data"]), np.dtype(one["dtype"])).reshape(one["shape"])
-        table.append(relax.const(tvm.runtime.tensor(array)))
-    known = {**script_parser._default_globals(), "metadata": {"ir.GenericConst": table}}
-    return script_parser.parse(script, known)
+    return [parse(script, constants) for script, constants in PATTERNS]
 '''

@@ -1,0 +1,115 @@
+"""How torch compiles a program and runs it; standalone scripts contain what they need of this module."""
+
+import contextlib
+import functools
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo
+import torch._inductor.compile_fx
+from numpy.typing import NDArray
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._inductor import config
+
+from miscompile.targets.inductor.decompositions import chosen_decompositions
+from miscompile.targets.inductor.related import with_related
+from miscompile.targets.inductor.settings import ALWAYS, CUDA_SETTINGS, settings_of
+
+
+def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
+    """Return a copy of an array as a tensor; brain floats come as 16-bit words."""
+    array = np.array(words, order="C")
+    if dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def from_torch(value: torch.Tensor) -> tuple[NDArray[np.generic], bool]:
+    """Return the elements of a tensor, and whether they are the words of brain floats."""
+    value = value.detach().cpu().contiguous()
+    if value.dtype == torch.bfloat16:
+        return value.view(torch.int16).numpy().view(np.uint16), True
+    return value.numpy(), False
+
+
+def known(name: str) -> bool:
+    """Tell whether this version has a setting, whose name may have a dot."""
+    owner: Any = config
+    for part in name.split("."):
+        if not hasattr(owner, part):
+            return False
+        owner = getattr(owner, part)
+    return True
+
+
+def settings_for(level: str, off: Collection[str], device: str = "cpu") -> dict[str, Any]:
+    """Return Inductor's settings for a build; levels that do without its code generator have none of their own."""
+    wanted: dict[str, Any] = {name: value for name, value in ALWAYS.items() if known(name)}
+    if device != "cpu":
+        wanted.update({name: value for name, value in CUDA_SETTINGS.items() if known(name)})
+    return wanted if level in ("off", "aot") else {**wanted, **settings_of(level, off, known)}
+
+
+def backend_for(level: str) -> Any:  # noqa: ANN401 - a backend
+    """Return the backend of a level: at `off` and `aot` each operator runs by its own kernel."""
+    if level == "off":
+        return as_it_is
+    return torch._dynamo.lookup_backend("aot_eager_decomp_partition" if level == "aot" else "inductor")
+
+
+def as_it_is(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
+    """Run a graph as it is."""
+    del inputs
+    return graph.forward
+
+
+def decomposing(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a backend
+    """Return the backend of a level, which takes operators apart by another table.
+
+    Raises NotImplementedError for a release that takes no other.
+    """
+    table = chosen_decompositions(seed, share)
+    if level in ("off", "aot"):
+        return aot_autograd(fw_compiler=boxed, bw_compiler=boxed, decompositions=table)
+    if not hasattr(torch._inductor.compile_fx, "_ConstantDecompTable"):
+        raise NotImplementedError("this release lowers with its own table of decompositions alone")
+    return functools.partial(torch._inductor.compile_fx.compile_fx, decompositions=table)
+
+
+def boxed(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
+    """Run a graph that has been taken apart, each operator by its own kernel."""
+    del inputs
+    return make_boxed_func(graph.forward)
+
+
+def relating(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a backend
+    """Return the backend of a level, with related operators in the graph that it is given."""
+    backend = backend_for(level)
+
+    def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
+        return backend(with_related(graph, seed, share), inputs)
+
+    return compile_graph
+
+
+def compile_program(function: Any, backend: Any) -> Any:  # noqa: ANN401 - functions
+    """Return a function that is compiled as a whole, for the sizes that it is called with."""
+    return torch.compile(function, backend=backend, fullgraph=True, dynamic=False)
+
+
+def on_device(name: str) -> contextlib.AbstractContextManager[Any]:
+    """Have torch make tensors on a device where a program does not say where: it never does."""
+    return contextlib.nullcontext() if name == "cpu" else torch.device(name)
+
+
+def make_exact() -> None:
+    """Have CUDA's libraries compute in the types that a program names, and always in the same order."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True

@@ -1,0 +1,165 @@
+"""How OpenVINO reads a model, compiles and runs it; standalone scripts contain what they need of this module."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import onnx
+import openvino as ov
+from numpy.typing import NDArray
+
+PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
+"""The compiler's names for devices; the second is Intel's graphics."""
+
+PROPERTIES: dict[str, dict[str, int | str]] = {
+    "cpu": {
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in bfloat16 where the processor has it
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",  # else operands of products with compressed weights are quantised
+        "KV_CACHE_PRECISION": "f32",
+    },
+    "gpu": {
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in float16
+        "EXECUTION_MODE_HINT": "ACCURACY",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "KV_CACHE_PRECISION": "f32",
+    },
+}
+"""Properties of every build for a device: numbers are computed in the precision that the model states."""
+
+LEVELS: dict[str, dict[str, bool | str]] = {
+    "off": {"LP_TRANSFORMS_MODE": False},
+    "plain": {"LP_TRANSFORMS_MODE": False, "SNIPPETS_MODE": "DISABLE"},
+    "full": {},
+}
+"""Properties of the levels: without low-precision transformations; without generated kernels for subgraphs (snippets).
+Level off keeps the latter, because the kernels that take their place divide and convert small types inexactly."""
+
+FOREIGN = {
+    16: ("bf16", 16), 17: ("f8e4m3", 8), 19: ("f8e5m2", 8), 21: ("u4", 4), 22: ("i4", 4), 23: ("f4e2m1", 4),
+    24: ("f8e8m0", 8), 25: ("u2", 2),
+}  # fmt: skip
+"""Element types that numpy lacks, by their numbers in onnx.TensorProto: the compiler's name, and bits of an element."""
+
+
+@cache
+def fixed_properties(core: ov.Core, device: str) -> dict[str, int | str]:
+    """Return those properties of every build that the device's plugin has; old releases lack some."""
+    known = core.get_property(PLUGINS[device], "SUPPORTED_PROPERTIES")
+    return {name: value for name, value in PROPERTIES[device].items() if name in known}
+
+
+def properties_of(core: ov.Core, level: str, device: str, threads: int) -> dict[str, bool | int | str]:
+    """Return the properties of a build. Levels are the CPU plugin's; that for graphics has none."""
+    fixed = fixed_properties(core, device)
+    return {**fixed, **LEVELS[level], "INFERENCE_NUM_THREADS": threads} if device == "cpu" else {**fixed}
+
+
+def compile_read(core: ov.Core, read: ov.Model, level: str, device: str = "cpu", threads: int = 1) -> ov.CompiledModel:
+    """Compile a model that has been read."""
+    return core.compile_model(read, PLUGINS[device], properties_of(core, level, device, threads))
+
+
+def compile_reloaded(
+    core: ov.Core, read: ov.Model, level: str, device: str = "cpu", threads: int = 1
+) -> ov.CompiledModel:
+    """Compile a model that has been read, save what comes of it, and return what is loaded of that."""
+    compiled = compile_read(core, read, level, device, threads)
+    properties = properties_of(core, level, device, threads)
+    return core.import_model(compiled.export_model(), PLUGINS[device], properties)
+
+
+def read_saved(core: ov.Core, model: bytes, folder: str) -> ov.Model:
+    """Read a model, save it in OpenVINO's own format in `folder`, and read that."""
+    path = f"{folder}/model.xml"
+    ov.save_model(core.read_model(model), path, compress_to_fp16=False)
+    return core.read_model(path)
+
+
+def places(names: Sequence[str], read: ov.Model, model: bytes) -> list[int | None]:
+    """Return for each input of `model`, by name, its number in the compiler's model, None if it was dropped.
+
+    The front end keeps the order, but drops inputs that nothing uses, and gives an input that Dropout passes on the
+    name of Dropout's output, so that names alone do not tell. Raises NotImplementedError when an input of the compiler
+    would be left without elements.
+    """
+    kept = names
+    if len(read.inputs) < len(names):
+        used = names_used(onnx.load_model_from_string(model).graph)
+        kept = [name for name in names if name in used]
+    if len(kept) == len(read.inputs):
+        return [kept.index(name) if name in kept else None for name in names]
+    found = {name: index for index, port in enumerate(read.inputs) for name in port.get_names() if name in names}
+    if len(found) != len(read.inputs):
+        raise NotImplementedError("the compiler has dropped and renamed inputs, so that nobody knows which are left")
+    return [found.get(name) for name in names]
+
+
+def names_used(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that nodes of `graph` or of graphs inside it read, and those that it returns.
+
+    Dropout does nothing with its ratio and mode: the front end passes its first operand on.
+    """
+    used = {output.name for output in graph.output}
+    for node in graph.node:
+        used.update(node.input[:1] if node.op_type == "Dropout" else node.input)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                used |= names_used(inner)
+    return used
+
+
+def infer(
+    request: ov.InferRequest, numbers: Sequence[int | None], arrays: Sequence[NDArray[np.generic]], kinds: Sequence[int]
+) -> None:
+    """Run on `arrays`, of element types `kinds` (in onnx.TensorProto); `numbers` are those of the compiler's inputs.
+
+    Types that numpy lacks come as words, one for each element.
+    """
+    given = [to_tensor(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
+    for number, (value, _) in zip(numbers, given, strict=True):
+        if number is not None:
+            request.set_input_tensor(number, value)
+    request.infer()
+
+
+def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[ov.Tensor, NDArray[np.generic]]:
+    """Return the compiler's tensor, and the array whose memory it may share."""
+    array = np.asarray(array, order="C")
+    name, bits = FOREIGN.get(kind, ("", 0))
+    if array.dtype == object:
+        return ov.Tensor(array.astype(np.str_)), array
+    if not hasattr(ov.Type, name):  # numpy has it, or an older release of the compiler lacks it
+        return ov.Tensor(array), array
+    memory = array if bits >= 8 else pack(array, bits)
+    return ov.Tensor(memory, ov.Shape(array.shape), getattr(ov.Type, name)), memory
+
+
+def from_tensor(value: ov.Tensor) -> tuple[str, NDArray[np.generic]]:
+    """Return the compiler's name of an output's type, and a copy of its elements, or words where numpy lacks it."""
+    name = value.element_type.get_type_name()
+    if name == "string":
+        return name, np.asarray(value.str_data, dtype=object)
+    data, bits = np.array(value.data), dict(FOREIGN.values()).get(name, 0)
+    if bits == 0:
+        return name, data
+    if bits >= 8:
+        return name, data.view(f"u{bits // 8}").reshape(tuple(value.shape))
+    return name, unpack(data.view(np.uint8).ravel(), bits, tuple(value.shape))
+
+
+def pack(words: NDArray[np.generic], bits: int) -> NDArray[np.uint8]:
+    """Put elements of fewer than 8 bits next to each other, the first in the lowest bits."""
+    each = 8 // bits
+    flat = words.view(np.uint8).ravel() & (1 << bits) - 1
+    flat = np.concatenate([flat, np.zeros(-flat.size % each, np.uint8)]).reshape(-1, each)
+    lanes = flat << (np.arange(each, dtype=np.uint8) * bits)
+    packed: NDArray[np.uint8] = np.bitwise_or.reduce(lanes, axis=1).astype(np.uint8)
+    return packed
+
+
+def unpack(data: NDArray[np.uint8], bits: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Return the elements of a tensor as words, one a byte."""
+    lanes = data[:, None] >> (np.arange(8 // bits, dtype=np.uint8) * bits) & (1 << bits) - 1
+    return lanes.astype(np.uint8).ravel()[: int(np.prod(shape))].reshape(shape)

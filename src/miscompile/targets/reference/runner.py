@@ -1,0 +1,26 @@
+"""How the ONNX reference implementation reads a model and interprets it; standalone scripts contain this."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import checker
+from onnx.reference import ReferenceEvaluator
+
+
+def read_model(model: bytes) -> ReferenceEvaluator:
+    """Read and check a model. Raises what onnx raises for a broken one or an operator that it lacks."""
+    read = onnx.load_model_from_string(model)
+    checker.check_model(read)
+    return ReferenceEvaluator(read)
+
+
+def evaluate(
+    evaluator: ReferenceEvaluator, feed: Mapping[str, NDArray[np.generic]]
+) -> Sequence[NDArray[np.generic] | None]:
+    """Interpret on one feed; some operators of the interpreter write to their operands."""
+    with np.errstate(all="ignore"):
+        copies = {name: array.copy() for name, array in feed.items()}
+        found: Sequence[NDArray[np.generic] | None] = evaluator.run(None, copies)
+    return found

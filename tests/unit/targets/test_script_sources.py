@@ -1,0 +1,155 @@
+"""A standalone script does what the worker does, because it contains the functions that the worker calls."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from miscompile.base.specs import Spec
+from miscompile.core.case import Case
+from miscompile.core.run import Build, Run
+from miscompile.core.tensor import tensor
+from miscompile.core.verdict import Evidence
+from miscompile.graph.program import to_program
+from miscompile.graph.read import read
+from miscompile.targets.about import ScriptLines
+from miscompile.targets.registry import about, load_attribute, target_names
+from miscompile.triage.inlining import bare
+from miscompile.triage.script import write_script
+
+RUNNERS = tuple(name for name in target_names() if about(name).script and load_attribute(about(name).script).sources)
+
+SMALL = """<ir_version: 10, opset_import: ["" : 21]>
+g ({dtype}[2] x) => ({dtype}[2] y) {{ y = Identity(x) }}"""
+
+
+def case(dtype: str) -> Case:
+    model = onnx.parser.parse_model(SMALL.format(dtype=dtype))
+    held = tensor(np.ones(2, np.float32), dtype) if dtype == "bfloat16" else tensor(np.ones(2, np.float32))
+    return Case(to_program(read(model.SerializeToString())), ((held,),))
+
+
+def scripts(name: str) -> Iterator[str]:
+    """Yield scripts of one target: for every level, device and transform, with numbers that numpy lacks and without."""
+    face = about(name)
+    plain = [(level, dict[str, Any]()) for level in face.levels]
+    devices = [(face.levels[-1], {"device": device}) for device in face.devices]
+    own = [(face.levels[-1], {"transform": Spec(one)}) for one in face.transforms if one != "splice"]
+    for dtype in ("float", "bfloat16"):
+        item = case(dtype)
+        for level, options in (*plain, *devices, *own):
+            faulty = Run(item, name, Build(level, frozenset(face.passes[:2]), **options))
+            evidence = Evidence("wrong", "exact", "in a line", faulty, Run(item, name, Build(face.levels[0])), "y")
+            yield write_script(item, evidence, culprits=face.passes[2:3])
+
+
+def functions(text: str) -> dict[str, ast.stmt]:
+    found = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    return {node.name: node for node in found}
+
+
+def lines_of(name: str) -> ScriptLines:
+    lines: ScriptLines = load_attribute(about(name).script)
+    return lines
+
+
+def text_of(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return re.sub("  # noqa.*", "", Path(spec.origin).read_text("utf-8"))
+
+
+class Plain(ast.NodeTransformer):
+    """Drops the annotations of parameters and variables, as scripts do."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [self.visit(part) if isinstance(part, ast.FunctionDef) else part for part in node.body]
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        return None if node.value is None else ast.Assign([node.target], node.value)
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_script_contains_the_very_functions_that_the_worker_calls(name: str) -> None:
+    trees, texts = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for text in map(text_of, lines_of(name).sources):
+        for key, node in functions(text).items():
+            trees[key].append(ast.dump(Plain().visit(node)))
+        for key, node in functions(bare(text)).items():
+            texts[key].append(str(ast.get_source_segment(bare(text), node)))
+    seen = set[str]()
+    for text in scripts(name):
+        compile(text, "script", "exec")
+        for key, node in functions(text).items():
+            if key in trees:
+                assert ast.dump(node) in trees[key]
+                assert any(written in text for written in texts[key])
+                seen.add(key)
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_the_worker_imports_what_the_script_contains(name: str) -> None:
+    package = f"miscompile.targets.{name}"
+    assert f"{package}.runner" in lines_of(name).sources
+    imports = re.findall(r"^from (\S+) import (.*)$", text_of(about(name).adapter.partition(":")[0]), re.MULTILINE)
+    assert any(module == f"{package}.runner" or (module == package and "runner" in names) for module, names in imports)
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_script_imports_nothing_of_ours(name: str) -> None:
+    for text in scripts(name):
+        for node in ast.walk(ast.parse(text)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            assert not any(imported.startswith("miscompile") for imported in names)
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_the_modules_of_a_script_import_nothing_of_ours_but_each_other(name: str) -> None:
+    sources = lines_of(name).sources
+    for module in sources:
+        for node in ast.walk(ast.parse(text_of(module))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("miscompile"):
+                assert node.module in sources
+
+
+@pytest.mark.parametrize("name", [name for name in RUNNERS if about(name).lowered])
+def test_a_lowered_program_may_call_its_values_like_functions_of_the_script(name: str) -> None:
+    words = ["tensor", "run", "feeds", "LEVELS", "settings_for", "compile_function", "problem"]
+    nodes = " ".join(f"{after} = Add({before}, w)" for before, after in pairwise(["x", *words, "y"]))
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}, float[2] seen = {{1, 2}}> {{ {nodes} }}"""
+    text = text.replace("Add(problem, w)", "Add(problem, seen)")
+    program = to_program(read(onnx.parser.parse_model(text).SerializeToString()))
+    item = Case(program, ((tensor(np.ones(2, np.float32)),),))
+    held, faulty = (Run(item, name, Build(level)) for level in ("off", "full"))
+    found = write_script(item, Evidence("wrong", "exact", "in a line", faulty, held, "y"))
+    bound = [key for key in functions(found) if key in words]
+    assert sorted(bound) == sorted(set(bound))
+    assert "tensor_2 = " in found
+    assert "\nseen_2 = tensor(" in found
+    assert not re.search(r"^(tensor|seen|problem) = ", found, re.MULTILINE)
+
+
+def test_every_target_with_scripts_has_a_runner() -> None:
+    """But for the toy: it is part of this package, so that its scripts import it."""
+    assert {name for name in target_names() if about(name).script} - set(RUNNERS) == {"toy"}
