@@ -93,10 +93,10 @@ def extract(
     say: ProgressListener,
     pool: Callable[[str], LocalPool] = LocalPool,
 ) -> Extracted:
-    """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
+    """Return the patterns in the models of `pairs` for passes of `targets`; their names begin with `name`.
 
-    Pieces that trigger no pass are no patterns, whatever the test claims. An interruption ends the search, and the
-    results so far are returned. Raises UsageError for a target that is not here.
+    A piece that triggers no pass is not a pattern, even if a test claims so. An interruption ends the search, and the
+    results so far are returned. Raises UsageError for a target that is not installed.
     """
     versions = {target: version_of(target) for target in targets}
     found, chosen, triggers = Extracted(), list[TriggeringPiece](), list[list[Trigger]]()
@@ -205,7 +205,7 @@ class _Search:
                 yield one
 
     def _chosen(self, called: str, number: int) -> TriggeringPiece:
-        """Return the pattern in a piece: all of it, or the smallest block."""
+        """Return the pattern in a piece: the whole piece, or its smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
         trigger = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
@@ -253,5 +253,5 @@ def _patterns(
 
 
 def pattern_form_of(seed: Seed) -> str:
-    """Return a digest that pieces share which have the same operators, edges and attributes, whatever their sizes."""
+    """Return a digest of a piece's operators, edges and attributes, which does not depend on sizes."""
     return fingerprint(Model(replace(seed.graph, name=""), {"": seed.opset}), values=False, shapes=False)
