@@ -17,7 +17,7 @@ from miscompile.engine.checks import (
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
-from miscompile.oracles.per_case import Chosen
+from miscompile.oracles.per_case import PerCaseOracle
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import transform_of
 
@@ -69,7 +69,7 @@ def test_checks_bring_their_producers() -> None:
 
 def test_special_cases_get_their_oracles() -> None:
     oracle = make_oracle(Plan("onnxruntime", checks=("all",)), {"onnxruntime": frozenset({"GeluFusionL1"})})
-    assert isinstance(oracle, Chosen)
+    assert isinstance(oracle, PerCaseOracle)
     assert isinstance(oracle.usual, Optimisation)
     assert set(oracle.special) == {"dynamic", "disruptive"}
     assert oracle.usual.families == (EQUIVALENCE, RESIST, relations_of(ORT), functions_of(ORT))

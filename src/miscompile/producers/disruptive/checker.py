@@ -38,8 +38,8 @@ class ChildChecker:
     def __call__(self, payload: bytes) -> str | None:
         """Return what `refusal_of` does; None when the check dies of the model, or does not end."""
         self._child = child = self._child or Conversation([sys.executable, "-m", __name__])
-        child.say(_LENGTH.pack(len(payload)) + payload)
-        line = child.hear(PATIENCE)
+        child.write(_LENGTH.pack(len(payload)) + payload)
+        line = child.read_line(PATIENCE)
         if line is None:
             self.close()
             return None
