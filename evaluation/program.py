@@ -4,7 +4,7 @@ from importlib import import_module
 
 import click
 
-from miscompile.cli.main import USAGE, Program
+from miscompile.cli.main import USAGE, VerbGroup
 
 TABLES = {
     "hirfuzz-diversity": "evaluation.hirfuzz.commands:diversity",
@@ -23,7 +23,7 @@ TABLES = {
 """Where the command of each table is; it is imported when it is named or listed."""
 
 
-class Tables(Program):
+class Tables(VerbGroup):
     """The group of all tables, with the exit codes of `miscompile`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

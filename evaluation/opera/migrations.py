@@ -14,7 +14,7 @@ from miscompile.harvest.libraries.sources import instances_of
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.ranking.counts import counts_of
-from miscompile.migration.results import Row, place_of, read_rows
+from miscompile.migration.results import ResultRow, place_of, read_rows
 from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
 
@@ -51,7 +51,7 @@ def subjects(where: MigrationFolders, seed: int, say: Say) -> list[Subject]:
     return found
 
 
-def _migrated(folder: Path) -> list[tuple[FrontEnd, list[Row], bool]]:
+def _migrated(folder: Path) -> list[tuple[FrontEnd, list[ResultRow], bool]]:
     """Return the front ends of a migration with their results, and whether operands were constants.
 
     Bugs that were not confirmed do not count.

@@ -13,11 +13,11 @@ from miscompile.base.errors import UsageError
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.migration.ranking import order
-from miscompile.migration.ranking.order import Facts, Order, check_library, shuffled
+from miscompile.migration.ranking.order import Order, RankingFacts, check_library, shuffled
 
 
 @dataclass(frozen=True, slots=True)
-class CoveredFacts(Facts):
+class CoveredFacts(RankingFacts):
     """The facts that every order may use.
 
     `coverage` has the statements of the front end that an instance reaches, by the instance's digest; it is empty when
@@ -27,23 +27,23 @@ class CoveredFacts(Facts):
     coverage: Mapping[str, frozenset[int | str]] = field(default_factory=dict)
 
 
-def first_come(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def first_come(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Leave the instances in the order in which they were harvested."""
     del facts
     return list(range(len(instances)))
 
 
-def similarity(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def similarity(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by FAST-pw, which takes each test for a text."""
     return fast([statements.text_of(instance) for instance in instances], facts.seed)
 
 
-def total(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def total(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by the number of statements that a test reaches. Raises UsageError without coverage."""
     return statements.total(_covered(instances, facts), shuffled(len(instances), facts.seed, "total"))
 
 
-def additional(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def additional(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by the number of statements that a test reaches and no test before it does. Raises UsageError without
     coverage."""
     return statements.additional(_covered(instances, facts), shuffled(len(instances), facts.seed, "additional"))
@@ -62,7 +62,7 @@ BY_STATEMENTS = frozenset({"total", "additional"})
 """Orders that cannot do without coverage."""
 
 
-def ranked(name: str, instances: Sequence[Instance], facts: Facts) -> list[int]:
+def ranked(name: str, instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Return the places of `instances` in the order called `name`.
 
     Raises UsageError for an unknown name, for instances of several libraries, and when coverage is missing.
@@ -74,7 +74,7 @@ def ranked(name: str, instances: Sequence[Instance], facts: Facts) -> list[int]:
     return chosen(instances, facts)
 
 
-def _covered(instances: Sequence[Instance], facts: Facts) -> list[frozenset[int | str]]:
+def _covered(instances: Sequence[Instance], facts: RankingFacts) -> list[frozenset[int | str]]:
     if not isinstance(facts, CoveredFacts) or not facts.coverage:
         raise UsageError("this order needs the statements that each test reaches; collect them first")
     return [facts.coverage.get(digest_of(instance), frozenset()) for instance in instances]

@@ -15,7 +15,7 @@ from evaluation.opera.orders import BY_STATEMENTS, ORDERS, CoveredFacts, ranked
 from miscompile.base.errors import UsageError
 from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
-from miscompile.migration.results import Row
+from miscompile.migration.results import ResultRow
 
 PAPERS = {
     "opera": 0.898, "operators": 0.613, "parameters": 0.832, "random": 0.794, "fast": 0.802, "total": 0.609,
@@ -62,7 +62,7 @@ class Subject:
     compiler: str
     library: str
     instances: tuple[Instance, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     facts: CoveredFacts = field(default_factory=CoveredFacts)
 
     @property
@@ -72,7 +72,12 @@ class Subject:
 
 
 def subject_of(
-    name: str, compiler: str, library: str, instances: Iterable[Instance], rows: Iterable[Row], facts: CoveredFacts
+    name: str,
+    compiler: str,
+    library: str,
+    instances: Iterable[Instance],
+    rows: Iterable[ResultRow],
+    facts: CoveredFacts,
 ) -> Subject:
     """Put results and instances together by digest; what has no result, or was never run, is left out.
 

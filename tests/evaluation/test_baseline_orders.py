@@ -14,7 +14,7 @@ from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
 from miscompile.migration.ranking import order
-from miscompile.migration.ranking.order import Facts
+from miscompile.migration.ranking.order import RankingFacts
 
 TESTS = [
     Instance("torch", f"torch.{name}", "function", (), {"a": number}) for number in (5, 0, 1) for name in ("a", "b")
@@ -36,7 +36,7 @@ def test_an_order_is_a_permutation_that_the_seed_decides(name: str) -> None:
 def test_the_orders_of_migrate_are_among_them_and_rank_alike() -> None:
     assert list(ORDERS) == [*order.ORDERS, "fast", "total", "additional", "first-come"]
     for name in order.ORDERS:
-        assert ranked(name, TESTS, facts_for(TESTS, 7)) == order.ranked(name, TESTS, Facts(7, {"a": 4}))
+        assert ranked(name, TESTS, facts_for(TESTS, 7)) == order.ranked(name, TESTS, RankingFacts(7, {"a": 4}))
 
 
 def test_statements_decide() -> None:
@@ -45,8 +45,8 @@ def test_statements_decide() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BY_STATEMENTS))
-@pytest.mark.parametrize("facts", [CoveredFacts(), Facts()])
-def test_an_order_by_statements_needs_them(name: str, facts: Facts) -> None:
+@pytest.mark.parametrize("facts", [CoveredFacts(), RankingFacts()])
+def test_an_order_by_statements_needs_them(name: str, facts: RankingFacts) -> None:
     with pytest.raises(UsageError, match="collect them first"):
         ranked(name, TESTS, facts)
 

@@ -20,7 +20,7 @@ from miscompile.instances.code import digest_of
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn
 from miscompile.migration.plan import MigrationPlan
-from miscompile.migration.results import Row
+from miscompile.migration.results import ResultRow
 from miscompile.targets.front_ends import FrontEnd
 
 
@@ -47,13 +47,13 @@ def uses_of(count: int) -> list[Instance]:
     return found
 
 
-def rows_of(tests: Sequence[Instance]) -> list[Row]:
+def rows_of(tests: Sequence[Instance]) -> list[ResultRow]:
     """Let every operator have a bug with strides of zero and one with negative paddings."""
     rows = []
     for test in tests:
         wrong = [name for name in ARGUMENTS if test.kwargs[name] in (0, -1)]
         bug = f"{test.operator}:{wrong[0]}" if wrong else ""
-        rows.append(Row(digest_of(test), test.api, "f", "finding" if bug else "pass", bug, seconds=0.5))
+        rows.append(ResultRow(digest_of(test), test.api, "f", "finding" if bug else "pass", bug, seconds=0.5))
     return rows
 
 
@@ -106,7 +106,7 @@ def test_the_papers_means_are_those_of_its_table() -> None:
 
 def test_without_bugs_there_is_nothing_to_measure() -> None:
     tests = uses_of(5)
-    rows = [Row(digest_of(test), test.api, "f", "pass") for test in tests]
+    rows = [ResultRow(digest_of(test), test.api, "f", "pass") for test in tests]
     *_, results = run(OrderSettings(), [subject_of("f", "tvm", "torch", tests, rows, CoveredFacts())])
     assert results.fronts[0].rankings == {}
     assert results.means() == {}
@@ -122,7 +122,7 @@ def test_bugs_without_an_order_are_not_called_none() -> None:
 def test_tests_that_were_never_run_are_left_out() -> None:
     tests = uses_of(6)
     rows = rows_of(tests)
-    rows[0] = Row(rows[0].digest, rows[0].api, "f", "invalid")
+    rows[0] = ResultRow(rows[0].digest, rows[0].api, "f", "invalid")
     found = subject_of("f", "tvm", "torch", tests, rows[:4], CoveredFacts())
     assert found.instances == tuple(tests[1:4])
     with pytest.raises(UsageError, match="none of the instances"):

@@ -101,10 +101,10 @@ def test_a_child_that_writes_to_a_file_is_looked_at_until_its_time_is_over(tmp_p
 
 def test_a_conversation_goes_line_by_line_to_its_end() -> None:
     child = Conversation(ECHO)
-    child.say(b"one\ntwo\n")
-    assert child.hear(10) == b"one!"
-    assert child.hear(10) == b"two!"
-    assert child.hear(0.1) is None
+    child.write(b"one\ntwo\n")
+    assert child.read_line(10) == b"one!"
+    assert child.read_line(10) == b"two!"
+    assert child.read_line(0.1) is None
     assert child.end() == 3
     assert child.end() == 3
 
@@ -122,8 +122,8 @@ def test_lines_cut_in_pieces_are_heard_whole_and_the_last_words_count() -> None:
 
 def test_a_dead_child_is_noticed_where_one_listens() -> None:
     child = Conversation(["sh", "-c", "kill -9 $$"])
-    child.say(b"x" * (1 << 20))
-    assert child.hear() is None
+    child.write(b"x" * (1 << 20))
+    assert child.read_line() is None
     assert child.end() == -signal.SIGKILL
 
 
@@ -136,7 +136,7 @@ def test_another_thread_ends_the_wait_for_an_answer() -> None:
     child = Conversation(["sleep", "60"])
     timer = threading.Timer(0.2, child.kill)
     timer.start()
-    assert child.hear() is None
+    assert child.read_line() is None
     timer.join()
     assert child.end() == -signal.SIGKILL
 

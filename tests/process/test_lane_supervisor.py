@@ -1,4 +1,4 @@
-"""The crew of a campaign after its lanes were ended: nobody works, and nobody is listened to."""
+"""The supervisor of a campaign's lanes after they were killed: no lane works, and none is read."""
 
 import selectors
 import signal
@@ -20,11 +20,11 @@ def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     orders = Orders(Plan("toy"), (), 0, 0, 0, None, {})
     sleeper = Conversation(["sleep", "60"])
     monkeypatch.setattr(LaneSupervisor, "_spawn", lambda self, orders: sleeper)
-    crew = LaneSupervisor(tmp_path / "lanes.log")
-    crew.start(orders)
-    assert crew.working == 1
-    crew.kill()
-    assert crew.working == 0
+    supervisor = LaneSupervisor(tmp_path / "lanes.log")
+    supervisor.start(orders)
+    assert supervisor.working == 1
+    supervisor.kill()
+    assert supervisor.working == 0
     assert sleeper.end() == -signal.SIGKILL
 
 

@@ -1,4 +1,4 @@
-"""The referee's vote, cast by onnx's reference evaluator in a process of its own."""
+"""The validity check by onnx's reference evaluator in a process of its own."""
 
 from dataclasses import replace
 

@@ -1,11 +1,11 @@
-"""Child processes: started, heard, waited for, and killed with everything that they have started.
+"""Child processes: starting them, reading their output, waiting for them, killing them with all their descendants.
 
 Compilers, their test suites and standalone scripts crash, hang, leave processes behind and use up the memory. So every
-child leads a session of its own, which Ctrl-C in a terminal does not reach and which is killed as a whole; the kernel
-kills a child whose parent ends in whatever way. `collect` runs a command to its end, `attend` waits for a child that
-writes to a file, and a `Conversation` asks a child that answers line by line.
+child leads a session of its own. Ctrl-C in a terminal does not reach that session, and `kill` ends all of its
+processes. The kernel kills a child whose parent ends in whatever way. `collect` runs a command to its end, `attend`
+waits for a child that writes to a file, and a `Conversation` exchanges requests and lines with a long-lived child.
 
-The functions at the end are for a child to call on itself, because only it knows when its imports are done.
+A child calls the functions at the end of this module on itself, because only it knows when its imports are done.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ _PR_SET_PDEATHSIG = 1
 _CHUNK = 1 << 16
 
 File = int | IO[bytes] | None
-"""A descriptor or an open file that a child reads or writes; None: an empty input, an output that is thrown away."""
+"""A descriptor or an open file that a child reads or writes; None stands for an empty input or a discarded output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a child ended, and what it printed.
+    """The exit status of a child and its output.
 
-    `status` is its exit status, negative for a signal, None when it was killed because its time was over; then
-    `stdout` and `stderr` hold what it had printed by then. `seconds` is how long it ran.
+    `status` is negative for a signal, and None when the child was killed because its time limit was over; `stdout` and
+    `stderr` then hold the output up to that moment. `seconds` is the wall-clock time that it ran.
     """
 
     status: int | None
@@ -43,11 +43,11 @@ class Ended:
     seconds: float
 
     def output(self, tail: int | None = None) -> str:
-        """Return the last `tail` characters of its standard output, or all; what is no UTF-8 is replaced."""
+        """Return the last `tail` characters of its standard output, or all; invalid UTF-8 is replaced."""
         return _text(self.stdout, tail)
 
     def errors(self, tail: int | None = None) -> str:
-        """Return the last `tail` characters of its standard error, or all; what is no UTF-8 is replaced."""
+        """Return the last `tail` characters of its standard error, or all; invalid UTF-8 is replaced."""
         return _text(self.stderr, tail)
 
 
@@ -64,9 +64,10 @@ def start(
 ) -> "subprocess.Popen[bytes]":
     """Start `command` as the leader of a session of its own; `kill` ends it.
 
-    It runs in `folder` and with exactly the variables of `environment`; None stands for our own. It inherits the
-    descriptors `keep` besides the three. A `bound` child is killed when the thread that starts it ends, and so with
-    this process too; a child that is not has to see to that itself. Raises OSError when it cannot be started.
+    It runs in `folder` and with exactly the variables of `environment`; None stands for those of this process. It
+    inherits the descriptors `keep` besides the standard three. The kernel kills a `bound` child when the thread that
+    starts it ends, hence also when this process ends; any other child calls `die_with_parent` itself. Raises OSError
+    when it cannot be started.
     """
     prepare = functools.partial(_bind, _prctl(), os.getpid()) if bound else None
     return subprocess.Popen(
@@ -83,13 +84,14 @@ def start(
 
 
 def kill_group(leader: int) -> None:
-    """Kill the processes of a group, given the process that leads it; nothing happens when none is left."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: the number is another user's by now
+    """Kill all processes of the group that the process `leader` leads; do nothing when none is left."""
+    # PermissionError: the process number was reused by another user.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def kill(process: "subprocess.Popen[bytes]") -> int:
-    """Kill a child of `start`, and whatever of its session is still running; return its exit status."""
+    """Kill a child of `start` and every process of its session that still runs; return its exit status."""
     kill_group(process.pid)
     return process.wait()
 
@@ -102,9 +104,10 @@ def collect(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run `command` to its end, but for at most `seconds`, with `given` as its standard input; return what it printed.
+    """Run `command` for at most `seconds`, with `given` as its standard input; return its status and output.
 
-    Nothing of its session is alive afterwards, however this ends. Raises OSError when it cannot be started.
+    No process of its session is alive afterwards, whether this returns or raises. Raises OSError when it cannot be
+    started.
     """
     began, pipe = time.monotonic(), subprocess.PIPE
     stdin = None if given is None else pipe
@@ -126,10 +129,10 @@ def attend(
     every: float | None = None,
     look: Callable[[], None] | None = None,
 ) -> int | None:
-    """Wait for a child, at most `seconds`; return its exit status, None when its time was over.
+    """Wait for a child, at most `seconds`; return its exit status, None when the time was over.
 
-    `look` is called after each `every` seconds of the wait. Nothing of the child's session is alive afterwards, however
-    this ends.
+    `look` is called after each `every` seconds of the wait. No process of the child's session is alive afterwards,
+    whether this returns or raises.
     """
     end = None if seconds is None else time.monotonic() + seconds
     try:
@@ -146,16 +149,16 @@ def attend(
 
 
 class Conversation:
-    """A child that lives long, is told things on its standard input and answers with lines on its standard output.
+    """A long-lived child that gets requests on its standard input and answers with lines on its standard output.
 
-    A child that has died is not noticed by `say` but by `hear` and `lines`, because what it said before its end counts.
-    `fileno` lets a selector wait for several of them.
+    `read_line` and `lines` report the death of the child and `write` does not, because the lines that the child wrote
+    before its death still count. `fileno` lets a selector wait for several children.
     """
 
     def __init__(
         self, command: Sequence[str], *, errors: File = None, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start `command`; the file `errors` gets its standard error. Raises OSError when it cannot be started."""
+        """Start `command` with `errors` as its standard error. Raises OSError when it cannot be started."""
         pipe = subprocess.PIPE
         self._process = start(command, stdin=pipe, stdout=pipe, stderr=errors, environment=environment)
         self._lines: list[bytes] = []
@@ -163,19 +166,19 @@ class Conversation:
         self._status: int | None = None
 
     def fileno(self) -> int:
-        """Return the descriptor that becomes readable when the child says something, or ends."""
+        """Return the descriptor that becomes readable when the child writes or ends."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
-    def say(self, words: bytes) -> None:
-        """Send `words` as they are; a line ends with its newline."""
+    def write(self, data: bytes) -> None:
+        """Write `data` unchanged, without a newline of its own, to the child's standard input."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(words)
+            self._process.stdin.write(data)
             self._process.stdin.flush()
 
-    def hear(self, seconds: float | None = None) -> bytes | None:
-        """Return the next line without its newline; None when the child has died, or says none within `seconds`."""
+    def read_line(self, seconds: float | None = None) -> bytes | None:
+        """Return the next line without its newline; None when the child has died, or writes none within `seconds`."""
         end = None if seconds is None else time.monotonic() + seconds
         while not self._lines:
             left = None if end is None else max(end - time.monotonic(), 0.0)
@@ -188,34 +191,34 @@ class Conversation:
         return self._lines.pop(0)
 
     def lines(self) -> list[bytes] | None:
-        """Wait until the child says something; return the lines that are whole now, None when it has died."""
+        """Wait until the child writes; return the lines that are complete now, None when it has died."""
         data = os.read(self.fileno(), _CHUNK)
         if not data:
             return None
         *lines, self._rest = (self._rest + data).split(b"\n")
         return lines
 
-    def hang_up(self) -> None:
-        """Close the child's standard input, by which it learns that nothing will follow."""
+    def close_input(self) -> None:
+        """Close the child's standard input, which tells the child that no request will follow."""
         if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # it ended before it had read everything
+            with contextlib.suppress(BrokenPipeError):  # it ended before it had read all of its input
                 self._process.stdin.close()
 
     def kill(self) -> int:
-        """Kill the child with all that it has started; return its exit status.
+        """Kill the child and all processes of its session; return its exit status.
 
-        Another thread may call it; the one that waits in `hear` or `lines` then learns of the death.
+        Another thread may call it; the thread that waits in `read_line` or `lines` then gets None.
         """
-        if self._status is None:  # later, its number may be somebody else's
+        if self._status is None:  # once it is reaped, its number may belong to another process
             self._status = kill(self._process)
         return self._status
 
     def end(self, patience: float | None = None) -> int:
-        """Hang up, wait for the child's end and return its exit status; after `patience` seconds it is killed.
+        """Close the child's input, wait until it ends and return its exit status; kill it after `patience` seconds.
 
-        The conversation is over. May be called twice.
+        May be called twice; no other method may be called afterwards.
         """
-        self.hang_up()
+        self.close_input()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         status = self.kill()
@@ -250,7 +253,7 @@ def lift_memory_limit() -> None:
 
 @functools.cache
 def _prctl() -> Callable[..., int]:
-    """Find the function before a fork, since loading takes locks that another thread may hold during the fork."""
+    """Return `prctl`, loaded before the fork because loading takes locks that another thread may hold during it."""
     found: Callable[..., int] = ctypes.CDLL(None).prctl
     return found
 

@@ -83,10 +83,10 @@ NUMBERS = FLOATS + INTEGERS
 SMALL_FLOATS = ("float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz", "float4e2m1")
 SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
 SMALL = SMALL_FLOATS + SMALL_INTEGERS
-"""Types for storage: operators convert, quantise and move them, and compute nothing with them.
+"""Storage types: operators convert, quantise and move their elements, and no operator computes with them.
 
-Three types of onnx are left out on purpose: float8e8m0 holds powers of two alone, no zero and no sign, so that no range
-of numbers can be drawn from it; no compiler here supports float6e2m3 and float6e3m2.
+Three types of ONNX are left out: float8e8m0, because it holds only powers of two, no zero and no sign, so that no range
+of numbers can be drawn from it; float6e2m3 and float6e3m2, because no supported compiler takes them.
 """
 
 SMALL_SINCE = {
@@ -95,7 +95,7 @@ SMALL_SINCE = {
 """First opset in which Cast, CastLike, QuantizeLinear and DequantizeLinear take each of them."""
 
 PLAIN = (*NUMBERS, "bool", *SMALL)
-"""The element types that the generator works with: all of onnx but strings, complex numbers and those named above."""
+"""The element types that the generator uses: all of ONNX but strings, complex numbers and the three named above."""
 
 
 def is_float(dtype: str) -> bool:

@@ -6,7 +6,7 @@ A package adds a part with an entry point, so that nobody has to fork this one:
     acme = "acme_compiler.target.about:ABOUT"
 
 The groups are `miscompile.targets`, `miscompile.producers`, `miscompile.transforms`, `miscompile.oracles` and
-`miscompile.reports`. A part is imported when it is asked for. One that cannot be used spoils no other.
+`miscompile.reports`. A part is imported when it is asked for. A broken part leaves the others usable.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ from miscompile.base.errors import SpecError, UsageError
 T = TypeVar("T")
 
 OURS = "miscompile"
-"""The package that the built-in parts come with."""
+"""The distribution that contains the built-in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One package's offer of a part: its name, where it stands (`module:attribute`), and the package's name."""
+    """One package's offer of a part: the part's name, its path `module:attribute`, and the package's name."""
 
     name: str
     path: str
@@ -51,15 +51,15 @@ class Catalogue(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that somebody offers a part under, whether it can be used or not: ours, then the others'."""
+        """The names of all parts, usable or broken: the built-in ones, then those of other packages."""
         return tuple(dict.fromkeys((*self.built_in, *(offer.name for offer in added(self.group)))))
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether somebody offers a part under `name`."""
+        """Tell whether any package offers a part called `name`."""
         return name in self.built_in or any(offer.name == name for offer in added(self.group))
 
     def offer(self, name: str) -> Offer:
-        """Return where the part called `name` stands.
+        """Return the offer of the part called `name`.
 
         Raises SpecError for an unknown name, UsageError that names both packages when two offer a part under it.
         """
@@ -75,7 +75,7 @@ class Catalogue(Generic[T]):
     def get(self, name: str) -> T:
         """Return the part called `name`. Raises as `offer`, and UsageError when another package's part is broken.
 
-        What goes wrong in a part of this package passes through, because it is nothing that a user can mend.
+        An error in a part of this package passes through unchanged, because no user can repair it.
         """
         offer = self.offer(name)
         if offer.package == OURS:
@@ -119,7 +119,7 @@ def attribute(path: str) -> object:
 
 @cache
 def added(group: str) -> tuple[Offer, ...]:
-    """Return what other packages offer in `group`, by name and package.
+    """Return the offers of other packages in `group`, sorted by name and package.
 
     An editable installation of this package may show entry points of its own; these are its built-in parts.
     """

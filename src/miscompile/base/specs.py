@@ -23,8 +23,8 @@ _SPEC = re.compile(r"\s*([A-Za-z_][\w.\-]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 class Spec:
     """A parsed spec: a name, and raw options in the order in which they are written, each option once.
 
-    It is a value that compares and hashes, so that what it stands for can be remembered. It prints as text that parses
-    back to an equal spec.
+    It compares and hashes by value, so that it can be a key of a cache. `str` gives text that parses back to an equal
+    spec.
     """
 
     name: str
@@ -40,15 +40,18 @@ class Spec:
         return next((value for key, value in self.options if key == option), default)
 
     def with_options(self, **more: str) -> "Spec":
-        """Return this spec with `more` options; one that it has keeps its place and gets the new value."""
+        """Return this spec with `more` options.
+
+        An option that is set already keeps its place and gets the new value.
+        """
         return Spec(self.name, tuple({**dict(self.options), **more}.items()))
 
 
 @lru_cache(4096)
 def parse_spec(text: str) -> Spec:
-    """Parse `name{a=1, b=x+y}`; remembered, because the same few texts come back thousands of times a second.
+    """Parse `name{a=1, b=x+y}`; cached, because a campaign parses the same few texts thousands of times a second.
 
-    Raises SpecError when the text is written otherwise. Lists are written with `+`, so commas only separate options.
+    Raises SpecError for any other text. Lists are written with `+`, so commas only separate options.
     """
     found = _SPEC.fullmatch(text)
     if not found:

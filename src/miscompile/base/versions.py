@@ -82,7 +82,7 @@ def satisfies(version: str, conditions: str) -> bool:
 
 
 def same_version(actual: str, wanted: str) -> bool:
-    """Tell whether release `actual` is what `==wanted` asks for: its local part counts only when it is asked for.
+    """Tell whether release `actual` meets `==wanted`; its local part counts only when `wanted` has one.
 
     False when `actual` is no version. Raises SpecError when `wanted` is none.
     """

@@ -38,7 +38,7 @@ VERBS = (
 """Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""
 
 
-class Program(click.Group):
+class VerbGroup(click.Group):
     """A click group that loads verbs late and turns every error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,7 +88,7 @@ class Program(click.Group):
 
 
 @click.group(
-    cls=Program,
+    cls=VerbGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

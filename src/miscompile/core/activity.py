@@ -1,6 +1,6 @@
-"""Firings: how often each pass was seen to change a program, with which others, and what patterns woke.
+"""Pass activity: how often each pass changed a program, alone and with others, and how often a pattern triggered it.
 
-The counts are sums, so that lanes, sessions and campaigns add up.
+The counts are sums, so that the counts of lanes, sessions and campaigns can be added.
 """
 
 from collections import Counter
@@ -14,10 +14,11 @@ from miscompile.core.run import Run
 
 
 class Key(NamedTuple):
-    """What is counted on `target`.
+    """The name of one count for `target`; `kind` says which programs it counts.
 
-    programs: programs that were watched. fired: programs that the pass `one` changed. together: programs that `one` and
-    `other` changed. tried, woken: programs with a pattern of the pass `one`, and those of them that it changed.
+    programs: programs compiled with observation. fired: programs that the pass `one` changed. together: programs that
+    `one` and `other` changed. tried, woken: programs with a pattern of the pass `one`, and those of them that it
+    changed.
     """
 
     kind: str
@@ -28,10 +29,10 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class PassActivity:
-    """A tally.
+    """Counts of pass activity.
 
-    `frames` maps rewrite rules to the pass that they run in, which is all that observation sees of them. `names` maps
-    the spec of each target that may be noted to the name under which its passes are counted, whatever its version.
+    `frames` maps each rewrite rule to the pass that runs it, because observation sees only that pass. `names` maps the
+    spec of each target to the name under which its passes are counted in all of its versions.
     """
 
     frames: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class PassActivity:
     counts: Counter[Key] = field(default_factory=Counter)
 
     def note(self, recipe: Mapping[str, Any], run: Run, outcome: Outcome) -> None:
-        """Count a run that was observed and came to its end; any other says nothing."""
+        """Count a run that was observed and gave values; ignore any other run."""
         if not run.build.observe or not isinstance(outcome, Values):
             return
         target = self.names[run.target]
@@ -52,7 +53,7 @@ class PassActivity:
             self.counts[Key("woken", target, name)] += name in names or self.frames.get(name, name) in names
 
     def take(self) -> list[tuple[str, str, str, str, int]]:
-        """Return the counts as rows, and begin anew."""
+        """Return the counts as rows and set all counts to zero."""
         rows = [(*key, count) for key, count in self.counts.items()]
         self.counts.clear()
         return rows

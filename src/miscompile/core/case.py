@@ -1,4 +1,4 @@
-"""Programs, cases and recipes: what is to be tested."""
+"""Programs, cases and recipes: the values that describe one test."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ Dim = int | str | None
 class Port(NamedTuple):
     """One input or output of a program; a tuple, because a test makes dozens of them.
 
-    `exact` says of an output that every correct implementation must give the same bits: the values that reach
-    it are integers small enough, or only moved and compared.
+    `exact` marks an output whose bits must be the same in every correct implementation, because the values that reach
+    it are small enough integers, or are only moved and compared.
     """
 
     name: str
@@ -47,7 +47,7 @@ Feed = tuple[Tensor, ...]
 class Case:
     """A program, the feeds to run it on, and the recipe that made it.
 
-    A recipe holds JSON values only: producer spec, seed, index, and what the producer wants to remember
+    A recipe holds JSON values only: producer spec, seed, index, and facts that the producer records
     (motifs, operators). A program is compiled once and run on every feed.
     """
 

@@ -1,4 +1,4 @@
-"""Events that listeners hear: what happened, as values."""
+"""Events: the values that tell listeners about the course of a campaign."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a person should read, such as a lane that had to be restarted."""
+    """A line for people, such as the restart of a lane."""
 
     text: str
 

@@ -10,7 +10,7 @@ from miscompile.core.verdict import FindingKind
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What makes two findings the same bug.
+    """The identity of a bug: two findings with equal signatures count as the same bug.
 
     `kind` of finding, `stage` of the failure (`""` for wrong results), `culprits`: the passes that must be on,
     sorted; `text`: the normalised message, or the canonical form of the reduced graph, when no pass is to blame.
@@ -29,7 +29,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """The one thing that dedup, reduction, bisection and scripts hold a case against.
+    """The violated property of a finding; deduplication, reduction, bisection and scripts all check it.
 
     `oracle` and `target` are specs; the builds that were compared are among the finding's facts.
     """

@@ -1,4 +1,4 @@
-"""Outcomes: what came of a run. A closed union; match on it with `assert_never` at the end."""
+"""Outcomes: the results of runs. A closed union; match on it with `assert_never` at the end."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ Stage = Literal["load", "compile", "run", "collect"]
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was seen besides the result.
+    """Measurements of a run besides its result.
 
     Seconds are wall-clock seconds inside the compiler; `memory` is the worker's peak resident size in bytes
     (0: not measured); `passes` are the names of the passes seen to change the program, if the build asked.
@@ -38,7 +38,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A lawful no: the target says that the program is not acceptable, in a way that `known.toml` expects."""
+    """The target refused the program with a message that `known.toml` lists as a legitimate refusal."""
 
     stage: Stage
     message: str
@@ -47,7 +47,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """The target says that it lacks an operator, a type or a feature."""
+    """The target refused the program because it lacks an operator, a type or a feature."""
 
     stage: Stage
     message: str
@@ -96,7 +96,7 @@ Outcome: TypeAlias = Values | Rejected | Unsupported | Raised | Crashed | TimedO
 
 
 def is_death(outcome: Outcome) -> bool:
-    """Tell whether the outcome cost a worker its life."""
+    """Tell whether the worker died of the run or was killed for it."""
     return isinstance(outcome, Crashed | TimedOut)
 
 

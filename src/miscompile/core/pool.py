@@ -11,9 +11,9 @@ from miscompile.core.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Since the pool was opened: deaths of workers (timeouts among them), runs timed out, workers forked, zygotes lost.
+    """Counts since the pool was opened: dead workers (timeouts included), runs that timed out, forks, lost zygotes.
 
-    `respawn_seconds` is the time from the last death's notice to its replacement's birth; 0.0 before the first.
+    `respawn_seconds` is the time from noticing the last death to the fork of the replacement; 0.0 before any death.
     """
 
     deaths: int = 0
@@ -24,7 +24,7 @@ class Counters:
 
 
 class Pool(Protocol):
-    """Whatever runs on one target or several, can start afresh, and confirms; a context manager."""
+    """Workers for one target or several; a context manager that starts and ends them."""
 
     def __enter__(self) -> Self:
         """Start the workers. Raises UsageError when a target cannot be loaded."""
@@ -36,7 +36,7 @@ class Pool(Protocol):
 
     @property
     def counters(self) -> Counters:
-        """What has happened to the workers."""
+        """Counts of deaths, timeouts and forks."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Pool(Protocol):
         ...
 
     def fresh(self) -> None:
-        """Let the next batch meet workers that have run nothing."""
+        """Replace the used workers, so that the next batch runs in workers that have run nothing."""
         ...
 
     def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
@@ -65,5 +65,5 @@ class Pool(Protocol):
         ...
 
     def allow(self, seconds: float | None) -> None:
-        """Let a run take so long from now on; None: as long as at first."""
+        """Set the time limit of a run in seconds; None restores the initial limit."""
         ...

@@ -12,14 +12,14 @@ from miscompile.core.verdict import Verdict
 
 
 class Producer(Protocol):
-    """Makes cases."""
+    """Generates cases."""
 
     def propose(self, rng: random.Random) -> Case:
-        """Return a new valid case drawn from `rng` and from what the producer has learnt."""
+        """Return a new valid case, drawn from `rng` and from the producer's experience."""
         ...
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
-        """Take notice of what came of a case that this producer proposed, and of what was made of it in the end."""
+        """Learn from the outcomes and the final verdict of a case that this producer proposed."""
         ...
 
 
@@ -36,9 +36,9 @@ class Oracle(Protocol):
 
 
 class PropertyOracle(Oracle, Protocol):
-    """The oracle of one finding: it holds any case against the very property that the finding violates.
+    """The oracle of one finding: it checks any case for the property that the finding violates.
 
-    Reduction and bisection ask it about smaller cases and about other builds, whatever kind of oracle it is.
+    Reduction applies it to smaller cases and bisection to other builds, whatever kind of oracle it is.
     """
 
     @property
@@ -65,8 +65,8 @@ class Runner(Protocol):
 
 
 class Listener(Protocol):
-    """Hears of what happens; useful but not needed."""
+    """Receives the events of a campaign; a campaign works the same without listeners."""
 
     def on(self, event: Event) -> None:
-        """Take notice of `event`; must not raise."""
+        """Handle `event`; must not raise."""
         ...

@@ -16,8 +16,8 @@ class Build:
     `level` is one of the target's build levels: every target knows `off` (no optional optimisation) and `full`.
     `disabled` names passes to switch off. `observe` asks for the passes that fired, which costs time. `transform` is
     the spec of a transform, such as `functions{seed=3}`, whose result the target gets instead of the program; None for
-    the program as it is. `sequence` names passes to run in this order before the level's own pipeline, where a target
-    can.
+    the program unchanged. `sequence` names passes that the target runs in this order before the level's own pipeline,
+    if it supports that.
     """
 
     level: str = "full"
@@ -31,7 +31,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One thing to do: build the case's program as `build` says, then run it on every feed."""
+    """A unit of work: build the case's program as `build` says, then run it on every feed."""
 
     case: Case
     target: str

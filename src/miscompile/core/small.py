@@ -1,7 +1,7 @@
-"""Elements of fewer than 16 bits that numpy lacks: what number each word stands for, and the word for each number.
+"""Element types of fewer than 16 bits that numpy lacks: decoding their words to numbers, and encoding numbers.
 
-Tables of all words, so that a worker needs nothing but numpy. Sources: the pages on Float stored in 8 bits, 4 bits and
-on Int4 of the ONNX documentation. A word lies in a byte of its own; signed integers in two's complement.
+Both use tables of all words, so that a worker needs nothing but numpy. Sources: the pages on Float stored in 8 bits, 4
+bits and on Int4 of the ONNX documentation. A word lies in a byte of its own; signed integers in two's complement.
 """
 
 from functools import cache

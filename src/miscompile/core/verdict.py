@@ -1,4 +1,4 @@
-"""Verdicts: what an oracle makes of outcomes."""
+"""Verdicts: an oracle's judgements of outcomes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,16 @@ from typing import Any, Literal, TypeAlias
 from miscompile.core.run import Run
 
 FindingKind = Literal["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted"]
-"""wrong values, missing outputs, another shape or dtype than the reference, an error of one build only (or of a
-valid program), a killed worker, no end, memory without bound, an invalid program that is run to values."""
+"""Wrong values, missing outputs, another shape or dtype than the reference's, an error of one build only (or of a
+valid program), a dead worker, a timeout, exhausted memory, an invalid program that gave values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """No objection. `note` says why a difference was judged benign, if there was one; `details` are JSON values."""
+    """The property holds.
+
+    `note` is the reason why a difference was judged benign, if any; `details` are JSON values.
+    """
 
     note: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -24,8 +27,8 @@ class Evidence:
     """Why a property is violated.
 
     `message` is one line for people; `rule` the comparison that decided (`exact`, `monte-carlo`, `structure`,
-    `fixed`, `status`, `declared`, `invalid`); `faulty` the run that is at fault, `reference` the one it was held
-    against (None: no build is right); `output` the name of the first bad output, if there is one; `details` JSON
+    `fixed`, `status`, `declared`, `invalid`); `faulty` the run that is at fault; `reference` the run that it was
+    compared with (None: no build is right); `output` the name of the first bad output, if there is one; `details` JSON
     values for the report.
     """
 

@@ -23,8 +23,8 @@ from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_se
 from miscompile.engine.supervisor import LaneSupervisor, Message
 from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
-from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
+from miscompile.execution.runners import ParallelRunner
 from miscompile.findings.encode import signature_from
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support

@@ -71,11 +71,11 @@ class History:
         }
 
 
-Ask = Callable[[str], Trial]
+TryRelease = Callable[[str], Trial]
 """Tries one release; never called twice for the same."""
 
 
-def search(distribution: str, releases: Sequence[str], found_in: str, ask: Ask) -> History:
+def search(distribution: str, releases: Sequence[str], found_in: str, ask: TryRelease) -> History:
     """Find the first of `releases` (the oldest first) that shows the bug that was found in release `found_in`.
 
     Both ends are asked first, then the newest release. Raises UsageError when `found_in` does not show it.
@@ -98,7 +98,7 @@ def search(distribution: str, releases: Sequence[str], found_in: str, ask: Ask) 
     return History(distribution, first_bad, last_good, newest, trials)
 
 
-def _narrow(releases: Sequence[str], look: Ask) -> tuple[str, str | None]:
+def _narrow(releases: Sequence[str], look: TryRelease) -> tuple[str, str | None]:
     """Return the first bad and the last good release; the last of `releases` is bad."""
     low, high = 0, len(releases) - 1
     first = look(releases[low]).answer
@@ -117,7 +117,7 @@ def _narrow(releases: Sequence[str], look: Ask) -> tuple[str, str | None]:
     return releases[high], releases[low] if good else None
 
 
-def _answering(releases: Sequence[str], low: int, high: int, look: Ask) -> int | None:
+def _answering(releases: Sequence[str], low: int, high: int, look: TryRelease) -> int | None:
     """Return the place between `low` and `high`, the middle first, whose release gives an answer; None: none does."""
     middle = (low + high) // 2
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - middle)):

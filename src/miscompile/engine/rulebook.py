@@ -21,7 +21,7 @@ from miscompile.transforms.rules.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RulebookEntry:
     """A rule with its certificate (None: not asked for); `matches` and `unions` over the graphs that were looked at."""
 
     rule: Rule
@@ -47,7 +47,7 @@ class Entry:
         }
 
 
-def rulebook(words: str, file: Path | None, trials: int, graphs: int, seed: int) -> tuple[Entry, ...]:
+def rulebook(words: str, file: Path | None, trials: int, graphs: int, seed: int) -> tuple[RulebookEntry, ...]:
     """Return the rules and groups that `words` name (joined by `+`, empty: all), or those of the user's `file`.
 
     Each is certified with `trials` trials (0: not at all), and counted on `graphs` generated graphs of ten operators.
@@ -56,7 +56,7 @@ def rulebook(words: str, file: Path | None, trials: int, graphs: int, seed: int)
     rules = chosen(words) if file is None else user_rules(file)
     matches, unions = _counted(words, graphs, seed) if file is None else (Counter[str](), Counter[str]())
     return tuple(
-        Entry(rule, certify(rule, trials, seed) if trials else None, matches[rule.name], unions[rule.name])
+        RulebookEntry(rule, certify(rule, trials, seed) if trials else None, matches[rule.name], unions[rule.name])
         for rule in rules
     )
 
@@ -78,7 +78,7 @@ def _plain(certificate: Certificate) -> dict[str, Any]:
     return {**asdict(certificate), "accepted": certificate.accepted}
 
 
-def totals(entries: Sequence[Entry]) -> dict[str, int]:
+def totals(entries: Sequence[RulebookEntry]) -> dict[str, int]:
     """Return how many rules there are, how many of them are certified, and how many applied to some graph."""
     return {
         "rules": len(entries),

@@ -80,7 +80,7 @@ class LaneSupervisor:
         """Ask all lanes to finish what is ahead of them and end."""
         self._stopping = True
         for member in self._members.values():
-            member.process.hang_up()
+            member.process.close_input()
 
     def kill(self) -> None:
         """End all lanes now."""
@@ -114,6 +114,6 @@ class LaneSupervisor:
         with self.log.open("ab") as log:
             words = [sys.executable, "-m", "miscompile.engine.lane"]
             process = Conversation(words, errors=log, environment={**os.environ, "PYTHONUNBUFFERED": "1"})
-        process.say(orders.as_json().encode() + b"\n")
+        process.write(orders.as_json().encode() + b"\n")
         self._selector.register(process, selectors.EVENT_READ, orders.lane)
         return process

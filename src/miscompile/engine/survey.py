@@ -15,14 +15,14 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.limits import Limits
-from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
+from miscompile.execution.runners import ParallelRunner
 from miscompile.producers.slices.node_cases import NodeCase, node_cases
 from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import parse_target
 
-Status = Literal["pass", "wrong", "unsupported", "rejected", "error", "crash", "hang", "memory", "skip"]
-STATUSES: tuple[Status, ...] = get_args(Status)
+SurveyStatus = Literal["pass", "wrong", "unsupported", "rejected", "error", "crash", "hang", "memory", "skip"]
+STATUSES: tuple[SurveyStatus, ...] = get_args(SurveyStatus)
 """Right results; others; the target lacks something; it says the model is bad; it raises anything else; the process
 dies; no end; no memory; the case is not made of dense tensors."""
 
@@ -31,14 +31,14 @@ _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SurveyRow:
     """What came of one case."""
 
     name: str
     op: str
     version: int
     dtype: str
-    status: Status
+    status: SurveyStatus
     message: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -48,9 +48,9 @@ class Row:
 
 def survey(
     target: str, cases: Iterable[NodeCase], runner: Runner, level: str, watch: Callable[[int], None] | None = None
-) -> list[Row]:
+) -> list[SurveyRow]:
     """Run every case on `target` at `level`; `watch` is told how many are done."""
-    rows: list[Row] = []
+    rows: list[SurveyRow] = []
     for batch in _batches(cases):
         runs = [Run(item.case, target, Build(level), "probe") for item in batch if item.case is not None]
         outcomes = iter(runner.run(runs))
@@ -71,12 +71,12 @@ def _batches(cases: Iterable[NodeCase]) -> Iterator[list[NodeCase]]:
         yield batch
 
 
-def _row(item: NodeCase, outcome: Outcome | None) -> Row:
+def _row(item: NodeCase, outcome: Outcome | None) -> SurveyRow:
     status, message = _judge(item, outcome)
-    return Row(item.name, item.op, item.version, item.dtype, status, " ".join(message.split())[:_MESSAGE])
+    return SurveyRow(item.name, item.op, item.version, item.dtype, status, " ".join(message.split())[:_MESSAGE])
 
 
-def _judge(item: NodeCase, outcome: Outcome | None) -> tuple[Status, str]:
+def _judge(item: NodeCase, outcome: Outcome | None) -> tuple[SurveyStatus, str]:
     match outcome:
         case None:
             return "skip", "not made of dense tensors"

@@ -18,7 +18,7 @@ from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import VOTERS, Differential
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import Optimisation
-from miscompile.oracles.per_case import Chosen
+from miscompile.oracles.per_case import PerCaseOracle
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.producers.around import Around
 from miscompile.producers.assigned import Assigned
@@ -121,7 +121,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
         settle=partial(settled_transform, target),
     )
     special = _special_oracles(plan, disabled)
-    return Chosen(usual, special) if special else usual
+    return PerCaseOracle(usual, special) if special else usual
 
 
 def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict[str, Oracle]:

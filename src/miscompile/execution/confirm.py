@@ -1,4 +1,4 @@
-"""Does it happen again? A death that depends on what ran before it in the worker is retried with that history."""
+"""Confirmation of a death that depends on the earlier runs of its worker: the run is repeated after these runs."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,6 +18,6 @@ class AloneRunner(Protocol):
 def confirm_with_history(runner: AloneRunner, run: Run, history: Sequence[Run], times: int = 3) -> list[Outcome]:
     """Execute `history` and then `run` in a fresh worker, `times` times; return the outcomes of `run` alone.
 
-    When a run of the history itself ends the worker, `run` is executed in a worker that knows only what followed.
+    When a run of the history itself ends the worker, the next worker executes only the runs that follow it.
     """
     return [runner.run_alone([*history, run])[-1] for _ in range(times)]

@@ -1,4 +1,4 @@
-"""The conformance kit for targets: whoever writes an adapter calls `check_target` in a test.
+"""The conformance kit for targets: the author of an adapter calls `check_target` in a test.
 
 The kit sees a target through a Runner only, as every other part of the tool does, so that it also checks the worker,
 the rules in `known.toml` and the names in `about.py`.
@@ -27,10 +27,10 @@ ALONE = 24
 
 
 def check_target(target: str, runner_factory: RunnerFactory, *, alone: int = ALONE) -> None:
-    """Hold the target called `target` against the contract of `targets.about`.
+    """Check that the target called `target` keeps the contract of `targets.about`.
 
-    At most `alone` of its passes, evenly spread, are switched off one by one; all are switched off together. Returns
-    when every promise is kept. Raises AssertionError that lists every broken one, SpecError for an unknown target.
+    At most `alone` of its passes, evenly spread, are switched off one by one; all are switched off together. Raises
+    AssertionError that lists every broken promise, SpecError for an unknown target.
     """
     about = parse_target(target).about
     with runner_factory(target) as runner:
@@ -77,7 +77,7 @@ def _values(target: str, runner: Runner) -> Iterable[str]:
 
 
 def mismatches(where: str, item: Exhibit, outcome: Outcome) -> Iterable[str]:
-    """Yield what is wrong with `outcome` of an exhibit; `where` begins each line."""
+    """Yield a line for each error in the `outcome` of an exhibit; `where` begins each line."""
     if not isinstance(outcome, Values):
         yield f"{where}: {_say(outcome)} instead of values"
     elif len(outcome.results) != len(item.expected):
@@ -103,7 +103,9 @@ def _differences(where: str, found: Sequence[object], wanted: Feed) -> Iterable[
 
 def _dtypes(target: str, runner: Runner) -> Iterable[str]:
     """Each plain element type passes through unchanged, or is refused as unsupported, alike at both levels."""
-    shown = [identity(dtype) for dtype in PLAIN if dtype not in SMALL]  # these are younger than the kit's opset
+    shown = [
+        identity(dtype) for dtype in PLAIN if dtype not in SMALL
+    ]  # small types are newer than the opset of the kit
     outcomes = _run(target, runner, [item.case for item in shown], _OFF, _FULL)
     for index, item in enumerate(shown):
         pair = outcomes[2 * index : 2 * index + 2]

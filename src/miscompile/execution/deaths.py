@@ -1,11 +1,11 @@
-"""To whom a death is attributed: pure judgements on what a dead worker left behind."""
+"""Attribution of a worker's death to a run: pure functions of the flight recorder and the printed text."""
 
 import os
 import re
 import signal
 
 from miscompile.core.outcome import Crashed, Observations, Outcome, OutOfMemory, TimedOut
-from miscompile.execution.blackbox import IDLE, TAIL
+from miscompile.execution.flight_recorder import IDLE, TAIL
 from miscompile.execution.proxy import Batch, WorkerProxy
 from miscompile.execution.worker import OUT_OF_MEMORY
 
@@ -16,9 +16,9 @@ _OUR_FRAMES = re.compile(
 
 
 def printed_last(printed: str) -> str:
-    """Return the end of what a dead worker printed, without the frames of the machinery in a fatal error's stack.
+    """Return the end of a dead worker's printed text, without the stack frames of this package in a fatal error.
 
-    They would crowd out what the compiler itself said, and differ from machine to machine.
+    These frames would displace the compiler's own message, and they differ from machine to machine.
     """
     return _OUR_FRAMES.sub("", printed)[-TAIL:]
 
@@ -26,8 +26,8 @@ def printed_last(printed: str) -> str:
 def busy_with(proxy: WorkerProxy, batch: Batch) -> bool:
     """Tell whether the worker died of the first run of `batch` that has no outcome.
 
-    It did not when it had not begun the batch, waited, or had sent that outcome; nor when it was killed for an
-    earlier run that was finished in the meantime.
+    It did not when it had not begun the batch, when it was waiting, when it had sent that outcome, or when it was
+    killed for an earlier run that finished in the meantime.
     """
     place = proxy.recorder.read()
     if proxy.garbage:
@@ -40,7 +40,7 @@ def busy_with(proxy: WorkerProxy, batch: Batch) -> bool:
 
 
 def outcome_of_death(proxy: WorkerProxy, batch: Batch, status: int | None, memory: int, seconds: float) -> Outcome:
-    """Return the outcome of the run that a worker died of.
+    """Return the outcome of the run that killed the worker.
 
     `status` is the wait status (None: lost with the zygote), `memory` the peak resident size in bytes, `seconds` the
     time limit. An abort after a failed allocation is OutOfMemory, like the exception that other builds raise.

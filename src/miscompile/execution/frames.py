@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from miscompile.base.errors import ExecutionError, SpecError
 
-Json: TypeAlias = Any
-"""What `json` reads and writes."""
+HeaderValue: TypeAlias = Any
+"""Any value that `json` reads and writes."""
 
 MAGIC = b"MCF1"
 CHUNK = 1 << 18
@@ -49,12 +49,12 @@ T = TypeVar("T")
 class Frame(NamedTuple):
     """A received frame: the parsed header (None when it has none) and the body's bytes."""
 
-    header: Json
+    header: HeaderValue
     body: bytes
 
 
 def strict(decode: Callable[P, T]) -> Callable[P, T]:
-    """Turn whatever a decoder trips over into ExecutionError: the frame came from a process that may be corrupt."""
+    """Turn every error of a decoder into ExecutionError, because the frame came from a process that may be corrupt."""
 
     @wraps(decode)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -71,13 +71,13 @@ class FrameBuffer:
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        # Lasting, because `recv` allocates what it is asked for: at this size that is a system mapping each time.
+        # Allocated once, because `recv` would allocate a buffer of this size, a system mapping, for each call.
         self._landing = memoryview(bytearray(CHUNK))
 
     def receive(self, channel: socket.socket) -> int:
-        """Append what `channel` has, at most `CHUNK` bytes; return how many that was, 0 at its end.
+        """Append at most `CHUNK` bytes from `channel`; return their number, 0 at its end.
 
-        Raises what `recv` raises, BlockingIOError among it.
+        Raises the errors of `recv`, BlockingIOError among them.
         """
         count = channel.recv_into(self._landing)
         self._bytes += self._landing[:count]
@@ -114,7 +114,7 @@ class FrameBuffer:
         return Frame(header, body)
 
 
-class Body:
+class FrameBody:
     """Collects the buffers of a frame under construction."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Body:
         self._length = offset + size + -size % _ALIGNMENT
         return offset
 
-    def frame(self, header: Json) -> bytes:
+    def frame(self, header: HeaderValue) -> bytes:
         """Return the finished frame; None makes an empty header."""
         text = b"" if header is None else _dumps(header).encode("ascii")
         return b"".join((_PREFIX.pack(MAGIC, len(text), self._length), text, *self._pieces))

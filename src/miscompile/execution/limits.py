@@ -1,4 +1,4 @@
-"""What a run may use, and how much longer it may take on a busy machine."""
+"""The limits of a run, and the factor by which a busy machine extends its time limit."""
 
 import os
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 class Limits:
     """Limits of a worker.
 
-    `seconds` for one run, wall-clock, on a quiet machine (`strain`). `memory` in bytes of address space on top of what
-    the compiler takes when it is imported; 0 means no limit, which a compiler that reserves address space without using
-    it needs. `output` in bytes that a run may print. `recycle` is the number of batches after which a
-    worker is replaced, before leaks matter. `history` is the number of its batches that are remembered with all their
-    tensors, so that one can ask what ran before a run; 0 where nobody will.
+    `seconds` of wall-clock time for one run on an idle machine (see `strain`). `memory` in bytes of address space
+    beyond that of the imported compiler; 0 means no limit, which a compiler needs that reserves address space without
+    using it. `output` in bytes that a run may print. `recycle` is the number of batches after which a worker is
+    replaced, because compilers leak memory. `history` is the number of its last batches that are kept with all their
+    tensors for `LocalPool.history`; 0 keeps none.
     """
 
     seconds: float = 10.0
@@ -26,8 +26,8 @@ MOST_STRAIN = 4.0
 
 
 def strain() -> float:
-    """Return by how much longer a run may take than on a quiet machine: 1 to 4, from the load on each CPU.
+    """Return the factor, 1 to 4, by which the load of each CPU extends the time limit of a run.
 
-    Without it a crowded machine makes hangs of what is merely slow, and these would be reported.
+    Without it, slow runs on a busy machine would be reported as hangs.
     """
     return min(MOST_STRAIN, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))

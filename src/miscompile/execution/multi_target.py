@@ -1,4 +1,4 @@
-"""Several pools as one: each run goes to the pool of its target."""
+"""A pool for several targets: each run goes to the pool of its target."""
 
 import itertools
 import time
@@ -13,12 +13,12 @@ from miscompile.core.run import Run
 from miscompile.execution.pool import LocalPool
 
 _TURN = 0.002
-"""Seconds to wait on one pool before the next is looked at."""
+"""Seconds to wait for one pool before polling the next."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """A batch that is spread over pools: which places of it went to which pool under which ticket."""
+    """A batch that is spread over pools; `places` maps (target, ticket) to the indices of its runs."""
 
     size: int
     places: dict[tuple[str, int], list[int]]
@@ -26,10 +26,10 @@ class _Batch:
 
 
 class MultiTargetPool:
-    """A context manager and a `Runner` for runs on any of `targets` (specs); has the face of a `LocalPool`.
+    """A context manager and a `Runner` for runs on any of `targets` (specs), with the interface of a `LocalPool`.
 
-    `open_pool` makes the pool of a target. A pool starts when its target is first asked for, those of `targets` at
-    once. Belongs to the thread that opens it.
+    `open_pool` makes the pool of a target. The pools of `targets` start at once, the pool of any other target at its
+    first run. The thread that opens it must also use it.
     """
 
     def __init__(self, targets: Sequence[str], open_pool: Callable[[str], LocalPool]) -> None:
@@ -59,7 +59,7 @@ class MultiTargetPool:
 
     @property
     def counters(self) -> Counters:
-        """What has happened to all workers."""
+        """Counts of deaths, timeouts and forks, summed over the pools."""
         each = [pool.counters for pool in self._pools.values()]
         return Counters(
             sum(one.deaths for one in each), sum(one.timeouts for one in each), sum(one.forks for one in each),
@@ -98,7 +98,7 @@ class MultiTargetPool:
         return self._collect(set(self._batches), timeout)
 
     def fresh(self) -> None:
-        """Let the next batches meet workers that have run nothing."""
+        """Replace the used workers, so that the next batches run in workers that have run nothing."""
         for pool in self._pools.values():
             pool.fresh()
 
@@ -107,7 +107,7 @@ class MultiTargetPool:
         return self._pool(run.target).confirm(run, times)
 
     def allow(self, seconds: float | None) -> None:
-        """Let a run take so long from now on; None: as long as at first."""
+        """Set the time limit of a run in seconds; None restores the initial limit."""
         for pool in self._pools.values():
             pool.allow(seconds)
 

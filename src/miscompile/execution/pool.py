@@ -1,8 +1,8 @@
-"""The local pool: runs go to workers on this machine, and come back as outcomes whatever happens to the workers.
+"""The local pool: workers on this machine execute runs; each run gets an outcome, even if its worker dies.
 
-Batches wait in a queue and are given to the least busy worker, up to `window` at a time, so that a worker never waits
-for its parent. A death ends the run in progress, as the flight recorder shows it; the runs after it go to another
-worker. Nothing here is a thread: everything happens inside `poll`, `run` and `submit`.
+Batches wait in a queue and go to the least busy worker, up to `window` at a time, so that a worker never waits for its
+parent. A death ends the run in progress, as the flight recorder shows it; the runs after it go to another worker. The
+pool has no threads: all its work happens inside `poll`, `run` and `submit`.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from miscompile.execution.zygote_client import Origin
 from miscompile.targets.registry import parse_target
 
 REMEMBERED = 256
-"""Finished batches whose history can be asked for."""
+"""Finished batches for which `LocalPool.history` has an answer."""
 
 
 def _recycling(limits: Limits, batches: int | None) -> Limits:
@@ -37,7 +37,7 @@ class LocalPool:
 
     `target` is a target spec. `adapter` (`module:Class`) replaces the target's own adapter, `python` the interpreter
     of the workers, `environment` adds to theirs. `compiler_cpu_seconds` is the CPU time that the workers have spent
-    inside the compiler, for all outcomes handed out. The pool belongs to the thread that opens it: workers die with it.
+    inside the compiler, for all outcomes handed out. Use the pool in the thread that opens it: the workers die with it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LocalPool:
         self._origin = Origin(target, adapter, python, dict(environment or {}))
         self._limits = _recycling(limits or Limits(), None if adapter else parse_target(target).about.recycle)
         self._size, self._window = workers, window
-        self._crew: WorkerSupervisor | None = None
+        self._supervisor: WorkerSupervisor | None = None
         self._waiting: deque[Batch] = deque()
         self._done: dict[int, Batch] = {}
         self._remembered: OrderedDict[int, Batch] = OrderedDict()
@@ -65,23 +65,23 @@ class LocalPool:
 
     def __enter__(self) -> "LocalPool":
         """Start the workers. Raises UsageError when the target cannot be loaded."""
-        self._crew = WorkerSupervisor(self._origin, self._limits, self._size)
+        self._supervisor = WorkerSupervisor(self._origin, self._limits, self._size)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        """End all workers and return when they are gone; pending batches are lost. May be called twice."""
-        if self._crew is not None:
-            self._counters = self._crew.counters
-            self._crew.close()
-            self._crew = None
+        """End all workers and wait for their end; pending batches are lost. May be called twice."""
+        if self._supervisor is not None:
+            self._counters = self._supervisor.counters
+            self._supervisor.close()
+            self._supervisor = None
 
     @property
     def counters(self) -> Counters:
-        """What has happened to the workers since the pool was opened."""
-        return self._counters if self._crew is None else self._crew.counters
+        """Counts of deaths, timeouts and forks since the pool was opened."""
+        return self._counters if self._supervisor is None else self._supervisor.counters
 
     @property
     def pending(self) -> int:
@@ -94,11 +94,11 @@ class LocalPool:
         return self._running().zygote
 
     def pids(self) -> list[int]:
-        """Process ids of the living workers; waits until all have been born."""
-        crew = self._running()
-        while any(proxy.pid is None for proxy in crew.proxies.values()):
+        """Process ids of the living workers; waits until all have been forked."""
+        supervisor = self._running()
+        while any(proxy.pid is None for proxy in supervisor.proxies.values()):
             self._turn(0.05)
-        return [proxy.pid for proxy in crew.proxies.values() if proxy.pid is not None]
+        return [proxy.pid for proxy in supervisor.proxies.values() if proxy.pid is not None]
 
     def run(self, runs: Sequence[Run]) -> list[Outcome]:
         """Execute `runs` as one batch and return their outcomes; see `submit` for errors."""
@@ -118,8 +118,8 @@ class LocalPool:
     def poll(self, timeout: float) -> list[tuple[int, list[Outcome]]]:
         """Return finished batches as (ticket, outcomes); waits up to `timeout` seconds when there is none yet.
 
-        Raises ExecutionError when workers can no longer be started, and for a run that the adapter says cannot be
-        meant: that is no outcome, because it says nothing about the compiler.
+        Raises ExecutionError when workers can no longer be started, and for a run whose options the adapter does not
+        accept: that is no outcome, because it is no result of the compiler.
         """
         deadline = time.monotonic() + timeout
         self._turn(0.0 if self._done or not self._open else timeout)
@@ -128,9 +128,9 @@ class LocalPool:
         return [(ticket, self._hand_out(ticket)) for ticket in list(self._done)]
 
     def fresh(self) -> None:
-        """Replace every worker that has run anything, so that the next batch meets a process that has run nothing.
+        """Replace every worker that has run anything, so that the next batch runs in a process that has run nothing.
 
-        Batches that are running are finished by the old workers.
+        The old workers finish the batches that they are running.
         """
         for proxy in self._running().proxies.values():
             proxy.retiring = proxy.retiring or proxy.batches > 0
@@ -141,25 +141,26 @@ class LocalPool:
         return [self.run_alone([run])[0] for _ in range(times)]
 
     def allow(self, seconds: float | None) -> None:
-        """Let a run take so long from now on, but no longer than at first; None: as long as at first.
+        """Set the time limit of a run in seconds, at most the initial limit; None restores the initial limit.
 
-        A search that makes a program hang again and again need not wait long each time.
+        The reduction of a hang uses a short timeout, because it makes the program hang again and again.
         """
         usual = self._limits.seconds
         self._running().allow(usual if seconds is None else min(usual, seconds))
 
     def history(self, ticket: int, index: int = 0) -> list[Run]:
-        """Return what ran before run `index` of batch `ticket` in the worker that executed it, the oldest first.
+        """Return the runs before run `index` of batch `ticket` in the worker that executed it, the oldest first.
 
-        A worker's last 50 batches are kept, and the histories of the last 256 finished batches; older ones are empty.
+        Kept are the last `Limits.history` batches of a worker, and the histories of the last 256 finished batches; the
+        history of an older batch is empty.
         """
         batch = self._remembered.get(ticket)
         return batch.history(index) if batch is not None else []
 
     def _running(self) -> WorkerSupervisor:
-        if self._crew is None:
+        if self._supervisor is None:
             raise ExecutionError("the pool is not open; use it as a context manager")
-        return self._crew
+        return self._supervisor
 
     def _submit(self, runs: Sequence[Run], alone: bool) -> int:
         self._running()
@@ -183,13 +184,13 @@ class LocalPool:
         return self._hand_out(ticket)
 
     def _turn(self, timeout: float) -> None:
-        crew = self._running()
-        crew.turn(timeout)
-        for batch in crew.finished:
+        supervisor = self._running()
+        supervisor.turn(timeout)
+        for batch in supervisor.finished:
             self._finish(batch)
-        crew.finished.clear()
-        while crew.returned:
-            batch = crew.returned.pop()
+        supervisor.finished.clear()
+        while supervisor.returned:
+            batch = supervisor.returned.pop()
             batch.renew(next(self._numbers))
             self._waiting.appendleft(batch)
         self._assign()
@@ -213,31 +214,31 @@ class LocalPool:
         return outcomes
 
     def _assign(self) -> None:
-        crew = self._running()
-        for proxy in [proxy for proxy in crew.proxies.values() if proxy.dispensable]:
-            crew.dismiss(proxy)
-            crew.spawn()
+        supervisor = self._running()
+        for proxy in [proxy for proxy in supervisor.proxies.values() if proxy.dispensable]:
+            supervisor.dismiss(proxy)
+            supervisor.spawn()
         while self._waiting:
-            chosen = self._choose(crew, self._waiting[0].alone)
+            chosen = self._choose(supervisor, self._waiting[0].alone)
             if chosen is None:
                 return
             batch = self._waiting.popleft()
-            crew.give(chosen, batch)
+            supervisor.give(chosen, batch)
             chosen.retiring = batch.alone or chosen.batches >= self._limits.recycle
 
-    def _choose(self, crew: WorkerSupervisor, alone: bool) -> WorkerProxy | None:
+    def _choose(self, supervisor: WorkerSupervisor, alone: bool) -> WorkerProxy | None:
         """Return the worker for the next batch, None when it must wait."""
-        usable = [proxy for proxy in crew.proxies.values() if proxy.usable and len(proxy.inflight) < self._window]
+        usable = [proxy for proxy in supervisor.proxies.values() if proxy.usable and len(proxy.inflight) < self._window]
         if not alone:
             return min(usable, key=lambda proxy: len(proxy.inflight), default=None)
         untouched = [proxy for proxy in usable if not proxy.batches]
         if untouched or not usable:
             return untouched[0] if untouched else None
-        if any(proxy.retiring for proxy in crew.proxies.values()):
+        if any(proxy.retiring for proxy in supervisor.proxies.values()):
             return None
         chosen = min(usable, key=lambda proxy: len(proxy.inflight))
         if chosen.inflight:
             chosen.retiring = True
             return None
-        crew.dismiss(chosen)
-        return crew.spawn()
+        supervisor.dismiss(chosen)
+        return supervisor.spawn()

@@ -1,4 +1,4 @@
-"""The parent's side of one worker: its channel, its black box, and the batches it was given."""
+"""The parent's side of one worker: its channel, its flight recorder, and the batches that it was given."""
 
 import contextlib
 import math
@@ -14,13 +14,13 @@ from miscompile.base.child import kill_group
 from miscompile.base.errors import ExecutionError
 from miscompile.core.outcome import Outcome
 from miscompile.core.run import Run
-from miscompile.execution.blackbox import Position, Printed, Recorder
+from miscompile.execution.flight_recorder import Position, Printed, Recorder
 from miscompile.execution.frames import CHUNK, Frame, FrameBuffer
 from miscompile.execution.limits import Limits, strain
 from miscompile.execution.wire import ReplyDecoder, answered_by, encode_batch
 
 STALL_SECONDS = 30.0
-"""How long beyond the time limit of a run a worker may be silent altogether."""
+"""Seconds beyond the time limit of a run during which a worker may send nothing."""
 
 Runs = tuple[Run, ...]
 
@@ -31,8 +31,8 @@ class Batch:
 
     `outcomes` grows in order. Runs from `offset` on were given to the present worker under number `sequence`;
     `frame` is the request that was encoded for them, until it is sent.
-    `segments` pairs the offset of each giving with the batches that the worker had been given before. `strikes`
-    counts the workers lost without a run to blame and without an outcome in between.
+    `segments` holds, for each worker that got the batch, the offset at which it began and the batches that it had been
+    given before. `strikes` counts the workers that were lost without a run to blame and without an outcome in between.
     """
 
     ticket: int
@@ -53,7 +53,7 @@ class Batch:
 
     @property
     def awaited(self) -> tuple[int, int]:
-        """The number of the giving and the place in it of the next run to be answered."""
+        """The sequence number and the index, counted from `offset`, of the next run without outcome."""
         return self.sequence, len(self.outcomes) - self.offset
 
     @property
@@ -69,7 +69,7 @@ class Batch:
         self.frame = encode_batch(sequence, self.todo)
 
     def history(self, index: int) -> list[Run]:
-        """Return what ran before run `index` in the worker that executed it, the oldest first."""
+        """Return the runs before run `index` in the worker that executed it, the oldest first."""
         begin, before = next(segment for segment in reversed(self.segments) if segment[0] <= index)
         return [run for batch in before for run in batch] + list(self.runs[begin:index])
 
@@ -77,10 +77,9 @@ class Batch:
 class WorkerProxy:
     """A worker as its pool sees it.
 
-    `alive` until its end was noticed; `retiring` when it gets no more work; `leaving` when it said so itself;
-    `watched` are the selector events its channel is registered for.
-    `limits` may be exchanged at any time. `victim` is the (sequence, index) of the run for which it was killed;
-    `garbage` says what it sent that is no reply.
+    `alive` until the end of its channel is seen; `retiring` when it gets no more work; `leaving` when it announced its
+    own end; `watched` are the selector events that its channel is registered for. `limits` may be replaced at any time.
+    `victim` is the (sequence, index) of the run for which it was killed; `garbage` describes a malformed reply.
     """
 
     def __init__(self, key: int, limits: Limits) -> None:
@@ -113,7 +112,7 @@ class WorkerProxy:
 
     @property
     def dispensable(self) -> bool:
-        """Whether it has nothing to do, will get nothing more, and dies in no way that is worth waiting for."""
+        """Whether it is idle, gets no more work, and was not killed for a run."""
         ending = self.alive and self.victim is None and (self.retiring or self.leaving)
         return ending and not self.inflight
 
@@ -123,7 +122,7 @@ class WorkerProxy:
         return bool(self._outbox)
 
     def born(self) -> None:
-        """Give up what only the child needs, after the request to fork was sent."""
+        """Close the descriptors that only the child needs, after the request to fork was sent."""
         self.far_end.close()
         os.close(self.recorder_fd)
 
@@ -142,7 +141,7 @@ class WorkerProxy:
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as the channel takes without waiting."""
+        """Send as many bytes as the channel accepts without blocking."""
         try:
             while self._outbox:
                 sent = self.channel.send(self._outbox[0])
@@ -154,12 +153,12 @@ class WorkerProxy:
         except BlockingIOError:
             return
         except (BrokenPipeError, ConnectionResetError):
-            self._outbox.clear()  # it is dead; reading will tell
+            self._outbox.clear()  # it is dead, as the next read will show
 
     def receive(self) -> list[Batch]:
-        """Take in the replies that have arrived without waiting; return the batches that are complete now.
+        """Read the replies that have arrived, without blocking; return the batches that are complete now.
 
-        Sets `garbage` when something else arrived, and `alive` when the channel has ended.
+        Sets `garbage` after a malformed reply, and clears `alive` when the channel has ended.
         """
         finished: list[Batch] = []
         try:
@@ -200,29 +199,29 @@ class WorkerProxy:
             finished.append(self.inflight.popleft())
 
     def overdue(self, now: float) -> Position | None:
-        """Return the run that has taken too long at monotonic time `now`, None when all is well."""
+        """Return the run that has exceeded its time limit at monotonic time `now`, None if there is none."""
         place, allowed = self.recorder.read(), self._allowed
         if place.timed and not now - place.start <= allowed and self.recorder.read() == place:
             return place
         return place if now - self._active > allowed + STALL_SECONDS else None
 
     def stuck(self, now: float) -> bool:
-        """Tell whether nothing has happened for so long that killing the worker has not helped."""
+        """Tell whether the channel was silent for so long that the worker cannot have been killed."""
         return now - self._active > self._allowed + 2 * STALL_SECONDS
 
     def patience(self, now: float) -> float:
-        """Return the seconds from `now` after which `overdue` should be asked again."""
+        """Return the seconds from `now` until `overdue` must be called again."""
         place, allowed = self.recorder.read(), self._allowed
         rest = place.start + allowed - now if place.timed else allowed
         return min(max(rest, 0.001), allowed) if not math.isnan(rest) else 0.001
 
     @property
     def _allowed(self) -> float:
-        """Seconds that a run may take, as crowded as the machine is now."""
+        """Seconds that a run may take under the present load of the machine."""
         return self.limits.seconds * strain()
 
     def kill(self) -> None:
-        """Kill the worker and whatever it has started."""
+        """Kill the worker and all processes of its group."""
         self.retiring = True
         if self.pid is not None:
             kill_group(self.pid)
@@ -230,7 +229,7 @@ class WorkerProxy:
                 os.kill(self.pid, signal.SIGKILL)  # it may not lead a group yet
 
     def drain(self) -> list[Batch]:
-        """Take in what a dying worker sent before its end or had ready; return the batches completed by it."""
+        """Read the replies that a dead worker sent or held; return the batches that they complete."""
         finished: list[Batch] = []
         while self.alive and select.select([self.channel], [], [], 0.5)[0]:
             finished += self.receive()
@@ -242,7 +241,7 @@ class WorkerProxy:
         held.feed(self.recorder.held())
         try:
             while self.inflight and (frame := held.take()) is not None:
-                if answered_by(frame) == self.inflight[0].awaited:  # else it was sent as well
+                if answered_by(frame) == self.inflight[0].awaited:  # otherwise it was sent as well
                     self._take_reply(frame, finished)
         except ExecutionError as error:
             self.garbage = self.garbage or str(error)

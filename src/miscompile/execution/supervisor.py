@@ -1,7 +1,7 @@
-"""The crew: a zygote, its workers, and the watch over both.
+"""The supervisor of a zygote and its workers.
 
 It drives the channels, notices deaths and overdue runs, attributes them, and keeps the number of workers constant.
-Which batch goes to which worker is decided elsewhere.
+`LocalPool` decides which batch goes to which worker.
 """
 
 import itertools
@@ -28,8 +28,8 @@ MOST_ZYGOTES = 5
 class WorkerSupervisor:
     """`size` workers for one target.
 
-    `finished` and `returned` collect batches for the owner, who empties them: those with all outcomes, and those
-    whose worker was lost before. Raises UsageError when the target cannot be loaded.
+    It appends batches with all outcomes to `finished`, and batches whose worker was lost before to `returned`; the
+    owner empties both lists. Raises UsageError when the target cannot be loaded.
     """
 
     def __init__(self, origin: Origin, limits: Limits, size: int) -> None:
@@ -43,25 +43,25 @@ class WorkerSupervisor:
         self._fruitless = 0
         self._next_check = 0.0
         self._selector = selectors.DefaultSelector()
-        self._nursery = self._open_nursery()
+        self._zygote = self._open_zygote()
         for _ in range(size):
             self.spawn()
 
     @property
     def zygote(self) -> int:
         """Process id of the zygote."""
-        return self._nursery.pid
+        return self._zygote.pid
 
     def close(self) -> None:
         """End all workers."""
-        self._nursery.close()
+        self._zygote.close()
         for proxy in self.proxies.values():
             proxy.close()
         self.proxies.clear()
         self._selector.close()
 
     def allow(self, seconds: float) -> None:
-        """Let a run take so long from now on."""
+        """Set the time limit of a run in seconds."""
         self._limits = replace(self._limits, seconds=seconds)
         for proxy in self.proxies.values():
             proxy.limits = self._limits
@@ -70,7 +70,7 @@ class WorkerSupervisor:
         """Start another worker; `death` is the monotonic time at which the one that it replaces was found dead."""
         proxy = WorkerProxy(next(self._keys), self._limits)
         proxy.replaced_at = death
-        self._nursery.fork(proxy.key, proxy.far_end, proxy.recorder_fd, proxy.printed.fd)
+        self._zygote.fork(proxy.key, proxy.far_end, proxy.recorder_fd, proxy.printed.fd)
         proxy.born()
         self.proxies[proxy.key] = proxy
         self._watch(proxy)
@@ -78,7 +78,7 @@ class WorkerSupervisor:
         return proxy
 
     def dismiss(self, proxy: WorkerProxy) -> None:
-        """Let go of `proxy`; its worker, if it lives, ends when it finds its channel closed."""
+        """Remove `proxy`; its worker, if it lives, ends when it finds its channel closed."""
         del self.proxies[proxy.key]
         proxy.alive = False
         self._watch(proxy)
@@ -90,20 +90,20 @@ class WorkerSupervisor:
         self._watch(proxy)
 
     def turn(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for something to happen, and deal with it.
+        """Wait up to `timeout` seconds for messages of workers and zygote, and handle them.
 
         Raises ExecutionError when workers can no longer be started.
         """
         patience = self._next_check - time.monotonic()
         for key, events in self._selector.select(max(0.0, min(timeout, patience))):
             if key.data is None:
-                self._hear()
+                self._read_messages()
             elif key.data.key in self.proxies:
                 self._serve(key.data, events)
         now = time.monotonic()
         if now >= self._next_check:
             self._check_clocks(now)
-            # Runs that begin later are due later, so that nothing is missed until then, whatever is given meanwhile.
+            # A run that begins later has a later deadline, so that no deadline lies before this check.
             patience = min((proxy.patience(now) for proxy in self.proxies.values() if proxy.inflight), default=math.inf)
             self._next_check = now + min(patience, self._limits.seconds)
 
@@ -122,7 +122,7 @@ class WorkerSupervisor:
             self.finished += finished
 
     def _watch(self, proxy: WorkerProxy) -> None:
-        """Watch the channel of `proxy` for what it waits for; a channel that has ended is not watched."""
+        """Register the channel of `proxy` for the events that it waits for, unless the channel has ended."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if proxy.sending else 0) if proxy.alive else 0
         if events == proxy.watched:
             return
@@ -138,19 +138,19 @@ class WorkerSupervisor:
         for proxy in self.proxies.values():
             if not proxy.inflight:
                 continue
-            if proxy.stuck(now):  # it was not born, or is not reported dead: the zygote does not do its work
-                self._replace_nursery()
+            if proxy.stuck(now):  # the zygote neither forked it nor reported its death
+                self._replace_zygote()
                 return
             if proxy.alive and proxy.victim is None and (place := proxy.overdue(now)) is not None:
                 proxy.victim = (place.sequence, place.run)
                 proxy.kill()
 
-    # Births and deaths -----------------------------------------------------------------------------------------------
+    # Forks and deaths ------------------------------------------------------------------------------------------------
 
-    def _hear(self) -> None:
-        messages = self._nursery.messages()
+    def _read_messages(self) -> None:
+        messages = self._zygote.messages()
         if messages is None:
-            self._replace_nursery()
+            self._replace_zygote()
             return
         for message in messages:
             proxy = self.proxies.get(message.key)
@@ -158,7 +158,7 @@ class WorkerSupervisor:
                 case Forked(_, pid) if proxy is not None:
                     self._born(proxy, pid)
                 case Exited(_, status, memory) if proxy is not None:
-                    self._bury(proxy, status, memory)
+                    self._remove_dead(proxy, status, memory)
                     self.spawn(time.monotonic())
 
     def _born(self, proxy: WorkerProxy, pid: int) -> None:
@@ -168,8 +168,8 @@ class WorkerSupervisor:
         if not proxy.alive or proxy.victim is not None:
             proxy.kill()
 
-    def _bury(self, proxy: WorkerProxy, status: int | None, memory: int = 0) -> None:
-        """Settle what a dead worker leaves behind; `status` is None when it died with its zygote."""
+    def _remove_dead(self, proxy: WorkerProxy, status: int | None, memory: int = 0) -> None:
+        """Attribute the death of a worker and remove it; `status` is None when it died with its zygote."""
         self._collect(proxy.drain())
         if status is not None and not proxy.leaving:
             self.counters = replace(self.counters, deaths=self.counters.deaths + 1)
@@ -180,7 +180,7 @@ class WorkerSupervisor:
         self.dismiss(proxy)
 
     def _settle(self, proxy: WorkerProxy, status: int | None, memory: int) -> None:
-        """Give the run in progress its outcome, if there is one to blame."""
+        """Give the run in progress the outcome of the death, if it is to blame."""
         batch = proxy.inflight[0]
         guilty = busy_with(proxy, batch) and (status is not None or proxy.victim is not None)
         batch.strikes += 0 if guilty or proxy.leaving else 1
@@ -193,29 +193,29 @@ class WorkerSupervisor:
         batch.strikes = 0
         self._fruitless = 0
 
-    def _open_nursery(self) -> ZygoteClient:
+    def _open_zygote(self) -> ZygoteClient:
         try:
-            nursery = ZygoteClient(self._origin, self._limits)
+            zygote = ZygoteClient(self._origin, self._limits)
         except OSError as error:
             reason = error.strerror or str(error)
             raise UsageError(
                 f"workers for {self._origin.target} cannot be started: {reason}; make room for them"
             ) from None
-        self._selector.register(nursery.control, selectors.EVENT_READ)
-        return nursery
+        self._selector.register(zygote.control, selectors.EVENT_READ)
+        return zygote
 
-    def _replace_nursery(self) -> None:
+    def _replace_zygote(self) -> None:
         """Start another zygote after the present one has died, and with it its workers."""
         self._fruitless += 1
         self.counters = replace(self.counters, zygotes=self.counters.zygotes + 1)
-        self._selector.unregister(self._nursery.control)
+        self._selector.unregister(self._zygote.control)
         proxies = list(self.proxies.values())
         for proxy in proxies:
             proxy.kill()
-            self._bury(proxy, None)
-        self._nursery.close()
+            self._remove_dead(proxy, None)
+        self._zygote.close()
         if self._fruitless > MOST_ZYGOTES:
             raise ExecutionError(f"the zygote of target {self._origin.target} keeps dying")
-        self._nursery = self._open_nursery()
+        self._zygote = self._open_zygote()
         for _ in proxies:
             self.spawn()

@@ -1,8 +1,8 @@
-"""What travels between pool and worker, as frames.
+"""The messages between pool and worker, as frames.
 
 A request holds a batch of runs; a program, a case or a tensor that several runs share (the same object) is stored
-once. Recipes stay in the parent. A reply holds the outcome of one run of the batch, so that those that came before a
-death can be told from it.
+once. Recipes stay in the parent. A reply holds the outcome of one run of the batch, so that the outcomes before a death
+are kept.
 """
 
 import math
@@ -30,12 +30,12 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.frames import Body, Frame, Json, strict
+from miscompile.execution.frames import Frame, FrameBody, HeaderValue, strict
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 OURS = "miscompile.SpecError"
-"""The kind of an error that says the run itself was none: no class of a compiler is called so."""
+"""The error kind of a run whose options are invalid; no compiler has a class of this name."""
 
 _STORAGE = {name: info.storage for name, info in DTYPES.items()}
 
@@ -62,15 +62,15 @@ def _text(element: object) -> str:
     return element if isinstance(element, str) else str(element)
 
 
-def _put_tensor(bits: Bits, body: Body) -> Json:
+def _put_tensor(bits: Bits, body: FrameBody) -> HeaderValue:
     dtype, shape, raw = bits
     return dtype, shape, body.add(raw) if isinstance(raw, bytes) else raw
 
 
-def _get_tensor(entry: Json, body: bytes) -> Tensor:
+def _get_tensor(entry: HeaderValue, body: bytes) -> Tensor:
     dtype, shape, content = entry
     if dtype != "string":
-        if content < 0 or (shape and min(shape) < 0):  # numpy would take these, and read what is not ours
+        if content < 0 or (shape and min(shape) < 0):  # numpy would accept these, and read foreign memory
             raise ValueError("a tensor lies outside the frame")
         return Tensor(dtype, np.ndarray(tuple(shape), _STORAGE[dtype], body, content))
     if len(content) != math.prod(shape) or not all(isinstance(element, str) for element in content):
@@ -84,10 +84,10 @@ def _get_tensor(entry: Json, body: bytes) -> Tensor:
 
 
 class _Numbered:
-    """Numbers objects by identity, so that what runs share is stored once."""
+    """Numbers objects by identity, so that an object that several runs share is stored once."""
 
-    def __init__(self, describe: Callable[[Any], Json]) -> None:
-        self.entries: list[Json] = []
+    def __init__(self, describe: Callable[[Any], HeaderValue]) -> None:
+        self.entries: list[HeaderValue] = []
         self._numbers: dict[int, int] = {}
         self._describe = describe
 
@@ -103,7 +103,7 @@ class _Numbered:
 
 def encode_batch(sequence: int, runs: Sequence[Run]) -> bytes:
     """Return the request frame of batch number `sequence`. Raises ExecutionError for a tensor stored wrongly."""
-    body = Body()
+    body = FrameBody()
     tensors = _Numbered(lambda tensor: _put_tensor(_bits(tensor), body))
     programs = _Numbered(lambda program: _put_program(program, body))
     cases = _Numbered(
@@ -164,19 +164,19 @@ def _get_more(more: list[str]) -> tuple[Spec | None, tuple[str, ...]]:
     return stored_spec(transform), tuple(sequence.split("\n")) if sequence else ()
 
 
-def _put_program(program: Program, body: Body) -> Json:
+def _put_program(program: Program, body: FrameBody) -> HeaderValue:
     ports = [[(p.name, p.dtype, p.shape, p.exact) for p in side] for side in (program.inputs, program.outputs)]
     return [program.kind, body.add(program.payload), len(program.payload), *ports]
 
 
-def _get_program(entry: Json, body: bytes) -> Program:
+def _get_program(entry: HeaderValue, body: bytes) -> Program:
     kind, offset, length, inputs, outputs = entry
     if not 0 <= offset <= offset + length <= len(body):
         raise ValueError("a program lies outside the frame")
     return Program(kind, body[offset : offset + length], _get_ports(inputs), _get_ports(outputs))
 
 
-def _get_ports(entries: Json) -> tuple[Port, ...]:
+def _get_ports(entries: HeaderValue) -> tuple[Port, ...]:
     return tuple(
         [Port(name, dtype, None if shape is None else tuple(shape), exact) for name, dtype, shape, exact in entries]
     )
@@ -186,7 +186,7 @@ def _get_ports(entries: Json) -> tuple[Port, ...]:
 
 _KINDS = get_args(Outcome)
 _HEAD = struct.Struct("<QIBBidddQ")
-"""What every reply has, at the beginning of its body: sequence, run, leaving, kind of outcome, number of the earlier
+"""The beginning of every reply's body: sequence, run, leaving, kind of outcome, number of the earlier
 values that these are the same as, compile, run and CPU seconds, memory. The JSON header is empty when that is all.
 """
 _NEW = -1
@@ -213,8 +213,8 @@ def answered_by(frame: Frame) -> tuple[int, int]:
 class ReplyEncoder:
     """Encodes the outcomes of one batch, in order.
 
-    Values with the bits of an earlier run's are sent as a reference to them, because mostly nothing differs between
-    builds; and so is a single result with the bits of an earlier one for the same feed and output.
+    Values that are bit-equal to those of an earlier run are sent as a reference to them, because builds mostly agree;
+    so is a single result that is bit-equal to an earlier one for the same feed and output.
     """
 
     def __init__(self, sequence: int) -> None:
@@ -231,21 +231,21 @@ class ReplyEncoder:
             same = self._runs.index(rows) if rows in self._runs else _NEW
         seen = outcome.observations
         times = seen.compile_seconds, seen.run_seconds, seen.cpu_seconds
-        body = Body()
+        body = FrameBody()
         body.add(_HEAD.pack(self._sequence, index, leaving, _KINDS.index(type(outcome)), same, *times, seen.memory))
         if same != _NEW:
             return body.frame([seen.passes, seen.stderr, None] if seen.passes or seen.stderr else None)
         content = self._put_results(rows, body) if isinstance(outcome, Values) else _put_failure(outcome)
         return body.frame([seen.passes, seen.stderr, content])
 
-    def _put_results(self, rows: list[list[Bits | None]], body: Body) -> Json:
+    def _put_results(self, rows: list[list[Bits | None]], body: FrameBody) -> HeaderValue:
         self._runs.append(rows)
         return [
             [None if bits is None else self._put(bits, (row, column), body) for column, bits in enumerate(outputs)]
             for row, outputs in enumerate(rows)
         ]
 
-    def _put(self, bits: Bits, place: tuple[int, int], body: Body) -> Json:
+    def _put(self, bits: Bits, place: tuple[int, int], body: FrameBody) -> HeaderValue:
         sent = self._sent.setdefault(place, [])
         for earlier, number in sent:
             if bits == earlier:
@@ -275,12 +275,12 @@ class ReplyDecoder:
             outcome = Values(self._runs[same] if same >= 0 else self._get_results(content, body), seen)
         return Reply(sequence, index, outcome, bool(leaving))
 
-    def _get_results(self, content: Json, body: bytes) -> Results:
+    def _get_results(self, content: HeaderValue, body: bytes) -> Results:
         results = tuple([tuple([self._get(entry, body) for entry in row]) for row in content])
         self._runs.append(results)
         return results
 
-    def _get(self, entry: Json, body: bytes) -> Tensor | None:
+    def _get(self, entry: HeaderValue, body: bytes) -> Tensor | None:
         if entry is None:
             return None
         if isinstance(entry, int):
@@ -292,7 +292,7 @@ class ReplyDecoder:
         return tensor
 
 
-def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Crashed | TimedOut) -> Json:
+def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Crashed | TimedOut) -> HeaderValue:
     match outcome:
         case Rejected(stage, message) | Unsupported(stage, message) | OutOfMemory(stage, message):
             return stage, message
@@ -302,7 +302,7 @@ def _put_failure(outcome: Rejected | Unsupported | OutOfMemory | Raised | Crashe
             return stage, number
 
 
-def _get_failure(kind: str, content: Json, seen: Observations) -> Outcome:
+def _get_failure(kind: str, content: HeaderValue, seen: Observations) -> Outcome:
     stage, *rest = content
     if stage not in STAGES:
         raise ValueError(f"no stage {stage}")
@@ -322,7 +322,7 @@ def _get_failure(kind: str, content: Json, seen: Observations) -> Outcome:
     raise ValueError(f"no outcome {kind} with {len(rest)} parts")
 
 
-def _string(value: Json) -> str:
+def _string(value: HeaderValue) -> str:
     if not isinstance(value, str):
         raise TypeError("text expected")
     return value

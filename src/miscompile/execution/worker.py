@@ -1,7 +1,7 @@
-"""The worker: a process that builds and runs programs, and may die of it.
+"""The worker: a process that builds and runs programs, and may crash while doing so.
 
 It reads batches from a stream socket, executes run after run, and sends the outcomes together, because every message
-wakes the parent. Every step is noted in the flight recorder before it is taken, and outcomes wait for the others there.
+wakes the parent. It writes every step to the flight recorder beforehand, and holds unsent outcomes there.
 """
 
 import ctypes
@@ -24,8 +24,8 @@ from miscompile.core.case import Feed
 from miscompile.core.outcome import Observations, Outcome, OutOfMemory, Raised, Rejected, Stage, Unsupported, Values
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution import blackbox
-from miscompile.execution.blackbox import Printed, Recorder
+from miscompile.execution import flight_recorder
+from miscompile.execution.flight_recorder import Printed, Recorder
 from miscompile.execution.frames import Frame, FrameBuffer
 from miscompile.execution.limits import Limits
 from miscompile.execution.wire import OURS, ReplyEncoder, decode_batch
@@ -39,17 +39,17 @@ OUT_OF_MEMORY = re.compile(
     r"|(?:failed|unable|cannot) to allocate|cannot allocate memory|allocation failed|std::length_error.*alloc",
     re.IGNORECASE,
 )
-"""How compilers say that an allocation failed."""
+"""Messages of compilers about a failed allocation."""
 
 _HOLD_SECONDS = 0.05
-"""How long outcomes are held back; a slow compiler's are sent one by one."""
+"""Seconds for which outcomes are held back; the outcomes of a slow compiler are sent one by one."""
 
 _LINE_BUFFERED = 1
 
 
 @dataclass(slots=True)
 class Workplace:
-    """What a worker works with. `adapter` was constructed before the fork."""
+    """The resources of a worker. `adapter` was constructed before the fork."""
 
     adapter: Adapter
     known: Known
@@ -73,15 +73,15 @@ class _Discard(io.RawIOBase):
     """Descriptor 2 as a Python stream on which printing never fails, not even when the limit is reached."""
 
     def writable(self) -> bool:
-        """Say that one can write here."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """Return the descriptor, for those who want to redirect it."""
+        """Return the descriptor, for code that redirects it."""
         return 2
 
     def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
-        """Write as much of `data` as fits; claim to have written all."""
+        """Write as much of `data` as fits; return the size of all of it."""
         size = len(data)
         try:
             os.write(2, data)
@@ -93,7 +93,7 @@ class _Discard(io.RawIOBase):
 def main(place: Workplace, channel: socket.socket, limits: Limits, parent: int) -> None:
     """Prepare this freshly forked process (child of `parent`) and serve `channel` until it closes."""
     die_with_parent(parent)
-    os.setpgid(0, 0)  # so that whatever a compiler starts can be killed with the worker
+    os.setpgid(0, 0)  # so that processes of the compiler can be killed with the worker
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -108,10 +108,10 @@ def main(place: Workplace, channel: socket.socket, limits: Limits, parent: int) 
 
 
 def serve(place: Workplace, channel: socket.socket) -> None:
-    """Answer batches until the channel closes, or until a run has exhausted the memory and the heap is suspect."""
+    """Answer batches until the channel closes, or until a run exhausts the memory, which may corrupt the heap."""
     buffer = FrameBuffer()
     while (frame := _receive(channel, buffer)) is not None and _serve_batch(place, channel, frame):
-        place.recorder.step(blackbox.IDLE)
+        place.recorder.step(flight_recorder.IDLE)
 
 
 def _receive(channel: socket.socket, buffer: FrameBuffer) -> Frame | None:
@@ -136,7 +136,7 @@ def _serve_batch(place: Workplace, channel: socket.socket, frame: Frame) -> bool
         may_wait = index + 1 < len(runs) and not leaving and time.monotonic() < due
         if may_wait and recorder.hold(reply):
             continue
-        recorder.step(blackbox.REPLY)
+        recorder.step(flight_recorder.REPLY)
         channel.sendall(b"".join(unsent))
         recorder.release()
         if leaving:
@@ -158,16 +158,16 @@ def answer(place: Workplace, encoder: ReplyEncoder, index: int, run: Run) -> tup
         reply = encoder.encode(index, outcome, leaving)
     except ExecutionError as error:  # the adapter broke its contract
         reply = encoder.encode(index, Raised("collect", "AdapterError", str(error), (), outcome.observations))
-    attempt.session = None  # may run destructors, which belong to this run
+    attempt.session = None  # may run destructors, which must count for this run
     return reply, leaving
 
 
 def execute(place: Workplace, run: Run, attempt: Attempt) -> Outcome:
-    """Build and run; return what came of it. Only a death prevents an outcome."""
+    """Build and run; return the outcome. Only a death prevents an outcome."""
     place.printed.reset()
     try:
         results = _attempt(place, run, attempt)
-    except BaseException as error:  # noqa: BLE001 - compilers raise whatever they like, SystemExit among it
+    except BaseException as error:  # noqa: BLE001 - compilers raise any exception, even SystemExit
         outcome = outcome_of(error, attempt.stage, place.known)
         if run.build.observe and run.case.program.kind != "onnx":
             attempt.passes = _converted(place)
@@ -179,7 +179,7 @@ def _converted(place: Workplace) -> tuple[str, ...]:
     """Return the conversion functions that a front end ran before it failed: one of them is to blame."""
     try:
         return tuple(place.adapter.fired(""))
-    except Exception:  # noqa: BLE001 - an adapter that has just failed may not even know this
+    except Exception:  # noqa: BLE001 - an adapter that has just failed may fail here too
         return ()
 
 
@@ -193,7 +193,7 @@ def _observed(place: Workplace, attempt: Attempt) -> Observations:
 def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor | None, ...], ...]:
     feeds = _copies(run.case.feeds)
     attempt.stage = "compile"
-    place.recorder.step(blackbox.COMPILE)
+    place.recorder.step(flight_recorder.COMPILE)
     cpu = time.process_time()  # read once for all stages: this clock is a system call
     try:
         results, log = _compute(place, run, feeds, attempt)
@@ -207,7 +207,7 @@ def _attempt(place: Workplace, run: Run, attempt: Attempt) -> tuple[tuple[Tensor
 def _compute(
     place: Workplace, run: Run, feeds: list[Feed], attempt: Attempt
 ) -> tuple[list[tuple[Tensor | None, ...]], str]:
-    """Take the three stages inside the compiler; return the results, and the log of the compilation if it is wanted."""
+    """Execute the three stages inside the compiler; return the results, and the compilation log if it is observed."""
     begin = time.perf_counter()
     try:
         session = attempt.session = place.adapter.build(run.case.program, run.build)
@@ -215,23 +215,23 @@ def _compute(
         attempt.compile_seconds = time.perf_counter() - begin
     log = place.printed.text() if run.build.observe else ""
     attempt.stage = "run"
-    place.recorder.step(blackbox.RUN)
+    place.recorder.step(flight_recorder.RUN)
     begin = time.perf_counter()
     try:
         results = [session.run(feed) for feed in feeds]
     finally:
         attempt.run_seconds = time.perf_counter() - begin
     attempt.stage = "collect"
-    place.recorder.step(blackbox.COLLECT)
+    place.recorder.step(flight_recorder.COLLECT)
     attempt.session = None
-    del session  # runs destructors, which belong to this run and to the compiler's time
+    del session  # runs destructors, which must count for this run and for the compiler's time
     return results, log
 
 
 def _copies(feeds: Sequence[Feed]) -> list[Feed]:
-    """Copy what is fed: the runs of a batch share feeds, and a compiled program may write where it should not.
+    """Copy the feeds: the runs of a batch share them, and a faulty compiled program may overwrite its inputs.
 
-    Within the run, a feed that stands there twice stays one, so that such a program notices itself.
+    A feed that occurs twice in the run is copied once, so that overwritten inputs change the second result.
     """
     made: dict[tuple[int, ...], Feed] = {}
     for feed in feeds:
@@ -251,8 +251,8 @@ def _checked(outputs: "tuple[Tensor | None, ...]") -> tuple[Tensor | None, ...]:
 def outcome_of(error: BaseException, stage: Stage, known: Known) -> Outcome:
     """Classify an exception: expected by `known.toml`, a failed allocation, or an error to report.
 
-    A SpecError is the tool's own: it says that the run cannot be meant, and nothing about the compiler. The pool does
-    not hand such an outcome out. `kind` is the class name; `frames` are the innermost frames as
+    A SpecError is the tool's own: the run's options are invalid, and the compiler is not concerned. The pool raises an
+    error instead of returning such an outcome. `kind` is the class name; `frames` are the innermost frames as
     `file:line:qualified function`, the innermost first.
     """
     kind = OURS if isinstance(error, SpecError) else type(error).__name__

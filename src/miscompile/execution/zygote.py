@@ -24,7 +24,7 @@ import warnings
 from typing import Any
 
 from miscompile.base.child import die_with_parent, kill_group
-from miscompile.execution.blackbox import Printed, Recorder
+from miscompile.execution.flight_recorder import Printed, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.worker import Workplace
 from miscompile.execution.worker import main as work
@@ -34,7 +34,7 @@ from miscompile.targets.registry import load_attribute
 
 PACKET = 1 << 16
 RARELY = (20_000, 20, 50)
-"""Thresholds of the workers' garbage collector: what a run makes counts itself free, and is made again at once."""
+"""Thresholds of the workers' garbage collector: rare, because reference counts free nearly all objects of a run."""
 _FAILED = 70
 
 
@@ -52,7 +52,7 @@ class Zygote:
         self._poll.register(control, select.POLLIN)
 
     def serve(self) -> None:
-        """Serve until the parent closes its end; then kill all workers and return."""
+        """Serve until the parent closes its end of the socket; then kill all workers and return."""
         while True:
             for fd, _ in self._poll.poll():
                 if fd != self._control.fileno():
@@ -96,7 +96,7 @@ class Zygote:
             place = Workplace(self._adapter, self._known, Recorder(fds[1]), Printed(fds[2]))
             work(place, channel, self._limits, self._pid)
             status = 0
-        except BaseException:  # noqa: BLE001 - nothing may escape into the zygote's own loop
+        except BaseException:  # noqa: BLE001 - no exception may reach the zygote's own loop
             traceback.print_exc()
         finally:
             os._exit(status)
@@ -135,7 +135,7 @@ def start_anew(settings: dict[str, Any]) -> None:
 
 
 def prepare(settings: dict[str, Any]) -> tuple[Adapter, Known, Limits]:
-    """Load the adapter that `settings` name and construct it. Raises whatever the compiler's import raises."""
+    """Load the adapter that `settings` name and construct it. Raises the errors of the compiler's import."""
     adapter: Adapter = load_attribute(settings["adapter"])(**settings["options"])
     expected = known_in(settings["known"], settings.get("via", "")) if settings["known"] else Known((), ())
     return adapter, expected, Limits(**settings["limits"])
@@ -147,20 +147,20 @@ def main(descriptor: int, parent: int) -> int:
     die_with_parent(parent)
     warnings.simplefilter("ignore")
     control = socket.socket(fileno=descriptor)
-    settings = json.loads(control.recv(PACKET, socket.MSG_PEEK))  # to be read again if this process starts anew
+    settings = json.loads(control.recv(PACKET, socket.MSG_PEEK))  # peeked, because a restarted process reads it again
     try:
         start_anew(settings)
         control.set_inheritable(False)
         control.recv(PACKET)
         adapter, expected, limits = prepare(settings)
-    except BaseException as error:  # noqa: BLE001 - importing a compiler may fail in every way
+    except BaseException as error:  # noqa: BLE001 - importing a compiler may raise any exception
         text = " ".join(f"{type(error).__name__}: {error}".split())
         control.send(json.dumps({"error": text[:2_000]}).encode("ascii"))
         return 1
     gc.collect()
     gc.freeze()
     gc.set_threshold(*RARELY)
-    ctypes.CDLL(None).fflush(None)  # else every child would print what is buffered here
+    ctypes.CDLL(None).fflush(None)  # otherwise every child would print the text that is buffered here
     control.send(b'{"ready": true}')
     Zygote(control, adapter, expected, limits).serve()
     return 0

@@ -1,4 +1,4 @@
-"""The parent's side of a zygote: starting it, asking for workers, hearing of deaths."""
+"""The zygote client: starts a zygote process, requests forks of workers, and receives reports of their deaths."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,13 @@ from miscompile.base.child import attend, start
 from miscompile.base.errors import ExecutionError, UsageError
 from miscompile.environments.pip import clean
 from miscompile.environments.resolve import python_of
-from miscompile.execution.blackbox import Printed
+from miscompile.execution.flight_recorder import Printed
 from miscompile.execution.limits import Limits
 from miscompile.execution.zygote import PACKET
 from miscompile.targets.registry import parse_target
 
 READY_SECONDS = 180.0
-"""How long a compiler may take to be imported."""
+"""Seconds that the import of a compiler may take."""
 
 _LAST_WORDS = 300
 _BORROW = """\
@@ -34,13 +34,13 @@ for name, home in json.loads(sys.argv.pop(1)).items():
         s.loader.exec_module(m)
 runpy.run_module('miscompile.execution.zygote', run_name='__main__', alter_sys=True)
 """
-"""Runs the zygote under another Python that need not have this package, nor the one that brings the target; everything
-else comes from its own packages, and so does the target's package where it is among them."""
+"""Runs the zygote under another Python that may lack this package and the package that defines the target. All other
+imports use that Python's own packages, and so does the target's package if it is installed there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """A worker was born."""
+    """A worker was forked."""
 
     key: int
     pid: int
@@ -57,9 +57,9 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where workers come from: target spec, adapter path (None: the target's own), Python, extra environment.
+    """How to start workers: target spec, adapter path (None: the target's own), Python, extra environment variables.
 
-    Without `python`, workers run in the virtual environment that the target spec names, else under our own Python.
+    Without `python`, workers run in the virtual environment that the target spec names, or under this Python.
     """
 
     target: str
@@ -71,7 +71,7 @@ class Origin:
     def resolved(self) -> "Origin":
         """Return this origin with the Python of the environment that its spec names, if it names one.
 
-        Nothing of our own packages may reach that Python through variables. Raises SpecError for an unknown target,
+        Variables such as PYTHONPATH do not reach that Python. Raises SpecError for an unknown target,
         UsageError when the environment has not been made.
         """
         if self.python is not None or self.adapter is not None:
@@ -85,7 +85,7 @@ class Origin:
         return {"PYTHONHASHSEED": "0", **inherited, **self.environment}
 
     def homes(self) -> dict[str, str]:
-        """Return the folders of this package and of the one that brings the target, by name, for `_BORROW`."""
+        """Return the folders of this package and of the package that defines the target, by name, for `_BORROW`."""
         brings = parse_target(self.target).about.package if self.adapter is None else ""
         found = {name: find_spec(name) for name in {"miscompile", brings.partition(".")[0] or "miscompile"}}
         return {name: str(Path(spec.origin).parent) for name, spec in found.items() if spec and spec.origin}
@@ -162,16 +162,16 @@ class ZygoteClient:
         self.control.settimeout(None)
 
     def fork(self, key: int, channel: socket.socket, recorder: int, printed: int) -> None:
-        """Ask for a worker called `key` with these descriptors; the answer comes as a message.
+        """Request a worker called `key` with these descriptors; `messages` returns the answer.
 
-        A zygote that has died is noticed by `messages`, not here.
+        `messages` also reports the death of the zygote; this method ignores it.
         """
         packet = json.dumps({"fork": key}).encode("ascii")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(self.control, [packet], [channel.fileno(), recorder, printed])
 
     def messages(self) -> list[Forked | Exited] | None:
-        """Return what the zygote has said since the last call; None when it has died and said nothing more.
+        """Return the zygote's messages since the last call; None when it has died and sent no more.
 
         Raises ExecutionError when the system refuses a fork.
         """
@@ -194,7 +194,7 @@ class ZygoteClient:
                 found.append(Exited(message["exited"], message["status"], message["memory"]))
 
     def close(self) -> None:
-        """End the zygote and with it all of its workers; returns when they are gone. May be called twice."""
+        """End the zygote and all of its workers, and wait for their end. May be called twice."""
         if self._closed:
             return
         self._closed = True

@@ -16,7 +16,7 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import Evidence, FindingKind
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 def jsonable(value: Any) -> Any:  # noqa: ANN401 - facts are open by design
@@ -41,7 +41,7 @@ def jsonable(value: Any) -> Any:  # noqa: ANN401 - facts are open by design
     raise TypeError(f"a fact of type {type(value).__name__} is no JSON value")
 
 
-def build_json(build: Build) -> Json:
+def build_json(build: Build) -> JsonObject:
     """Return build settings as a JSON object."""
     return {
         "level": build.level,
@@ -60,7 +60,7 @@ def build_from(data: Mapping[str, Any]) -> Build:
     return replace(first, transform=stored_spec(data.get("form", "")), sequence=tuple(data.get("sequence", ())))
 
 
-def evidence_facts(evidence: Evidence) -> Json:
+def evidence_facts(evidence: Evidence) -> JsonObject:
     """Return what a finding's facts keep of the evidence: rule, output, both builds, details.
 
     `against` is the target of the reference build, when that is another one.
@@ -88,7 +88,7 @@ def against_of(facts: Mapping[str, Any]) -> str:
     return str(facts.get("against", ""))
 
 
-def signature_json(signature: Signature) -> Json:
+def signature_json(signature: Signature) -> JsonObject:
     """Return a signature as a JSON object."""
     return {
         "target": signature.target,
@@ -106,7 +106,7 @@ def signature_from(data: Mapping[str, Any]) -> Signature:
     return Signature(data["target"], data["kind"], data["stage"], tuple(data["culprits"]), data["text"])
 
 
-def property_json(held: Property) -> Json:
+def property_json(held: Property) -> JsonObject:
     """Return a property as a JSON object."""
     return {"oracle": held.oracle, "target": held.target, "signature": signature_json(held.signature)}
 
@@ -116,7 +116,7 @@ def property_from(data: Mapping[str, Any]) -> Property:
     return Property(data["oracle"], data["target"], signature_from(data["signature"]))
 
 
-def ports_json(program: Program) -> Json:
+def ports_json(program: Program) -> JsonObject:
     """Return everything of a program but its bytes, with the digest that the bytes must have."""
     return {
         "kind": program.kind,
@@ -136,7 +136,7 @@ def program_from(data: Mapping[str, Any], payload: bytes) -> Program:
     return program
 
 
-def _port_json(port: Port) -> Json:
+def _port_json(port: Port) -> JsonObject:
     shape = None if port.shape is None else list(port.shape)
     return {"name": port.name, "dtype": port.dtype, "shape": shape, "exact": port.exact}
 

@@ -36,7 +36,7 @@ from miscompile.core.case import Case, Feed
 from miscompile.core.finding import Finding
 from miscompile.core.verdict import FindingKind
 from miscompile.findings.encode import (
-    Json,
+    JsonObject,
     jsonable,
     ports_json,
     program_from,
@@ -47,7 +47,7 @@ from miscompile.findings.encode import (
 )
 
 SCHEMA = 1
-Status = Literal["pending", "confirmed", "unconfirmed", "known"]
+FindingStatus = Literal["pending", "confirmed", "unconfirmed", "known"]
 """Seen but not yet examined; repeated and reduced; did not repeat; linked to an upstream issue."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -63,7 +63,7 @@ class Stored:
     """
 
     finding: Finding
-    status: Status = "pending"
+    status: FindingStatus = "pending"
     original: Case | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     script: str = ""
@@ -210,7 +210,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def _files(stored: Stored) -> dict[str, bytes]:
     finding = stored.finding
-    data: Json = {
+    data: JsonObject = {
         "schema": SCHEMA,
         "identifier": finding.identifier,
         "signature": str(finding.property.signature),
@@ -240,7 +240,7 @@ def _program_name(key: str, kind: str) -> str:
     return f"{'model' if key == 'case' else 'original'}.{kind}"
 
 
-def _case_json(case: Case) -> Json:
+def _case_json(case: Case) -> JsonObject:
     return {
         "program": ports_json(case.program),
         "feeds": [[{"dtype": value.dtype, "shape": list(value.shape)} for value in feed] for feed in case.feeds],
@@ -256,7 +256,7 @@ def _npz(case: Case) -> bytes:
 
 
 def _stored(folder: Path, data: Mapping[str, Any]) -> Stored:
-    if data["status"] not in get_args(Status):
+    if data["status"] not in get_args(FindingStatus):
         raise ValueError(f"unknown status '{data['status']}'")
     case = _case(folder, "case", data["case"])
     finding = Finding(data["identifier"], property_from(data["property"]), case, data["message"], data["facts"])

@@ -20,7 +20,7 @@ from typing import IO, Any
 from miscompile.base.errors import StoreError
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
-from miscompile.findings.folder import Status, Stored
+from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.schema import MIGRATIONS, VERSION
 
 DATABASE = "miscompile.db"
@@ -48,7 +48,7 @@ class Record:
 
     identifier: str
     signature: str
-    status: Status
+    status: FindingStatus
     kind: str
     message: str = ""
     duplicates: int = 0
@@ -160,7 +160,7 @@ class Store:
             change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (owner,))
         return True
 
-    def findings(self, status: Status | None = None) -> list[Record]:
+    def findings(self, status: FindingStatus | None = None) -> list[Record]:
         """Return the rows of all findings, or of those with `status`, in the order in which they were first seen."""
         wanted = "" if status is None else "WHERE status = ?"
         with self._change() as change:
@@ -323,7 +323,7 @@ def record_of(stored: Stored) -> Record:
 
 
 def _record(
-    identifier: str, signature: str, status: Status, kind: str, message: str, duplicates: int, first_seen: int,
+    identifier: str, signature: str, status: FindingStatus, kind: str, message: str, duplicates: int, first_seen: int,
     culprits: str, nodes: int, reproduced: int,
 ) -> Record:  # fmt: skip
     return Record(

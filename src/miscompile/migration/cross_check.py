@@ -16,11 +16,11 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution.limits import Limits
-from miscompile.execution.parallel import ParallelRunner
+from miscompile.execution.runners import ParallelRunner
 from miscompile.harvest.libraries.onnx import node_results
 from miscompile.migration.pools import Pools
 from miscompile.migration.suite import tolerances
-from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, wide
+from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, wide
 from miscompile.producers.instances.migrated import Migrated
 from miscompile.targets.front_ends import reference_of
 from miscompile.targets.second_implementations import second_implementations
@@ -44,7 +44,7 @@ class CrossCheck(Pools):
 
     def __init__(self, asked: Sequence[str] | None = None) -> None:
         super().__init__(_LIMITS)
-        self._witnesses = tuple(second_implementations()) if asked is None else tuple(asked)
+        self._compilers = tuple(second_implementations()) if asked is None else tuple(asked)
 
     def expected(self, tests: Sequence[Migrated]) -> list[Feed | str]:
         """Return for each test of ONNX what is to be expected of it, or the reason why nothing is."""
@@ -52,7 +52,7 @@ class CrossCheck(Pools):
         asked = self._ask(library, [Run(reference_case(test.case), library, Build("off"), "judge") for test in tests])
         found = [_steady(test, outcome) for test, outcome in zip(tests, asked, strict=True)]
         alone = [place for place, one in enumerate(found) if not isinstance(one, str)]
-        for name in self._witnesses:
+        for name in self._compilers:
             try:
                 said = self._ask(name, [Run(tests[place].case, name, Build("off")) for place in alone])
             except UsageError:
@@ -62,7 +62,7 @@ class CrossCheck(Pools):
                 for place, outcome in zip(alone, said, strict=True)
                 if not (isinstance(outcome, Values) and _agree(tests[place], found[place], outcome.results[0]))
             ]
-        if not self._witnesses:
+        if not self._compilers:
             return found
         for place in alone:
             if not _agree(tests[place], found[place], node_results().get(tests[place].instance.origin, ())):
@@ -84,7 +84,7 @@ def _steady(test: Migrated, outcome: Outcome) -> Feed | str:
     return results if _moves_little(found, results, *tolerances(test.case, (results,))) else _MOVES
 
 
-def _moves_little(found: Reference, results: Feed, rtol: float, atol: float) -> bool:
+def _moves_little(found: LibraryReference, results: Feed, rtol: float, atol: float) -> bool:
     """Tell whether the movement under noise is well within the tolerances; integers must not move."""
     for spread, value in zip(found.spread, results, strict=True):
         if spread is None or value.dtype == "string":

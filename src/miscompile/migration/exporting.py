@@ -12,8 +12,8 @@ from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.cross_check import CrossCheck
 from miscompile.migration.ranking.counts import counts_of
-from miscompile.migration.ranking.order import Facts, ranked
-from miscompile.migration.suite import Entry, SuiteReport, export_suite
+from miscompile.migration.ranking.order import RankingFacts, ranked
+from miscompile.migration.suite import SuiteEntry, SuiteReport, export_suite
 from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.registry import DEFAULT_TARGET
 
@@ -39,16 +39,16 @@ def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
     known = tuple(distinct(instances_of("onnx", choice.instances, say)))
     check_operators(choice.operators, known, ["onnx"])
     every = of_operators(known, choice.operators)
-    facts = Facts(choice.seed, counts_of(choice.target, "onnx"))
+    facts = RankingFacts(choice.seed, counts_of(choice.target, "onnx"))
     left: Counter[str] = Counter()
     order = [every[place] for place in ranked(choice.order, every, facts)]
-    with CrossCheck() as vouching:
-        report = export_suite(islice(_entries(order, vouching, left), choice.tests), folder)
+    with CrossCheck() as cross_check:
+        report = export_suite(islice(_entries(order, cross_check, left), choice.tests), folder)
     report.left_out.update(left)
     return report
 
 
-def _entries(instances: Sequence[Instance], vouching: CrossCheck, left: "Counter[str]") -> Iterator[Entry]:
+def _entries(instances: Sequence[Instance], cross_check: CrossCheck, left: "Counter[str]") -> Iterator[SuiteEntry]:
     """Yield the entries that can be tests, in order; those that cannot are counted in `left`."""
     for start in range(0, len(instances), _BATCH):
         tests: list[Migrated] = []
@@ -58,8 +58,8 @@ def _entries(instances: Sequence[Instance], vouching: CrossCheck, left: "Counter
                 left["no model comes of it"] += 1
             else:
                 tests.append(test)
-        for test, expected in zip(tests, vouching.expected(tests), strict=True):
+        for test, expected in zip(tests, cross_check.expected(tests), strict=True):
             if isinstance(expected, str):
                 left[expected] += 1
             else:
-                yield Entry(test.instance.operator, test.case, (expected,))
+                yield SuiteEntry(test.instance.operator, test.case, (expected,))

@@ -16,7 +16,7 @@ _MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """What came of one test on one front end.
 
     `status`: `pass`, `unsupported`, `finding`, `memory`, or the reason why the test was dropped before it was run.
@@ -36,7 +36,7 @@ class Row:
     distance: float | None = None
 
 
-def line_of(row: Row) -> str:
+def line_of(row: ResultRow) -> str:
     """Return the row as one line of JSON."""
     data = asdict(row)
     data["message"] = " ".join(row.message.split())[:_MESSAGE]
@@ -50,7 +50,7 @@ def place_of(out: Path, front: str) -> Path:
     return out / "results" / f"{front}.jsonl"
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[ResultRow]:
     """Return the rows of a file; a last line that was cut off by a kill is left out. No file, no rows.
 
     Raises StoreError when the file is damaged.
@@ -69,9 +69,9 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _row(data: Mapping[str, Any]) -> Row:
+def _row(data: Mapping[str, Any]) -> ResultRow:
     distance = data.get("distance")
-    return Row(**{**data, "distance": None if distance is None else float(distance)})
+    return ResultRow(**{**data, "distance": None if distance is None else float(distance)})
 
 
 @contextmanager
@@ -93,7 +93,7 @@ class Appender:
     file: IO[str]
     path: Path
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[ResultRow]) -> None:
         """Write rows. Raises StoreError when there is no room."""
         with writing(self.path):
             self.file.write("".join(f"{line_of(row)}\n" for row in rows))
@@ -117,7 +117,7 @@ class Totals:
         return asdict(self)
 
 
-def totals(front: str, rows: Iterable[Row]) -> Totals:
+def totals(front: str, rows: Iterable[ResultRow]) -> Totals:
     """Return the totals of a front end's rows."""
     kept = list(rows)
     found = [row for row in kept if row.status == "finding"]

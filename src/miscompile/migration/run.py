@@ -11,8 +11,8 @@ from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance
 from miscompile.migration.plan import MigrationPlan
 from miscompile.migration.ranking.counts import counts_of
-from miscompile.migration.ranking.order import Facts, ranked
-from miscompile.migration.session import Session, begin
+from miscompile.migration.ranking.order import RankingFacts, ranked
+from miscompile.migration.session import MigrationSession, begin
 from miscompile.targets.front_ends import FrontEnd
 
 
@@ -39,7 +39,7 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
     begin(plan)
     ordered = {front.name: ordered_for(plan, front, found[front.library]) for front in plan.fronts}
-    Session(plan, ordered, listeners).run()
+    MigrationSession(plan, ordered, listeners).run()
 
 
 def wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
@@ -54,5 +54,5 @@ def ordered_for(plan: MigrationPlan, front: FrontEnd, instances: Sequence[Instan
     """Return the instances in the order in which they go through a front end."""
     if not instances:  # the named operators are another library's
         return []
-    facts = Facts(plan.seed, counts_of(front.target, front.library))
+    facts = RankingFacts(plan.seed, counts_of(front.target, front.library))
     return [instances[place] for place in ranked(plan.order, instances, facts)]

@@ -21,8 +21,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Violated
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.multi_target import MultiTargetPool
-from miscompile.execution.parallel import ParallelRunner
 from miscompile.execution.pool import LocalPool
+from miscompile.execution.runners import ParallelRunner
 from miscompile.findings import folder
 from miscompile.findings.folder import Stored
 from miscompile.findings.store import Campaign, Store, record_of
@@ -30,7 +30,7 @@ from miscompile.instances.code import decoded, digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
-from miscompile.migration.results import Appender, Row, appending, place_of, read_rows
+from miscompile.migration.results import Appender, ResultRow, appending, place_of, read_rows
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.library import LibraryOracle
 from miscompile.producers.instances.migrated import Migrated, migrate
@@ -48,7 +48,7 @@ BATCH = 16
 _TURN = 0.05
 
 
-class Session:
+class MigrationSession:
     """One run of `miscompile migrate` over `tests`, the instances of each front end in the order in which they go.
 
     `plan.out`, which `begin` has made, holds a store of findings, and beside it the results, a file for each front end.
@@ -215,7 +215,7 @@ _INVALID = "invalid"
 class _Ended(NamedTuple):
     """A test's row, whether the front end ran it, and whether its finding is the first of its kind."""
 
-    row: Row
+    row: ResultRow
     ran: bool
     fresh: bool = False
 
@@ -248,11 +248,11 @@ class _FrontEndTests:
             if digest in seen:
                 rows.append(self._conclude(*seen[digest], number + place))
             else:
-                rows.append(_Ended(Row(digest, instance.api, self.front.name, _INVALID), ran=False))
+                rows.append(_Ended(ResultRow(digest, instance.api, self.front.name, _INVALID), ran=False))
         return rows
 
     def _conclude(self, test: Migrated, seen: Examination, number: int) -> _Ended:
-        row = Row(test.digest, test.instance.api, self.front.name, "pass", seconds=_seconds(seen))
+        row = ResultRow(test.digest, test.instance.api, self.front.name, "pass", seconds=_seconds(seen))
         match seen.verdict:
             case Holds(_, details):
                 return _Ended(replace(row, distance=_distance(details)), ran=True)
@@ -263,7 +263,7 @@ class _FrontEndTests:
             case Needs():
                 raise AssertionError("an examination never ends with Needs")
 
-    def _violated(self, test: Migrated, seen: Examination, evidence: Evidence, row: Row, number: int) -> _Ended:
+    def _violated(self, test: Migrated, seen: Examination, evidence: Evidence, row: ResultRow, number: int) -> _Ended:
         outcome = seen.outcomes[1]
         converted = self._converted(evidence.faulty, outcome)
         signature = front_end_signature(self.front.target, evidence.kind, test.instance, outcome, converted)

@@ -38,7 +38,7 @@ _FILES = {"suite_script.py": "test_suite.py", "suite_options.py": "conftest.py"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SuiteEntry:
     """A test to export. `expected` holds a tuple of outputs for each feed, None to have onnx's evaluator make them.
 
     `tolerances` are relative and absolute; None takes those that the element types ask for.
@@ -58,7 +58,7 @@ class SuiteReport:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def export_suite(entries: Iterable[Entry], folder: Path, kind: str = KIND) -> SuiteReport:
+def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) -> SuiteReport:
     """Write `entries`, the most telling first, as a suite into `folder`, which must be new or empty.
 
     The same model with the same inputs is written once. Left out and counted: programs that are no ONNX models,
@@ -87,7 +87,7 @@ def export_suite(entries: Iterable[Entry], folder: Path, kind: str = KIND) -> Su
     return report
 
 
-def _checked(entry: Entry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
+def _checked(entry: SuiteEntry, met: set[str]) -> tuple[str, Sequence[Feed] | None]:
     """Return the expected outputs, or the reason why the entry is left out."""
     case = entry.case
     if case.program.kind != "onnx":
@@ -127,7 +127,7 @@ def _bytes(array: Any) -> bytes:  # noqa: ANN401 - an array of any type
     return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
 
 
-def _written(entry: Entry, expected: Sequence[Feed], folder: Path) -> dict[str, Any]:
+def _written(entry: SuiteEntry, expected: Sequence[Feed], folder: Path) -> dict[str, Any]:
     program = entry.case.program
     folder.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(program.payload)

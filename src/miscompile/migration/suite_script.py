@@ -52,10 +52,10 @@ def _tensors(folder: Path, stem: str) -> list[Any]:
 def backend(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - a module, or a class with its interface
     """The backend named by the option or the environment."""
     name = request.config.getoption("--onnx-backend", None) or os.environ.get("ONNX_BACKEND", "")
-    return importlib.import_module(name) if name else OnnxRuntime
+    return importlib.import_module(name) if name else OrtBackend
 
 
-class OnnxRuntime:
+class OrtBackend:
     """ONNX Runtime with onnx's backend interface; its own lacks the element types that numpy lacks."""
 
     def __init__(self, model: onnx.ModelProto, device: str) -> None:
@@ -76,7 +76,7 @@ class OnnxRuntime:
         return True
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str) -> "OnnxRuntime":
+    def prepare(cls, model: onnx.ModelProto, device: str) -> "OrtBackend":
         """Return a session."""
         return cls(model, device)
 

@@ -39,7 +39,7 @@ def mismatches(ports: Sequence[Port], reference: Values, other: Values) -> list[
 
     Zeros of either sign are equal, because ONNX promises no sign of zero; everything else is compared by bits.
     """
-    if other.results is reference.results:  # the wire has seen that every bit is the same
+    if other.results is reference.results:  # the reply encoder has found all bits equal
         return []
     found = []
     for feed, (expected, actual) in enumerate(zip(reference.results, other.results, strict=True)):
@@ -60,7 +60,7 @@ def symbols_of(case: Case) -> list[dict[str, int]]:
 
 
 def contradiction(ports: Sequence[Port], values: Values, symbols: Sequence[Mapping[str, int]] = ()) -> Mismatch | None:
-    """Return the first output whose type contradicts what its port declares; sizes that are not declared pass.
+    """Return the first output whose type contradicts its port; undeclared sizes match any size.
 
     A symbol stands for one size in all outputs of a feed: the one that `symbols` gives it, by feed, if any.
     """
@@ -79,7 +79,7 @@ def contradiction(ports: Sequence[Port], values: Values, symbols: Sequence[Mappi
 
 
 def _fits(declared: tuple[Dim, ...] | None, shape: tuple[int, ...], bound: dict[str, int]) -> bool:
-    """Tell whether `shape` is what is declared; symbols met for the first time are bound."""
+    """Tell whether `shape` has the declared sizes; a symbol without a size gets that of `shape`."""
     if declared is None:
         return True
     if len(declared) != len(shape):
@@ -124,7 +124,7 @@ def difference(expected: Tensor, actual: Tensor) -> "np.ndarray[tuple[int, ...],
 
 
 def _integer_difference(left: Array, right: Array) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
-    """Large 64-bit integers lie closer together than doubles do, so they are subtracted as what they are."""
+    """Subtract 64-bit integers as integers, because doubles cannot represent all of them."""
     unsigned = np.dtype(f"u{left.dtype.itemsize}")
     with np.errstate(over="ignore"):
         gap = np.where(left > right, left - right, right - left)
@@ -132,7 +132,7 @@ def _integer_difference(left: Array, right: Array) -> "np.ndarray[tuple[int, ...
 
 
 def describe_difference(expected: Tensor, actual: Tensor) -> str:
-    """Say how many elements differ, and show the worst one."""
+    """Return a phrase with the number of elements that differ and the worst of them."""
     if expected.dtype == "string":
         return "strings differ"
     gap = difference(expected, actual)

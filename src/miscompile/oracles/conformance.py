@@ -1,4 +1,4 @@
-"""The conformance kit for oracles: whoever writes one calls `check_oracle` in a test."""
+"""The conformance kit for oracles: the author of an oracle calls `check_oracle` in a test."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from miscompile.oracles.kinds import OracleContext, OracleKind
 def check_oracle(
     kind: OracleKind, sound: Runner, faulty: Runner, cases: Sequence[Case], context: OracleContext
 ) -> None:
-    """Hold an oracle against the contract.
+    """Check that an oracle keeps its contract.
 
-    `sound` is a runner on which no case may violate anything, `faulty` one on which every case does. Raises
-    AssertionError that lists every broken promise.
+    On the runner `sound` no case may be violated, on `faulty` every case must be. Raises AssertionError that lists
+    every broken promise.
     """
     if kind.make is None:
         raise AssertionError(f"the oracle '{kind.name}' makes no oracle for campaigns (`make` is None)")

@@ -1,11 +1,11 @@
-"""The differential oracle: one program on several compilers; who stands alone against the others is named.
+"""The differential oracle: one program on several compilers; the majority vote names the compiler at fault.
 
 A third of known bugs do not depend on optimisation, so that both builds of the guilty compiler agree
 (differential testing of compilers: McKeeman 1998). Every compiler builds the program once, fully optimised. When two
-disagree, a second round asks for everybody's unoptimised build, for the ONNX reference implementation, and for a
-Monte-Carlo run that says how far correct results may lie apart. Then results that agree form groups; the group with the
-most implementations, at least two and more than any other, is right, and everyone else is at fault. Without such a
-group nothing is said.
+disagree, a second round asks for the unoptimised build of each, for the ONNX reference implementation, and for a
+Monte-Carlo run that measures how far correct results may lie apart. Then ballots that agree form groups. The group with
+the most implementations, at least two and more than any other, is right, and every other ballot is at fault. Without
+such a group the verdict is Inconclusive.
 """
 
 import random
@@ -29,18 +29,17 @@ from miscompile.oracles.narrow import fit_of
 ABSTAINS = (Unsupported, Rejected, OutOfMemory)
 _LAWFUL = (Values, *ABSTAINS)
 VOTERS = ("reference",)
-"""Targets that are asked in the second round of a differential judgement only."""
+"""Targets that run in the second round of a differential judgement only."""
 NO_PASSES: Mapping[str, frozenset[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Differential:
-    """Holds the fully optimised builds of `targets` (specs) against each other.
+    """Compares the fully optimised builds of `targets` (specs) with each other.
 
-    `voters` are asked in the second round only; `disabled` are the passes that stay off, by target; `narrowed` says
-    which types some of the targets compute in a narrower one by design. A case's recipe may name the `targets`
-    that it is meant for. A target that lacks an operator abstains. With `accused`, a run's target and build, nothing
-    else is blamed.
+    `voters` run in the second round only; `disabled` are the passes that stay off, by target; `narrowed` maps the types
+    that some target computes in a narrower type by design. A case's recipe may name the `targets` that it was made for.
+    A target that lacks an operator abstains. With `accused`, a target and a build, only that build is blamed.
     """
 
     targets: tuple[str, ...]
@@ -56,7 +55,7 @@ class Differential:
         return tuple(Run(case, target, Build("full", self.disabled.get(target, frozenset()))) for target in chosen)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge the first round by equality, the second by groups."""
+        """Judge the first round by equality, the second by majority vote."""
         seen = [(run, outcome) for run, outcome in zip(runs, outcomes, strict=True) if not is_noise(run)]
         noises = [outcome for run, outcome in zip(runs, outcomes, strict=True) if is_noise(run)]
         second = any(run.purpose == "judge" for run, _ in seen)
@@ -76,7 +75,7 @@ class Differential:
         return self._decide(count_votes(ballots, joined(noises) if noises else None, exact=fit == "fits"))
 
     def _failed(self, run: Run, outcome: Outcome, ballots: Sequence[Ballot]) -> Verdict:
-        """Judge an error or death; another implementation that accepts the program shows that it is valid."""
+        """Judge an error or death; if another implementation accepts the program, the program is valid."""
         if self._is_voter(run):
             return Inconclusive(f"voter {status_of(outcome)}")
         others = [ballot.run for ballot in ballots if ballot.run.target != run.target]
@@ -93,7 +92,7 @@ class Differential:
         return all(self._close(first.values, other.values, first.run) for other in ballots[1:])
 
     def _close(self, one: Values, other: Values, run: Run) -> bool:
-        """Tell whether two results are equal, or so near that noise would surely not tell them apart."""
+        """Tell whether two results are equal, or so near that the majority vote would take them for equal."""
         allowed = SURELY * THRESHOLD * ULPS
         ports = run.case.program.outputs
         for found in mismatches(ports, one, other):
@@ -117,40 +116,40 @@ class Differential:
             return Needs(tuple(plain))
         return Needs((*plain, *(Run(twin, targets[0], Build("off"), "judge") for twin in twins)))
 
-    def _decide(self, groups: MajorityVote) -> Verdict:
+    def _decide(self, vote: MajorityVote) -> Verdict:
         """Blame the first optimised build, else the first build, that does not belong to the right group.
 
-        Voters are not on trial.
+        Voters are never blamed.
         """
-        right = groups.right
+        right = vote.right
         if right is None:
             return Inconclusive("no majority")
         if not finite(right[0].values):
             return Inconclusive("reference not finite")
-        for ballot in groups.outside:
+        for ballot in vote.outside:
             if self._is_voter(ballot.run) or self.accused not in (None, (ballot.run.target, ballot.run.build)):
                 continue
-            witness = next((one for one in right if one.run.target == ballot.run.target), right[0])
-            breach = contradiction(ballot.run.case.program.outputs, witness.values)
+            supporter = next((one for one in right if one.run.target == ballot.run.target), right[0])
+            breach = contradiction(ballot.run.case.program.outputs, supporter.values)
             if breach:
-                return undeclared(witness.run, breach)
-            found = groups.difference(witness, ballot)
+                return undeclared(supporter.run, breach)
+            found = vote.difference(supporter, ballot)
             votes = {
-                f"{b.run.target} {b.run.build.level}": number for number, group in enumerate(groups.all) for b in group
+                f"{b.run.target} {b.run.build.level}": number for number, group in enumerate(vote.all) for b in group
             }
             details = {**found.details, "votes": votes}
             return Violated(
-                Evidence(found.kind, found.rule, found.message, ballot.run, witness.run, found.output, details)
+                Evidence(found.kind, found.rule, found.message, ballot.run, supporter.run, found.output, details)
             )
         return Holds("only voters disagree")
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstMajority:
-    """The property of one finding: the build `faulty` of `target` stands against the majority.
+    """The property of one finding: the majority votes against the build `faulty` of `target`.
 
-    Only `others[0]` is asked at first. When it disagrees with `target`, the rest of `others` and the voters are asked
-    as well, so that a case keeps the property only while at least two implementations outvote `target`.
+    The first round runs `others[0]` only. When it disagrees with `target`, the rest of `others` and the voters run as
+    well, so that a case keeps the property only while at least two implementations outvote `target`.
     """
 
     target: str
@@ -183,9 +182,9 @@ class AgainstMajority:
 
 
 def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> AgainstMajority:
-    """Return the property of a violation; the other targets are the campaign's, the one that it was held against first.
+    """Return the property of a violation; the other targets are the campaign's, the reference of the violation first.
 
-    A finding whose campaign is not known has that one alone, and the voters.
+    Without a known campaign, only the reference and the voters are compared.
     """
     del options
     target, reference = evidence.faulty.target, evidence.reference

@@ -1,15 +1,15 @@
-"""The disruptive oracle: what must not come of a program that is invalid on purpose.
+"""The disruptive oracle: the outcomes that a deliberately invalid program must not have.
 
-Any clean error or refusal is right (HIRFUZZ, section 5.4, reports crashes alone). Deaths, hangs and unbounded memory
-are violations whatever the program, and so is, where the case says that it counts, a program that runs to values.
+Any error or refusal is right (HIRFUZZ, section 5.4, reports crashes alone). Deaths, hangs and exhausted memory are
+violations for every program. Values are a violation where the recipe counts acceptance.
 
-A case's recipe says what was `broken` (its `kind`, a `detail` for people, the `refusal` that proves it), of what sort
-the `proof` is, and what `counts`:
+A case's recipe describes the `broken` rule (its `kind`, a `detail` for people, the `refusal` that proves it), the sort
+of `proof`, and the violations that it `counts`:
 
 - `acceptance`: deaths, hangs, memory, and values;
-- `deaths`: the same without values, because compilers are lenient here on purpose, or cannot see what is wrong;
-- `compiled`: deaths of a signal, and hangs and memory of the compiled program alone: what was compiled is not the
-  model but a program made from it outside the compiler.
+- `deaths`: the same without values, because compilers accept such programs on purpose, or cannot detect the error;
+- `compiled`: deaths of a signal, and hangs and memory of the compiled program alone, because the compiler got a program
+  that was made from the model outside the compiler.
 """
 
 import random
@@ -26,19 +26,19 @@ from miscompile.oracles.kinds import NoOptions, OracleContext, OracleKind
 from miscompile.oracles.pair import BuildPair, pair_of
 
 ORACLE = "disruptive"
-"""What a recipe calls this oracle."""
+"""The name of this oracle in recipes."""
 
 RULE = "invalid"
 """The rule that evidence of this oracle names."""
 
 GROWN = 2 << 30
-"""Bytes that a process must have taken before lack of memory counts: a request for a senseless size that is refused at
-once is an error like any other."""
+"""Peak memory of the process, in bytes, from which OutOfMemory counts: a refused request for a senseless size is an
+error like any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disruptive:
-    """Has a target build invalid programs without optimisation and with all of it but the `disabled` passes."""
+    """Builds invalid programs on a target, without optimisation and with all of it but the `disabled` passes."""
 
     target: str
     disabled: frozenset[str] = field(default_factory=frozenset)
@@ -61,8 +61,8 @@ def is_invalid(case: Case) -> bool:
 def judge_invalid(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
     """Judge the runs of one invalid program: fatal outcomes come first, then values.
 
-    No run is held against another, so the evidence has no reference. Of several runs that accept the program the last
-    one is blamed, which is the one as shipped.
+    The runs are not compared, so the evidence has no reference. Of several runs that accept the program, the last one
+    is blamed, because its build is the default of the compiler.
     """
     recipe = runs[0].case.recipe
     counts = str(recipe.get("counts", "deaths"))
@@ -88,7 +88,7 @@ def _is_fatal(outcome: Outcome, counts: str) -> bool:
 
 
 def _violated(verdict: Verdict, recipe: Any) -> Verdict:  # noqa: ANN401 - JSON values
-    """Name the rule, and keep in the evidence what was broken, for scripts, signatures and reports."""
+    """Name the rule, and record the broken rule in the evidence for scripts, signatures and reports."""
     if not isinstance(verdict, Violated):
         return verdict
     found, broken = verdict.evidence, recipe.get("broken", {})
@@ -98,8 +98,8 @@ def _violated(verdict: Verdict, recipe: Any) -> Verdict:  # noqa: ANN401 - JSON 
         "proof": recipe.get("proof", ""),
         "refusal": broken.get("refusal", ""),
     }
-    said = "" if found.kind == "accepted" else f"; the program is invalid: {details['detail']}"
-    return Violated(Evidence(found.kind, RULE, found.message + said, found.faulty, None, "", details))
+    cause = "" if found.kind == "accepted" else f"; the program is invalid: {details['detail']}"
+    return Violated(Evidence(found.kind, RULE, found.message + cause, found.faulty, None, "", details))
 
 
 def _hold(options: NoOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:

@@ -1,7 +1,7 @@
-"""The oracle of symbolic sizes: a program compiled once must do at every size what one made for that size does.
+"""The oracle of symbolic sizes: a program compiled once must agree at every size with one compiled for that size.
 
-A compiler that takes a symbolic size for another (zero, one, the size it saw first, another symbol's) is found out by
-values, shapes or an error at one of the sizes. That it cannot do with symbols at all is its right.
+A compiler that confuses a symbolic size with another (zero, one, the size of the first run, another symbol's) gives
+wrong values, wrong shapes or an error at one of the sizes. A compiler may refuse symbolic sizes altogether.
 """
 
 import random
@@ -14,7 +14,7 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, TimedOut
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Inconclusive, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
 from miscompile.transforms.catalogue import STATIC
@@ -22,19 +22,19 @@ from miscompile.transforms.catalogue import STATIC
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """Holds the optimised program with symbolic sizes against programs for each set of sizes, without optimisation.
+    """Compares the optimised program with symbolic sizes with unoptimised programs for each set of sizes.
 
-    What the static program does wrong by itself (an error, types that ONNX does not infer) says nothing
-    of symbols, and is left to other oracles.
+    Errors of the static program itself (an exception, types that ONNX does not infer) are left to other oracles,
+    because symbolic sizes do not cause them.
 
-    With probability `lesser_chance` there is a third build, which tells what symbols break from what optimisation
-    breaks: the symbolic program without optimisation, or the static ones with it. `disabled` names the passes that stay
-    off (quarantined); `narrowed` says which types the target computes in a narrower one by design.
+    With probability `lesser_chance` there is a third build, which separates the errors of symbolic sizes from those of
+    optimisation: the symbolic program without optimisation, or the static ones with it. `disabled` names the passes
+    that stay off (quarantined); `narrowed` maps the types that the target computes in a narrower type by design.
     """
 
     target: str
     lesser_chance: float = 0.6
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 
@@ -46,7 +46,7 @@ class Dynamic:
         return tuple(Run(case, self.target, build) for build in builds)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge every other build against the reference; the first violation decides, then what is inconclusive."""
+        """Judge every other build against the reference; the first violation decides, then any inconclusive verdict."""
         noise = [place for place, run in enumerate(runs) if is_noise(run)]
         last: Verdict = Holds()
         for place in range(1, len(runs) - len(noise)):
@@ -65,7 +65,7 @@ class Dynamic:
 
 
 def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
-    """Return the pair of builds that a violation is about, judged as this oracle judges."""
+    """Return the pair of builds of a violation, judged as this oracle judges."""
     del facts
     rule, narrowed = options.rule or context.rule, narrowed_between(evidence, context)
     judged_by = Dynamic(evidence.faulty.target, rule=rule, narrowed=narrowed)

@@ -1,15 +1,14 @@
-"""Weaving noise into a program: every float use, and every float output, is multiplied by an input of its own.
+"""Noise instrumentation of a program: every float use and every float output is multiplied by a noise input.
 
-Noise is per use, not per value (`Equal(x, x)` and `Floor(x / x)` must be free to flip), and per element (so that a
-cancelling sum shows how ill-conditioned it is). Functions that libraries approximate get absolute noise as well: a
-sigmoid of -20 may be 2e-9 or nothing at all, and a Ceil behind it 1 or 0. What is quantised moves by up to three
-quarters of a step, because integer kernels that stand for dequantise-compute-quantise may round to the neighbouring
-step by design.
+Noise is per use, not per value, because `Equal(x, x)` and `Floor(x / x)` must be free to flip. It is per element,
+because a cancelling sum must show how ill-conditioned it is. Functions that libraries approximate get absolute noise as
+well: a sigmoid of -20 may be 2e-9 or zero, and a Ceil of it 1 or 0. Quantised values move by up to three quarters of a
+step, because integer kernels that replace dequantise-compute-quantise may round to the neighbouring step by design.
 
 Bodies of If, Loop and Scan carry noise too: the noise of a value within a body is an input of the main graph that the
-body captures, and the same on every turn. So what a loop rounds adds up in one direction rather than at random, which
-makes the sensitivity larger, if anything; that errors cancel from one turn to the next by the same factor is possible,
-and too rare to pay for noise of another shape.
+body captures, and the same in every iteration. So the rounding errors of a loop add up in one direction rather than at
+random, which can only enlarge the sensitivity. Errors that cancel from one iteration to the next are too rare to
+justify noise of another shape.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ _QUIET = structural_operands("shape", "size", "control", "domain")
 
 
 _LOOSE = {"DFT": 16, "STFT": 16}
-"""Operators whose common algorithms lose more than a few places: Fourier transforms with rounded twiddle factors."""
+"""Factors of noise for operators whose common algorithms lose more than a few bits: Fourier transforms."""
 
 
 _STASHING = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
@@ -65,7 +64,7 @@ class Noise:
         return tensor(np.full(self._sizes(), self.centre + sign * self.step), self.port.dtype)
 
     def random(self, rng: np.random.Generator, count: int) -> list[Tensor]:
-        """Return `count` noises that move every element up or down by chance."""
+        """Return `count` noise tensors that move every element up or down at random."""
         signs = rng.integers(0, 2, (count, *self._sizes()), np.int8) * 2.0 - 1.0
         drawn = tensor(signs * self.step + self.centre, self.port.dtype)
         return [Tensor(drawn.dtype, drawn.array[place]) for place in range(count)]
@@ -80,7 +79,7 @@ def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tupl
     A type in `narrowed` gets the noise of the narrower type that a compiler computes it in.
 
     Local functions are inlined first. Raises ModelError when the model cannot be typed, or has bodies of other
-    operators than If, Loop and Scan: what happens in there would go without noise, and rounding would look like a bug.
+    operators than If, Loop and Scan: their values would get no noise, and rounding would look like a bug.
     """
     if model.functions:
         model = inline(model)
@@ -93,7 +92,7 @@ def instrument(model: Model, narrowed: Mapping[str, str] = NOT_NARROWED) -> tupl
 
 
 class _Instrumenter:
-    """Rewrites graphs so that float uses go through a product with noise."""
+    """Rewrites graphs so that every float use is a product with noise."""
 
     def __init__(self, typing: Typing, narrowed: Mapping[str, str]) -> None:
         self.noises: list[Noise] = []
@@ -102,7 +101,7 @@ class _Instrumenter:
         self._fresh = 0
 
     def _enter(self, typing: Typing) -> None:
-        """Go on where `typing` says what is known."""
+        """Continue in the scope that `typing` describes."""
         self._place, self._types = typing, dict(typing.types)
 
     def graph(self, graph: Graph) -> Graph:
@@ -116,19 +115,19 @@ class _Instrumenter:
         return _with_outputs(graph, nodes, noised)
 
     def _bodies(self, node: Node) -> Node:
-        """Weave noise into the bodies of `node`; their results get theirs where they are used."""
+        """Instrument the bodies of `node`; their results get noise where they are used."""
         if not any(True for _ in node.subgraphs()):
             return node
         if node.op not in CONTROL or node.domain:
             raise ModelError(f"bodies of {node.op} carry no noise")
         place = self._place
-        woven = []
+        instrumented = []
         for body, typing in zip(node.subgraphs(), place.bodies(node), strict=True):
             self._enter(typing)
             nodes = [new for old in body.nodes for new in self._node(old)]
-            woven.append(replace(body, nodes=tuple(nodes), types={}))
+            instrumented.append(replace(body, nodes=tuple(nodes), types={}))
         self._enter(place)
-        rest = iter(woven)
+        rest = iter(instrumented)
         return map_bodies(node, lambda _: next(rest))
 
     def _node(self, node: Node) -> list[Node]:
@@ -153,7 +152,7 @@ class _Instrumenter:
         return [*before, *self._approximated(noised)]
 
     def _approximated(self, node: Node) -> list[Node]:
-        """Move the results of `node` by a few units in the last place of one, whatever their size."""
+        """Move the results of `node` by a few times the epsilon of their type, whatever their size."""
         after: list[Node] = []
         raw = list(node.outputs)
         for place, name in enumerate(node.outputs):
@@ -170,10 +169,10 @@ class _Instrumenter:
         return [replace(node, outputs=tuple(raw)), *after]
 
     def _jitter(self, noised: str, name: str, step: str, before: list[Node], axis: int = 1) -> str:
-        """Move `name`, which is quantised in steps of `step`, by up to three quarters of one.
+        """Move `name`, which is quantised in steps of `step`, by up to three quarters of a step.
 
-        Steps are one for the whole tensor, or one for each place along `axis`; where they go by blocks nothing moves,
-        since no integer kernel stands for a chain that ends so.
+        There is one step for the whole tensor, or one for each index along `axis`. Block-wise steps get no noise,
+        because no integer kernel replaces a chain that ends in one.
         """
         data, scale = self._types.get(name), self._types.get(step)
         if not isinstance(data, TensorType) or not is_static(data) or not isinstance(scale, TensorType):
@@ -196,7 +195,7 @@ class _Instrumenter:
         return result
 
     def _looseness(self, node: Node, name: str) -> float:
-        """Return how many times the usual noise an operand gets."""
+        """Return the factor of an operand's noise."""
         kind, stash = self._types.get(name), node.attributes.get("stash_type")
         if node.op in _STASHING and isinstance(kind, TensorType) and (stash is None or stash.value == _FLOAT):
             return max(1.0, DTYPES["float32"].eps / DTYPES[kind.dtype].eps) if is_float(kind.dtype) else 1
@@ -208,7 +207,7 @@ class _Instrumenter:
     def _use(self, name: str, before: list[Node], times: float = 1) -> str:
         kind = self._types.get(name)
         if not isinstance(kind, TensorType) or not is_float(kind.dtype) or kind.dtype in SMALL:
-            return name  # nothing is computed in small floats: what is rounded to one was moved before
+            return name  # no operator computes in small floats, and a value that is rounded to one has noise already
         shape = kind.shape if kind.shape and all(isinstance(size, int) for size in kind.shape) else ()
         self._fresh += 1
         port = Port(f"miscompile_noise_{self._fresh}", "float32" if kind.dtype == "bfloat16" else kind.dtype, shape)
@@ -240,7 +239,7 @@ def _product(name: str, port: Port, result: str, dtype: str) -> list[Node]:
 
 
 def _with_outputs(graph: Graph, nodes: list[Node], noised: Mapping[str, str]) -> Graph:
-    """Give the noised outputs their old names, and what bore those names before a new one."""
+    """Give the noised outputs their old names, and rename the values that had those names."""
     rename: dict[str, str] = {}
     for name, result in noised.items():
         if result != name:

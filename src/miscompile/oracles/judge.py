@@ -1,7 +1,7 @@
-"""The judgement of one build against another, for every kind of outcome. Pure: outcomes in, verdict out.
+"""The judgement of one build against another, for every kind of outcome: a pure function of outcomes.
 
-Values are held to the strictest comparison that applies: bits where the output is exact, Monte-Carlo arithmetic
-elsewhere; the fixed threshold of 1e-3 (Chebyshev distance) that the literature uses stays available by name.
+Values are compared by the strictest rule that applies: bits where the output is exact, Monte-Carlo arithmetic
+elsewhere. The rule `fixed` is the threshold of 1e-3 (Chebyshev distance) that the literature uses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,21 +48,21 @@ from miscompile.transforms.catalogue import (
     with_noise,
 )
 
-Rule = Literal["strict", "fixed"]
+CompareRule = Literal["strict", "fixed"]
 
 FIXED_THRESHOLD = 1e-3
 SURELY = 0.85
-"""Share of the least that noise on an output allows; differences below it need not be weighed, they would pass."""
+"""Share of the least difference that noise on an output allows. A smaller difference passes without a noise run."""
 
 
 def judge_pair(
-    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED
+    runs: Sequence[Run], outcomes: Sequence[Outcome], rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED
 ) -> Verdict:
     """Judge `outcomes[1]` against `outcomes[0]`; further outcomes are those of the Monte-Carlo runs.
 
-    The reference must itself have the types that the program declares. `narrowed` says which types one of the
-    targets computes in a narrower one by design. Returns Needs with the further runs when a mismatch of inexact
-    outputs must be weighed: one run, or one for each feed of a program with symbolic sizes.
+    The reference itself must have the types that the program declares. `narrowed` maps the types that one of the
+    targets computes in a narrower type by design. Returns Needs with noise runs when outputs that are not exact differ:
+    one run, or one for each feed of a program with symbolic sizes.
     """
     reference, other = outcomes[0], outcomes[1]
     if not isinstance(reference, Values):
@@ -109,12 +109,12 @@ def judge_pair(
 
 
 def _asks_for_symbols(runs: Sequence[Run]) -> bool:
-    """Tell whether only the second build has to do with symbolic sizes, which a compiler may lack."""
+    """Tell whether only the second build has symbolic sizes, which a compiler may refuse."""
     return runs[0].build.transform == STATIC != runs[1].build.transform and is_symbolic(runs[0].case.program.inputs)
 
 
 def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
-    """Return how the numbers of a program fit the narrower types, at worst of all that it is presented as."""
+    """Return the worst fit in the narrower types of the program and its transformed version."""
     if not narrowed:
         return "fits"
     cases = [
@@ -125,7 +125,7 @@ def _fit(runs: Sequence[Run], narrowed: Mapping[str, str]) -> Fit:
 
 
 def _is_exact(runs: Sequence[Run], mismatch: Mismatch) -> bool:
-    """Tell whether an output must agree to the bit: in the program as it is and as the second build sees it."""
+    """Tell whether an output must agree to the bit, in the program itself and in its transformed version."""
     port = runs[0].case.program.outputs[mismatch.output]
     transform = runs[1].build.transform
     return not alters(transform) and port.exact and port.name in exact_beside(runs[0].case, transform)
@@ -141,7 +141,7 @@ def is_noise(run: Run) -> bool:
 
 
 def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> Verdict:
-    """Judge when the reference build gave no values: fatal outcomes and errors of a valid program are bugs."""
+    """Judge a reference build without values: fatal outcomes, and errors of a valid program, are bugs."""
     if isinstance(reference, Unsupported | Rejected | OutOfMemory):
         if isinstance(other, Crashed | TimedOut):
             return bad_build(runs[1], None, other)
@@ -150,7 +150,7 @@ def _bad_reference(runs: Sequence[Run], reference: Outcome, other: Outcome) -> V
 
 
 def bad_build(faulty: Run, reference: Run | None, outcome: Outcome) -> Verdict:
-    """Judge a build that gave no values, of a program that is known or thought to be valid."""
+    """Judge a build without values, of a program that is known or assumed to be valid."""
     match outcome:
         case Crashed(stage, signal):
             message = f"the process died of signal {signal}" if signal > 0 else f"the process exited with {-signal}"
@@ -187,7 +187,7 @@ def _violated(
 
 
 def undeclared(run: Run, mismatch: Mismatch) -> Violated:
-    """The reference build itself gives an output another type than onnx infers: there is nothing to hold it against."""
+    """Return the violation of a reference build whose output has another type than onnx infers."""
     port = run.case.program.outputs[mismatch.output]
     kind: Literal["shape", "dtype"] = "dtype" if mismatch.kind == "dtype" else "shape"
     message = f"output '{port.name}': the {run.build.level} build gives {mismatch.detail}"
@@ -214,7 +214,7 @@ def _surely_rounding(mismatch: Mismatch, reference: Values, other: Values, narro
 
 
 def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[Spec | None], narrowed: Mapping[str, str]) -> Verdict:
-    """Ask for the noise that is lacking: of the program under each transform, None for the program as it is."""
+    """Ask for the missing noise runs: of the program under each transform, None for the program itself."""
     run, asked = runs[0], []
     try:
         for transform in lacking:
@@ -234,15 +234,15 @@ def _ask_for_noise(runs: Sequence[Run], lacking: Sequence[Spec | None], narrowed
 
 
 def _rounding_transforms(run: Run) -> tuple[Spec | None, ...]:
-    """Return the transforms whose noise counts: none at all (None), and that of `run` where it rounds elsewhere."""
+    """Return the transforms whose noise counts: None (the program itself), and that of `run` if it rounds elsewhere."""
     transform = run.build.transform
     if alters(transform):
-        return (transform,)  # the program as it is has nothing to do with it
+        return (transform,)  # the original program is not compared
     return (None,) if is_own(transform) or keeps_bits(transform) else (None, transform)
 
 
 def _presented(run: Run) -> Case:
-    """Return the case as `run` sees it, with the outputs of the case itself."""
+    """Return the case after the transform of `run`, with the outputs of the original case."""
     (share,) = present(run.case, run.build.transform)
     outputs = share.case.program.outputs[: len(run.case.program.outputs)]
     return replace(share.case, program=replace(share.case.program, outputs=outputs))

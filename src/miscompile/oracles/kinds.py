@@ -1,4 +1,4 @@
-"""An oracle as the rest of the tool meets it: a kind with a name, which makes oracles of campaigns and of findings."""
+"""Oracle kinds: the named factories that make the oracles of campaigns and of findings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from miscompile.base.specs import print_spec
 from miscompile.core.ports import Oracle, PropertyOracle
 from miscompile.core.verdict import Evidence
-from miscompile.oracles.judge import Rule
+from miscompile.oracles.judge import CompareRule
 from miscompile.targets.narrowing import narrowing
 
 
@@ -18,18 +18,18 @@ class NoOptions:
 
 @dataclass(frozen=True, slots=True)
 class RuleOption:
-    """The option of an oracle that compares the values of two builds; None leaves the choice to the campaign."""
+    """The option of an oracle that compares the values of two builds; None stands for the campaign's rule."""
 
-    rule: Rule | None = None
+    rule: CompareRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OracleContext:
-    """What a campaign tells every oracle: its `targets` (specs, the one under test first), the comparison of values,
-    and the passes that stay off, by target."""
+    """The facts of a campaign that oracles use: its `targets` (specs, the one under test first), the comparison `rule`,
+    and the `disabled` passes, by target."""
 
     targets: tuple[str, ...]
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: Mapping[str, frozenset[str]] | None = None
 
     @property
@@ -38,7 +38,7 @@ class OracleContext:
         return self.targets[0]
 
     def narrowed(self, *targets: str) -> Mapping[str, str]:
-        """Return which types some of `targets` (all of them without an argument) compute in a narrower one."""
+        """Return the types that some of `targets` (default: all) compute in a narrower type, with that type."""
         return narrowing(targets or self.targets)
 
     def off(self, target: str) -> frozenset[str]:
@@ -48,12 +48,12 @@ class OracleContext:
 
 @dataclass(frozen=True, slots=True)
 class OracleKind:
-    """An oracle as the rest of the tool meets it.
+    """A named factory of oracles.
 
     `options` is a frozen dataclass whose fields are the parameters that a spec can set. `make` returns the oracle of a
-    campaign that asks for it by name (`--check NAME`); None for an oracle that campaigns get by other ways. `hold`
-    returns the oracle of the property that `evidence` violates; its last argument holds what a stored finding knows
-    besides (empty for a new violation). `help` is a line for people.
+    campaign that asks for it by name (`--check NAME`); it is None for an oracle that the campaign's options imply.
+    `hold` returns the oracle of the property that `evidence` violates; its last argument is the facts of a stored
+    finding (empty for a new violation). `help` is a line for people.
     """
 
     name: str
@@ -68,6 +68,6 @@ class OracleKind:
 
 
 def narrowed_between(evidence: Evidence, context: OracleContext) -> Mapping[str, str]:
-    """Return the narrower types of the targets that `evidence` speaks of."""
+    """Return the narrower types of the targets that `evidence` compares."""
     runs = (evidence.faulty, *((evidence.reference,) if evidence.reference else ()))
     return context.narrowed(*dict.fromkeys(run.target for run in runs))

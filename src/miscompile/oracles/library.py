@@ -1,8 +1,8 @@
-"""The library oracle: a front end of a compiler must compute what the library computes (OPERA, section III-C).
+"""The library oracle: the front end of a compiler must agree with its library (OPERA, section III-C).
 
-A case is a program of one operator. The library runs it first, several times (see `library_reference`): its answer says
-what is right, how far each element may lie from it, and whether it can be held against anybody at all. Then the front
-end runs it.
+A case is a program of one operator. The library runs it first, several times (see `library_reference`). Its results
+decide the right values, the allowed difference of each element, and whether the program can be judged at all. Then the
+front end runs it.
 """
 
 import random
@@ -20,16 +20,16 @@ from miscompile.instances.program import from_case
 from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.kinds import OracleContext, OracleKind
 from miscompile.oracles.library_judge import Compare, Judgement, judge
-from miscompile.oracles.library_reference import Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, with_outputs
 
 ORACLE = "library"
-"""What a recipe calls this oracle."""
+"""The name of this oracle in recipes."""
 
 RULE = "library"
 """The rule that evidence of this oracle names."""
 
 INSTANCE = "instance"
-"""Where the recipe of an ONNX program keeps the instance that the program was made of, as JSON."""
+"""The key under which the recipe of an ONNX program keeps its operator instance, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class LibraryOptions:
 
 @dataclass(frozen=True, slots=True)
 class LibraryOracle:
-    """Holds build `faulty` of the front end `target` (a spec) against `library`, the spec of the library as a target.
+    """Compares build `faulty` of the front end `target` (a spec) with `library`, the spec of the library as a target.
 
-    `compare` is `strict`, or the paper's fixed threshold; `narrowed` says which types the compiler computes in a
-    narrower one by design. The verdict's details hold the Chebyshev `distance`, where there are numbers.
+    `compare` is `strict`, or `fixed` for the paper's threshold; `narrowed` maps the types that the compiler computes in
+    a narrower type by design. The verdict's details hold the Chebyshev `distance`, where there are numbers.
     """
 
     library: str
@@ -62,7 +62,7 @@ class LibraryOracle:
         return (Run(reference_case(case), self.library, Build("off"), "judge"),)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Ask for the front end's run when the library's answer can be held against it, and judge that run then."""
+        """Ask for the front end's run when the library's answer is usable as a reference, then judge that run."""
         answer = answer_of(runs[0], outcomes[0])
         if isinstance(answer, Dropped):
             return Inconclusive(answer.reason, answer.detail)
@@ -90,8 +90,8 @@ class LibraryOracle:
         return Evidence(found.kind, RULE, message, run, against, output, details)
 
 
-def answer_of(run: Run, outcome: Outcome) -> Reference | Dropped:
-    """Return what the library's run says of its program."""
+def answer_of(run: Run, outcome: Outcome) -> LibraryReference | Dropped:
+    """Return the reference that the library's run gives, or the reason why there is none."""
     case = replace(run.case, feeds=run.case.feeds[:1])
     return assess(instance_of(case), case, outcome)
 
@@ -103,7 +103,7 @@ def instance_of(case: Case) -> Instance:
 
 
 def _distance(found: Judgement) -> dict[str, float | str]:
-    """Return the Chebyshev distance as JSON has it; nothing without numbers."""
+    """Return the Chebyshev distance as a JSON value; an empty dict without numeric outputs."""
     if found.distance is None:
         return {}
     return {"distance": found.distance if found.distance < float("inf") else str(found.distance)}
@@ -112,7 +112,7 @@ def _distance(found: Judgement) -> dict[str, float | str]:
 def _hold(
     options: LibraryOptions, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]
 ) -> LibraryOracle:
-    """Return the oracle for the build that a violation is about."""
+    """Return the oracle for the faulty build of a violation."""
     told = evidence.reference.target if evidence.reference is not None else ""
     library = options.library or str(facts.get("against") or told)
     target = evidence.faulty.target

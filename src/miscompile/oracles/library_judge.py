@@ -1,7 +1,7 @@
-"""Judging a front end: what a compiler makes of a program that its library has run (OPERA, section III-C).
+"""The judgement of a front end against the results of its library (OPERA, section III-C).
 
-Two rules. `strict` allows each element what its type and its own sensitivity explain; `fixed` is the paper's: a
-Chebyshev distance of 1e-3, whatever the values. Both are noted of every test, one decides.
+There are two rules. `strict` allows each element the difference that its type and its own sensitivity explain. `fixed`
+is the paper's: a Chebyshev distance of 1e-3, whatever the values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from miscompile.core.outcome import (
 )  # fmt: skip
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
-from miscompile.oracles.library_reference import Reference, wide
+from miscompile.oracles.library_reference import LibraryReference, wide
 
 Compare = Literal["strict", "fixed"]
 
@@ -31,24 +31,24 @@ FIXED = 1e-3
 """The paper's threshold."""
 
 RELATIVE = {"float64": 1e-5, "float32": 1e-3, "float16": 1e-1, "bfloat16": 2e-1, "complex128": 1e-5, "complex64": 1e-3}
-"""What two implementations of one operator may differ by, relative to the element, by the element's type. In 16 bits
-some sum in the type itself and others in a wider one, so that only a result of another kind can be told."""
+"""Allowed difference of two implementations, relative to the element, by element type. It is large for 16 bits, because
+some implementations sum in the type itself and others in a wider one."""
 SCALE = 0.1
-"""Small elements are measured against this share of the output's largest."""
+"""Elements smaller than this share of the output's largest are compared relative to that share."""
 NOISE = 64.0
-"""How much of the movement under noise of single units is allowed."""
+"""Allowed difference as a multiple of the element's movement under noise of single units in the last place."""
 JUMPS = 4
-"""Where noise makes some elements jump, an operator has edges (a nearest pixel, a floor), and other implementations may
-see other elements jump: so many times as many, and that many more, but never more than one in a hundred."""
+"""Where noise makes some elements jump, the operator is discontinuous (nearest pixel, floor), and other elements may
+jump in another implementation: `JUMPS * (jumping elements + 1)` of them are allowed, but at most one in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What came of one test on a front end.
+    """The result of one test on a front end.
 
-    `status`: `pass`, `unsupported`, `finding`, `memory` (nothing can be said). `message` is a line for people; `output`
-    the number of the bad output, `place` its worst element (flat); `distance` the Chebyshev distance over all numeric
-    outputs, None where there is none; `allowed` what the rule that decided allows at the worst element.
+    `status`: `pass`, `unsupported`, `finding`, `memory` (no judgement). `message` is a line for people; `output` the
+    number of the bad output, `place` its worst element (flat index); `distance` the Chebyshev distance over all numeric
+    outputs, None without one; `allowed` the difference that the rule allows at the worst element.
     """
 
     status: Literal["pass", "unsupported", "finding", "memory"]
@@ -60,8 +60,8 @@ class Judgement:
     place: int = 0
 
 
-def judge(reference: Reference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
-    """Judge the outcome of a front end; `narrowed` says which types its compiler computes in a narrower one."""
+def judge(reference: LibraryReference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
+    """Judge the outcome of a front end; `narrowed` maps types that its compiler computes in a narrower type."""
     match outcome:
         case Values(results):
             return _values(reference, results[0], compare, narrowed)
@@ -78,7 +78,7 @@ def judge(reference: Reference, outcome: Outcome, compare: Compare, narrowed: Ma
 
 
 def _values(
-    reference: Reference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
+    reference: LibraryReference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
 ) -> Judgement:
     if len(found) != len(reference.results):
         return Judgement("finding", "missing", f"{len(found)} outputs instead of {len(reference.results)}")
@@ -86,7 +86,7 @@ def _values(
     first: Judgement | None = None
     for place, (want, got, spread) in enumerate(zip(reference.results, found, reference.spread, strict=True)):
         assert want is not None  # the library gave it
-        problem = _form(want, got, narrowed)
+        problem = _structure(want, got, narrowed)
         if problem is None and got is not None and want.dtype == "string":
             problem = _texts(want, got, spread)
         elif problem is None and got is not None and spread is not None:
@@ -111,8 +111,8 @@ def _values(
     return replace(first, distance=worst)
 
 
-def _form(want: Tensor, got: Tensor | None, narrowed: Mapping[str, str]) -> tuple[FindingKind, str] | None:
-    """Say what is wrong with an output's presence, shape or type."""
+def _structure(want: Tensor, got: Tensor | None, narrowed: Mapping[str, str]) -> tuple[FindingKind, str] | None:
+    """Return the error in an output's presence, shape or type; None if there is none."""
     if got is None:
         return "missing", "is missing"
     if got.shape != want.shape:
@@ -123,7 +123,7 @@ def _form(want: Tensor, got: Tensor | None, narrowed: Mapping[str, str]) -> tupl
 
 
 def _texts(want: Tensor, got: Tensor, spread: Array | None) -> tuple[FindingKind, str] | None:
-    """Say which text differs among those that are not left open."""
+    """Return the first specified text that differs; None if there is none."""
     if spread is None:
         return None
     other = np.asarray(want.array != got.array, bool) & np.isfinite(spread)
@@ -134,7 +134,7 @@ def _texts(want: Tensor, got: Tensor, spread: Array | None) -> tuple[FindingKind
 
 
 def _within(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
-    """Leave open the elements that the narrower type, in which a compiler computes by design, does not hold."""
+    """Set the spread of elements to infinity that overflow the narrower type in which a compiler computes by design."""
     narrow = DTYPES.get(narrowed.get(want.dtype, ""))
     if narrow is None or DTYPES[want.dtype].kind == "complex":
         return spread
@@ -144,7 +144,7 @@ def _within(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
 
 
 def _gap(want: Tensor, got: Tensor, spread: Array) -> Array:
-    """Return how far each element is off; zero where it moves without bound under noise, infinite for NaN alone."""
+    """Return the difference of each element: zero where its spread is infinite, infinite where only one is NaN."""
     left, right = wide(want), wide(got)
     with np.errstate(invalid="ignore", over="ignore"):
         gap = np.abs(left - right)
@@ -156,7 +156,7 @@ def _gap(want: Tensor, got: Tensor, spread: Array) -> Array:
 
 
 def _edges(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> int:
-    """Return how many elements may be wrong because the operator jumps where noise cannot be told from a value."""
+    """Return the number of elements that may differ because the operator is discontinuous."""
     size = np.abs(wide(want))
     largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
     step = max(_relative(want.dtype, narrowed) * largest, 0.5 if DTYPES[want.dtype].kind in ("int", "uint") else 0.0)
@@ -165,7 +165,7 @@ def _edges(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> int:
 
 
 def _allowed(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
-    """Return what type and sensitivity of each element explain."""
+    """Return the difference that type and sensitivity of each element explain."""
     size = np.abs(wide(want))
     largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
     allowed = NOISE * spread

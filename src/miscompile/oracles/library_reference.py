@@ -1,8 +1,8 @@
-"""What a library itself makes of a program, and how far a right answer may lie from it.
+"""The library's own results for a program, and the allowed difference of each element.
 
-The library runs every program on the same feed twice, with other seeds, and on feeds whose floats are moved by a few
-units in the last place. The first shows chance, the second how sensitive each element is: an element that jumps under
-such noise (an index that depends on a tie, a floor near an integer) says nothing about a compiler.
+The library runs every program on the same feed twice, with different seeds, and on feeds whose floats are moved by a
+few units in the last place. The former detects randomness, the latter measures the sensitivity of each element: an
+element that jumps under such noise (an index that depends on a tie, a floor near an integer) cannot be compared.
 """
 
 import random
@@ -28,23 +28,23 @@ UNITS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """The results of the library. `spread` says for each output how far its elements moved under noise (not finite:
-    they may be anything), texts by 0; None where its results are left open."""
+class LibraryReference:
+    """The results of the library. `spread` holds for each output how far its elements moved under noise (infinite: the
+    element is unspecified; 0 for texts); None for an output that is unspecified as a whole."""
 
     results: tuple[Tensor | None, ...]
     spread: tuple[Array | None, ...]
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory, about."""
+        """Approximate size in memory, in bytes."""
         held = [one.array.nbytes for one in self.results if one is not None]
         return sum(held) + sum(one.nbytes for one in self.spread if one is not None and any(one.strides))
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Why a program cannot be held against a compiler: a short stable phrase that is counted.
+    """The reason why the library's results are no reference: a short stable phrase that is counted.
 
     `invalid` (the library refuses it), `no tensor`, `random`, `undefined`, `unspecified`, `unstable`, `library dies`,
     `library hangs`, `too large`; `detail` is for people.
@@ -76,8 +76,8 @@ def _moved(value: Tensor, rng: np.random.Generator) -> Tensor:
         return tensor(np.asarray(numbers * (1 + info.eps * rng.uniform(-UNITS, UNITS, value.shape))), value.dtype)
 
 
-def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Dropped:
-    """Return what a front end's results can be held against; `outcome` is the library's, of `reference_case(case)`."""
+def assess(instance: Instance, case: Case, outcome: Outcome) -> LibraryReference | Dropped:
+    """Return the reference for a front end; `outcome` is the library's, of `reference_case(case)`."""
     if not isinstance(outcome, Values):
         return _refused(outcome)
     first, again, *moved = outcome.results
@@ -86,10 +86,10 @@ def assess(instance: Instance, case: Case, outcome: Outcome) -> Reference | Drop
     if not _same(first, again):
         return Dropped("random")
     unspecified = unspecified_of(instance, case.feeds[0])
-    whole = next((doubt for doubt in unspecified if doubt.whole), None)
+    whole = next((rule for rule in unspecified if rule.whole), None)
     if whole is not None:
         return Dropped(whole.kind, whole.reason)
-    spreads = _spreads(instance, case, first, moved, {place for doubt in unspecified for place in doubt.outputs})
+    spreads = _spreads(instance, case, first, moved, {place for rule in unspecified for place in rule.outputs})
     if not any(spread is not None for spread in spreads):
         return Dropped("unspecified")
     if _all_open(spreads):
@@ -104,7 +104,7 @@ def _spreads(
     moved: Sequence[Sequence[Tensor | None]],
     places: set[int],
 ) -> list[Array | None]:
-    """Return how far each result moved under noise; None for those at `places`, which nobody promises."""
+    """Return how far each result moved under noise; None for the unspecified ones at `places`."""
     spreads = [
         None if place in places else _spread(value, [results[place] for results in moved])
         for place, value in enumerate(first)
@@ -120,26 +120,26 @@ def _closed(
     first: Sequence[Tensor | None],
     spreads: Sequence[Array | None],
     unspecified: Sequence[UnspecifiedBehaviour],
-) -> Reference | Dropped:
-    """Return the reference without the elements that rules leave open, unless that is all there is."""
-    for doubt in unspecified:
-        if doubt.elements and first[0] is not None:
-            spreads = _opened(spreads, [doubt.open_elements(instance, first[0].shape)])
+) -> LibraryReference | Dropped:
+    """Return the reference with unspecified elements marked; Dropped if no specified element is left."""
+    for rule in unspecified:
+        if rule.elements and first[0] is not None:
+            spreads = _opened(spreads, [rule.open_elements(instance, first[0].shape)])
             if _all_open(spreads):
-                return Dropped(doubt.kind, doubt.reason)
+                return Dropped(rule.kind, rule.reason)
     spreads = _opened(spreads, beyond_integers(instance, case.feeds[0], first))
     if _all_open(spreads):
         return Dropped("undefined", "floats beyond the integers")
-    return Reference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
+    return LibraryReference(tuple(map(_own, first)), tuple(map(_small, spreads, first)))
 
 
 def _own(value: Tensor | None) -> Tensor | None:
-    """Return a copy: what came from a worker lies in one buffer with the results of all six feeds."""
+    """Return a copy, because a tensor from a worker keeps the buffer with the results of all six feeds alive."""
     return None if value is None else Tensor(value.dtype, value.array.copy())
 
 
 def _small(spread: Array | None, value: Tensor | None) -> Array | None:
-    """Return a spread in less memory: next to none where nothing moves, 32 bits where these measure the type."""
+    """Return a spread in less memory: a broadcast zero if nothing moves, else float32 if that is precise enough."""
     if spread is None or value is None:
         return None
     if not spread.any():
@@ -154,7 +154,7 @@ def _all_open(spreads: Sequence[Array | None]) -> bool:
 
 
 def _opened(spreads: Sequence[Array | None], masks: Sequence[Array | None]) -> list[Array | None]:
-    """Return the spreads, not finite where a mask says that an element is open; results without a mask stay."""
+    """Return the spreads with infinity where a mask marks an unspecified element; results without a mask stay."""
     return [
         np.where(mask, np.inf, spread) if spread is not None and mask is not None else spread
         for spread, mask in zip_longest(spreads, masks)
@@ -166,13 +166,13 @@ def _has_nan(value: Tensor) -> bool:
 
 
 def _open_nan(spread: Array, value: Tensor | None) -> Array:
-    """Leave open where a NaN that was given comes out again: few operators promise it, and few compilers keep it."""
+    """Set the spread to infinity where an input NaN reaches the result, because few operators specify that."""
     if value is None or DTYPES[value.dtype].kind not in ("float", "complex"):
         return spread
     return np.asarray(np.where(np.isnan(wide(value)), np.inf, spread))
 
 
-def with_outputs(case: Case, reference: Reference) -> Case:
+def with_outputs(case: Case, reference: LibraryReference) -> Case:
     """Return the case with the outputs that the library gave it."""
     ports = tuple(
         Port(f"y{place}", value.dtype, value.shape)
@@ -196,7 +196,7 @@ def _refused(outcome: Outcome) -> Dropped:
 
 
 def _same(one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> bool:
-    """Tell whether two runs gave the same; NaN is NaN, whatever its bits."""
+    """Tell whether two runs gave equal results; any NaN equals any other."""
     if len(one) != len(other):
         return False
     return all(
@@ -212,7 +212,7 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 
 
 def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | None:
-    """Return how far each element moved; infinite where it, or the whole shape, is not the same kind of thing."""
+    """Return how far each element moved; infinite where it became NaN, or where the shape or type changed."""
     if value is None:
         return None
     if value.dtype == "string":
@@ -231,7 +231,7 @@ def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | Non
 
 
 def _changed(value: Tensor, moved: Sequence[Tensor | None]) -> Array:
-    """Return 0 for texts that noise leaves as they are, infinity for others."""
+    """Return 0 for texts that noise leaves unchanged, infinity for others."""
     spread = np.zeros(value.shape)
     for other in moved:
         if other is None or other.shape != value.shape or other.dtype != value.dtype:

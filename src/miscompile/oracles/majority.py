@@ -1,4 +1,4 @@
-"""Groups: who agrees with whom, as far as results can be told apart at all."""
+"""The majority vote: ballots that agree within rounding form a group, and the largest group wins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Scales = Mapping[tuple[int, int], Array]
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A run and the values that it voted for."""
+    """A run and the values that it votes for."""
 
     run: Run
     values: Values
@@ -28,7 +28,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first telling difference between two ballots, as evidence wants it."""
+    """The first difference between two ballots that rounding does not explain, in the terms of `Evidence`."""
 
     kind: FindingKind
     rule: str
@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class MajorityVote:
-    """Ballots grouped by agreement. `scales` is None when nobody could say how far rounding goes."""
+    """Ballots in groups that agree. `scales` is None when the effect of rounding is unknown."""
 
     all: tuple[tuple[Ballot, ...], ...]
     scales: Scales | None
@@ -47,7 +47,7 @@ class MajorityVote:
 
     @property
     def right(self) -> tuple[Ballot, ...] | None:
-        """The group of at least two implementations that has more of them than any other; None without one."""
+        """The group with the most implementations, if it has at least two and more than any other; else None."""
         ranked = sorted(self.all, key=lambda group: -len(_targets(group)))
         most = len(_targets(ranked[0]))
         if most < 2 or (len(ranked) > 1 and len(_targets(ranked[1])) == most):
@@ -56,12 +56,12 @@ class MajorityVote:
 
     @property
     def outside(self) -> list[Ballot]:
-        """Ballots that are not in the right group, optimised builds first."""
+        """The ballots of all other groups, optimised builds first."""
         others = [ballot for group in self.all if group is not self.right for ballot in group]
         return sorted(others, key=lambda ballot: ballot.run.build.level == "off")
 
     def difference(self, right: Ballot, wrong: Ballot) -> Difference:
-        """Return what is wrong with `wrong`, held against `right`."""
+        """Return the difference of the ballot `wrong` from the ballot `right`."""
         found = _difference(right, wrong, self.scales, self.exact)
         assert found is not None, "ballots of two groups differ"
         return found
@@ -110,10 +110,10 @@ def _difference(one: Ballot, other: Ballot, scales: Scales | None, exact: bool) 
 
 
 def _telling(want: Tensor, got: Tensor, allowed: Array | None) -> dict[str, float] | None:
-    """Return the worst element's difference and what it was allowed; None when rounding may explain everything."""
+    """Return the difference and the allowed difference of the worst element; None when rounding may explain both."""
     gap = difference(want, got)
     if allowed is None:
-        return None  # nobody knows how far rounding goes here
+        return None  # the effect of rounding is unknown here
     if allowed.shape != gap.shape:
         return None
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -1,6 +1,6 @@
 """Monte-Carlo arithmetic: how far may a correct result move when every float operation rounds differently?
 
-The unoptimised program runs again with noise woven in (`weave`); the spread of its results is each element's
+The unoptimised program runs again with noise (`instrument`); the spread of its results is each element's
 sensitivity. A difference between builds counts only if it lies well outside. The method also covers discontinuities,
 because noise flips them.
 """
@@ -21,7 +21,7 @@ from miscompile.oracles.instrumentation import NOT_NARROWED, Noise, instrument
 
 ROUNDS = 12
 FLOOR = 0.1
-"""An element's sensitivity counts for at least this share of its tensor's largest: errors spread."""
+"""The least sensitivity of an element, as a share of its tensor's largest, because errors spread."""
 THRESHOLD = 2.0
 
 
@@ -56,7 +56,8 @@ def noisy(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> 
 def numbered(case: Case, seed: int) -> Case:
     """Return `case` with a last input that tells an adapter which noise to compute with: 0 for none, 1 up, 2 down.
 
-    For programs that the adapter itself alters, into which it alone can weave noise. The order is that of `noisy`.
+    For programs that the adapter itself changes, because only the adapter can instrument them. The order of the feeds
+    is that of `noisy`.
     """
     rng = random.Random(seed)
     port = Port("miscompile_noise", "int64", ())
@@ -71,8 +72,8 @@ def numbered(case: Case, seed: int) -> Case:
 def noise_twins(case: Case, seed: int, narrowed: Mapping[str, str] = NOT_NARROWED) -> tuple[Case, ...]:
     """Return the noise-carrying twins of `case`: one, or where sizes are symbolic one for each feed.
 
-    Noise needs an element for each element of every value, so that a program with symbolic sizes is first made one
-    with the feed's sizes, and its shape arithmetic is done. Raises ModelError as `noisy` does.
+    Noise needs an element for each element of every value, so that a program with symbolic sizes is first specialised
+    to the feed's sizes, and its shape arithmetic is folded. Raises ModelError as `noisy` does.
     """
     if not is_symbolic(case.program.inputs):
         return (noisy(case, seed, narrowed),)
@@ -92,7 +93,7 @@ def at_sizes(case: Case, feed: Feed) -> Case:
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcomes of all of a case's noise twins as that of one; the first that has no values stands for all.
+    """Join the outcomes of a case's noise twins into one; without values of each, return the first outcome without.
 
     The noise-free feeds come first, then the noisy ones, as `noisy` has them.
     """
@@ -111,8 +112,8 @@ def joined(outcomes: Sequence[Outcome]) -> Outcome:
 def judge_noise(reference: Values, other: Values, *noises: Values) -> Sensitivity | None:
     """Return how far `other` lies from `reference` in units of sensitivity; None when noise makes a program fail.
 
-    `noises` are the results of the cases that `noisy` made: of the reference's program, and of the other's where that
-    is another one. The sensitivities of the two add up.
+    `noises` are the results of the cases that `noisy` made: of the reference's program, and of the other program if it
+    differs. The sensitivities of both are added.
     """
     feeds = len(reference.results)
     worst = Sensitivity(0.0, 0, 0, 0.0, 0.0)
@@ -167,13 +168,13 @@ def _spread(centre: Array, shape: tuple[int, ...], moved: Iterable[Tensor | None
 
 
 def _ratio(want: Tensor, got: Tensor, moved: Sequence[list[Tensor | None]]) -> tuple[float, float, float] | None:
-    """Return ratio, difference and what is allowed at the worst element; `moved` holds the results of each program."""
+    """Return ratio, difference and allowed difference of the worst element; `moved` has the results of each program."""
     centre = want.numbers().astype(np.float64)
     gap = np.abs(centre - got.numbers().astype(np.float64))
     if not gap.size or not gap.max():
         return (0.0, 0.0, 0.0)
     spread = _spread(centre, want.shape, moved[0])
-    for base, *rest in moved[1:]:  # around its own centre: that this lies elsewhere is what is to be judged
+    for base, *rest in moved[1:]:  # around its own centre, whose distance from the reference is under judgement
         more = None if base is None else _spread(base.numbers().astype(np.float64), base.shape, [base, *rest])
         if spread is None or more is None or more.shape != spread.shape:
             return None

@@ -1,8 +1,8 @@
-"""Compilers that compute in a narrower type by design: what may still be asked of a program's results.
+"""Compilers that compute in a narrower type by design: the comparisons that stay valid for a program's results.
 
-OpenVINO's CPU plugin, for one, computes float64 in float32 and int64 in int32. Integers that fit the narrower type must
-come out exactly; what does not fit proves nothing; floats agree to the narrower type's rounding. An integer type in
-place of itself says that it saturates, or does not wrap around: values that reach its limits prove nothing.
+OpenVINO's CPU plugin, for example, computes float64 in float32 and int64 in int32. Integers that fit the narrower type
+must be exact; values that overflow it cannot be judged; floats agree to the narrower type's rounding. An integer type
+that maps to itself saturates, or does not wrap around: values that reach its limits cannot be judged.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ _EXACT_INTEGERS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
 
 def fit_of(case: Case, narrowed: Mapping[str, str]) -> Fit:
-    """Say how the values of `case` fare in the types that `narrowed` gives for theirs.
+    """Return how the values of `case` fit the types that `narrowed` maps their types to.
 
-    `overflows` also when nothing is known of some value, such as those within local functions.
+    `overflows` also when some value is unknown, such as those within local functions.
     """
     if not narrowed:
         return "fits"

@@ -1,7 +1,7 @@
-"""The optimisation oracle: everything off against full, and against another build, which is drawn.
+"""The optimisation oracle: compares the unoptimised build with the optimised one, and with a random further build.
 
-That one has random passes off, or is of a lesser level, or runs passes in a random order, or gets what a transform
-makes of the program.
+The further build has random passes off, or an intermediate level, or a random order of passes, or gets a transformed
+program.
 """
 
 import random
@@ -15,19 +15,19 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.transforms.catalogue import SEEDLESS, alters
+from miscompile.transforms.catalogue import alters, seeded
 
 LEVEL_SHARE = 0.3
-"""Share of the lesser builds that are intermediate levels, where there are both."""
+"""Share of intermediate levels among builds with fewer optimisations, if there are passes and levels."""
 
 FULL_SHARE = 0.7
-"""Share of the builds of transformed programs that are fully optimised; the others are not at all."""
+"""Share of fully optimised builds of transformed programs; the others are unoptimised."""
 
 THREADS = Spec("threads")
-"""Stands among the transforms for a build with several threads."""
+"""A pseudo-transform that stands for a build with several threads."""
 MOST_THREADS = 4
 
 LONGEST = 12
@@ -37,7 +37,7 @@ _SEEDS = 2**31
 
 
 Family: TypeAlias = tuple[tuple[Spec, ...], ...]
-"""Transforms to draw from, each as likely as the next: one alone, or several that go together."""
+"""Transforms to draw from with equal probability: one alone, or several that are used together."""
 
 
 def _as_it_is(transform: Spec) -> Spec:
@@ -59,10 +59,10 @@ class Optimisation:
 
     The full run of a case whose recipe says `observe` tells which passes changed the program.
 
-    `settle` makes of a transform with its seed one that says whatever decides which program it is, for good.
+    `settle` completes a transform with its seed by all facts that determine its result, such as a library's digest.
 
-    All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes
-    that stay off (quarantined); `narrowed` says which types the target computes in a narrower one by design. A crash,
+    All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes that
+    stay off (quarantined); `narrowed` maps the types that the target computes in a narrower type by design. A crash,
     hang or error of any build is a violation as well, so this oracle includes the crash oracle.
     """
 
@@ -70,7 +70,7 @@ class Optimisation:
     passes: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     lesser_chance: float = 0.8
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     disabled: frozenset[str] = field(default_factory=frozenset)
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
     sequences: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Optimisation:
         if (self.passes or self.levels or self.families or self.sequences) and rng.random() < self.lesser_chance:
             builds += self._further(rng)
         altered = next((build.transform for build in builds if alters(build.transform)), None)
-        if altered:  # such a program is held against itself
+        if altered:  # such a program is compared with itself only
             builds = [replace(build, transform=altered) for build in (builds[0], builds[1], self._lesser(rng))]
         return tuple(Run(case, self.target, build) for build in builds)
 
@@ -100,13 +100,13 @@ class Optimisation:
         return [self._lesser(rng)]
 
     def _presented(self, rng: random.Random) -> list[Build]:
-        """Draw a transform, or several that go together, and the level that gets to see it."""
+        """Draw a transform, or several that are used together, and the level that builds its result."""
         together, seed = rng.choice(rng.choice(self.families)), rng.randrange(_SEEDS)
         if together == (THREADS,):
             return [Build("full", self.disabled, threads=rng.randint(2, MOST_THREADS), device=self.device)]
         level = "full" if rng.random() < FULL_SHARE else "off"
         off = self.disabled if level == "full" else frozenset()
-        chosen = [self.settle(_seeded(transform, seed)) for transform in together]
+        chosen = [self.settle(seeded(transform, seed)) for transform in together]
         return [Build(level, off, device=self.device, transform=transform) for transform in chosen]
 
     def _ordered(self, rng: random.Random) -> Build:
@@ -136,18 +136,13 @@ class Optimisation:
         return last
 
 
-def _seeded(transform: Spec, seed: int) -> Spec:
-    """Return `transform` with `seed` among its options; one without options has nothing to draw."""
-    return transform if transform in SEEDLESS else transform.with_options(seed=str(seed))
-
-
 def _same(reference: Outcome, other: Outcome) -> bool:
-    """Tell whether two runs gave the very same values; the first pair's judgement has looked at their types."""
+    """Tell whether two runs gave the same values object; the judgement of the first pair has checked its types."""
     return isinstance(reference, Values) and isinstance(other, Values) and other.results is reference.results
 
 
 def _hold(options: RuleOption, evidence: Evidence, context: OracleContext, facts: Mapping[str, Any]) -> BuildPair:
-    """Return the pair of builds that a violation is about."""
+    """Return the pair of builds of a violation."""
     del facts
     return pair_of(evidence, options.rule or context.rule, narrowed_between(evidence, context))
 

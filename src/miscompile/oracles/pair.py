@@ -1,4 +1,4 @@
-"""The build pair: one case, two builds, one judgement. Most findings are held against such a pair in triage."""
+"""The build pair: one case, two builds, one judgement. Triage checks most findings with such a pair."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -10,24 +10,24 @@ from miscompile.core.ports import Oracle
 from miscompile.core.run import Build, Purpose, Run
 from miscompile.core.verdict import Evidence, Holds, Needs, Verdict, Violated
 from miscompile.oracles.instrumentation import NOT_NARROWED
-from miscompile.oracles.judge import Rule, is_noise, judge_pair
+from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPair:
-    """Oracle that holds build `faulty` of `target` against build `reference` of the same target, or of `against`.
+    """Oracle that compares build `faulty` of `target` with build `reference` of the same target, or of `against`.
 
     `judged_by` is the oracle that judges the two runs: the one that found the violation. Without it the values of both
     builds are compared by `rule` (`strict` picks the strictest comparison that applies); that needs a second round
     (Monte-Carlo runs) only after a mismatch. With `healed`, a build in which the guilty passes are off, the property
-    is violated only if that build is not at fault, so that a reduction cannot slip to another pass. `narrowed` says
-    which types one of the targets computes in a narrower one by design.
+    is violated only if that build is not at fault, which prevents slippage of a reduction to another pass. `narrowed`
+    maps the types that one of the targets computes in a narrower type by design.
     """
 
     target: str
     reference: Build
     faulty: Build
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     purpose: Purpose = "fuzz"
     healed: Build | None = None
     against: str = ""
@@ -61,20 +61,20 @@ class BuildPair:
         return replace(self, faulty=build, healed=healed)
 
     def healed_without(self, passes: frozenset[str]) -> "BuildPair":
-        """Return the same pair, violated only as long as switching `passes` off heals it."""
+        """Return the same pair, violated only while the build without `passes` is not at fault."""
         return replace(self, healed=replace(self.faulty, disabled=self.faulty.disabled | passes))
 
     def _judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome], places: list[int]) -> Verdict:
-        chosen, said = [runs[i] for i in places], [outcomes[i] for i in places]
+        pair, results = [runs[i] for i in places], [outcomes[i] for i in places]
         if self.judged_by is not None:
-            return self.judged_by.judge(chosen, said)
-        return judge_pair(chosen, said, self.rule, self.narrowed)
+            return self.judged_by.judge(pair, results)
+        return judge_pair(pair, results, self.rule, self.narrowed)
 
 
 def pair_of(
-    evidence: Evidence, rule: Rule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
+    evidence: Evidence, rule: CompareRule, narrowed: Mapping[str, str] = NOT_NARROWED, judged_by: Oracle | None = None
 ) -> BuildPair:
-    """Return the pair of builds that `evidence` speaks of; without a reference, the unoptimised build stands in."""
+    """Return the pair of builds that `evidence` compares; the default reference is the unoptimised build."""
     target, reference = evidence.faulty.target, evidence.reference
     against = "" if reference is None or reference.target == target else reference.target
     held, faulty = reference.build if reference else Build("off"), evidence.faulty.build

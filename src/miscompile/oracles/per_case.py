@@ -1,4 +1,4 @@
-"""One oracle for a campaign of several kinds of case: each case names its own in its recipe."""
+"""An oracle for campaigns with several kinds of case: the recipe of a case names the oracle that judges it."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from miscompile.core.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Hands every case to the oracle that its recipe names under `oracle`, and to the `usual` one if it names none.
+class PerCaseOracle:
+    """Delegates each case to the oracle that its recipe names under `oracle`, or to the `usual` one if it names none.
 
-    Raises KeyError for a name that is not in `special`: a producer without its oracle is an error in the wiring.
+    Raises KeyError for a name that is not in `special`, because a producer without its oracle is a wiring error.
     """
 
     usual: Oracle
@@ -26,7 +26,7 @@ class Chosen:
         return self._of(case).plan(case, rng)
 
     def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
-        """Return what the case's oracle says."""
+        """Return the verdict of the case's oracle."""
         return self._of(runs[0].case).judge(runs, outcomes)
 
     def _of(self, case: Case) -> Oracle:

@@ -1,7 +1,7 @@
-"""Oracles by name: those of the tree, and those of installed packages (entry points `miscompile.oracles`).
+"""Oracles by name: the built-in ones, and those of installed packages (entry points `miscompile.oracles`).
 
 A finding names its oracle with parameters, as in `library{library=torch}`. The kind that bears the name makes the
-oracle of a campaign, and the oracle of a single finding's property, which reduction and bisection obey.
+oracle of a campaign, and the oracle of a single finding's property, which reduction and bisection check.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from miscompile.findings.folder import Status, writing
+from miscompile.findings.folder import FindingStatus, writing
 from miscompile.findings.store import Record, Store
 from miscompile.reports.registry import Report
 
@@ -86,7 +86,7 @@ SUMMARY = Report(
     "summary", "counters and findings, as summary.json", lambda store, out: (write_summary(out, summarise(store)),)
 )
 
-_STYLES: dict[Status, str] = {"confirmed": "red", "pending": "yellow", "unconfirmed": "dim", "known": "dim"}
+_STYLES: dict[FindingStatus, str] = {"confirmed": "red", "pending": "yellow", "unconfirmed": "dim", "known": "dim"}
 
 
 def findings_table(records: Iterable[Record]) -> Table:

@@ -16,7 +16,7 @@ from typing import Any
 from miscompile.base.child import lift_memory_limit
 from miscompile.base.errors import UsageError
 
-Ask = Callable[[], Iterable[str]]
+DeviceQuery = Callable[[], Iterable[str]]
 """Says what a device lacks, a line for each thing that is missing; nothing at all, or empty lines, when it is there."""
 
 Load = Callable[[str], Any]
@@ -55,7 +55,7 @@ class Gate:
     the process that workers are forked from, by default the one that makes this.
     """
 
-    def __init__(self, name: str, asks: Mapping[str, Ask], maker: int | None = None) -> None:
+    def __init__(self, name: str, asks: Mapping[str, DeviceQuery], maker: int | None = None) -> None:
         self._name, self._asks = name, dict(asks)
         self._maker = os.getpid() if maker is None else maker
         self._open = {"cpu"}

@@ -39,7 +39,7 @@ class Pins:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PinEntry:
     """One entry: the releases that it is for, and what they need."""
 
     versions: str
@@ -58,12 +58,12 @@ def pins(package: str, version: str) -> Pins:
 
 
 @cache
-def _entries(package: str) -> tuple[Entry, ...]:
+def _entries(package: str) -> tuple[PinEntry, ...]:
     place = files(package).joinpath("environment.toml")
     return parse_pins(place.read_text("utf-8"), package) if place.is_file() else ()
 
 
-def parse_pins(text: str, package: str) -> tuple[Entry, ...]:
+def parse_pins(text: str, package: str) -> tuple[PinEntry, ...]:
     """Read the entries of the `environment.toml` in `package`. Raises SpecError that names what is wrong with one."""
     try:
         return tuple(_entry(row) for row in tomllib.loads(text).get("environment", ()))
@@ -71,7 +71,7 @@ def parse_pins(text: str, package: str) -> tuple[Entry, ...]:
         raise SpecError(f"environment.toml of {package} is malformed: {error}") from None
 
 
-def _entry(row: dict[str, object]) -> Entry:
+def _entry(row: dict[str, object]) -> PinEntry:
     unknown = set(row) - _FIELDS
     if unknown:
         raise KeyError(f"unknown field {', '.join(sorted(unknown))}")
@@ -83,4 +83,4 @@ def _entry(row: dict[str, object]) -> Entry:
         raise TypeError("max_opset and max_ir_version are numbers")
     satisfies("1", versions)
     satisfies("3.11", python)
-    return Entry(versions, Pins(tuple(str(text) for text in requires), python, opset, ir))
+    return PinEntry(versions, Pins(tuple(str(text) for text in requires), python, opset, ir))

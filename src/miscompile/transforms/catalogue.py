@@ -8,7 +8,7 @@ A transformed program has outputs with the same names and in the same order as t
 further outputs after them, which no oracle compares, and further inputs.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -187,6 +187,19 @@ def places_of(case: Case, transform: Spec | None) -> tuple[str, ...]:
     except (RejectedDraft, ModelError):
         return ()
     return tuple(place for place in places if place in picked and _UNSPEAKABLE.isdisjoint(place))
+
+
+def seeded(transform: Spec, seed: int) -> Spec:
+    """Return `transform` with `seed` among its options; one that has no such option comes back as it is.
+
+    A transform without that option draws nothing, so every build gets the same program from it. Raises UsageError for
+    another package's transform that is broken.
+    """
+    if transform in SEEDLESS:
+        return transform
+    if transform.name in TRANSFORMS and "seed" not in {field.name for field in fields(TRANSFORMS.get(transform.name))}:
+        return transform
+    return transform.with_options(seed=str(seed))
 
 
 def restricted(transform: Spec, places: tuple[str, ...]) -> Spec:

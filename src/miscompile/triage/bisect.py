@@ -13,7 +13,7 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.ports import PropertyOracle, Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Violated
-from miscompile.execution.caching import CachingRunner
+from miscompile.execution.runners import CachingRunner
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import places_of, restricted
 from miscompile.triage.signature import Symptom, similar, symptom_of

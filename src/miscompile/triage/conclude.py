@@ -22,7 +22,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
-from miscompile.findings.folder import Status, Stored
+from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.instances.code import encoded
 from miscompile.ops.reprogram import reprogram
 from miscompile.oracles import library
@@ -263,7 +263,7 @@ class _Triage:
     ) -> Stored:
         bug = known(self.about.name, parse_target(self.target).via).bug(str(signature))
         told = {**facts, **({"known": {"link": bug.link, "note": bug.note}} if bug is not None else {})}
-        status: Status = "unconfirmed" if not sound else "known" if bug else "confirmed"
+        status: FindingStatus = "unconfirmed" if not sound else "known" if bug else "confirmed"
         held = Property(self.stored.finding.property.oracle, self.target, signature)
         finding = Finding(self.stored.finding.identifier, held, case, evidence.message, told)
         return Stored(finding, status, original, self.stored.versions, script)

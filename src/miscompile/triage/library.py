@@ -14,7 +14,7 @@ from miscompile.instances.code import encoded
 from miscompile.instances.instance import Instance
 from miscompile.oracles.library import LibraryOracle, answer_of, instance_of
 from miscompile.oracles.library_judge import Judgement, judge
-from miscompile.oracles.library_reference import Reference
+from miscompile.oracles.library_reference import LibraryReference
 from miscompile.targets.registry import parse_target
 from miscompile.targets.second_implementations import second_implementations
 from miscompile.triage.library_script import Failure, write_front_script
@@ -36,10 +36,10 @@ class LibraryFinding:
         return self.seen.verdict.evidence
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> LibraryReference:
         """The library's answer."""
         answer = answer_of(self.seen.runs[0], self.seen.outcomes[0])
-        assert isinstance(answer, Reference)
+        assert isinstance(answer, LibraryReference)
         return answer
 
     @property

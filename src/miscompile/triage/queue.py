@@ -114,8 +114,8 @@ class _Worker:
     def ask(self, identifier: str) -> dict[str, Any]:
         """Have a finding examined; return the answer, or `died` with the exit status."""
         child = self._child or self._start()
-        child.say(identifier.encode() + b"\n")
-        line = child.hear()
+        child.write(identifier.encode() + b"\n")
+        line = child.read_line()
         if line is None:
             return {"died": self.dismiss()}
         said: dict[str, Any] = json.loads(line)
@@ -134,6 +134,6 @@ class _Worker:
     def _start(self) -> Conversation:
         with (self._settings.out / "triage.log").open("ab") as log:
             child = Conversation([sys.executable, "-m", "miscompile.triage.worker"], errors=log)
-        child.say(self._settings.as_json().encode() + b"\n")
+        child.write(self._settings.as_json().encode() + b"\n")
         self._child = child
         return child

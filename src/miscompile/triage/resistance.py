@@ -15,7 +15,7 @@ from miscompile.core.case import Case
 from miscompile.core.examination import examine
 from miscompile.core.ports import Runner
 from miscompile.core.verdict import Holds
-from miscompile.execution.caching import CachingRunner
+from miscompile.execution.runners import CachingRunner
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 from miscompile.transforms.resist.attribution import attribute

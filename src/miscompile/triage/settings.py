@@ -9,7 +9,7 @@ from miscompile.core.pool import Pool
 from miscompile.execution.limits import Limits
 from miscompile.execution.multi_target import MultiTargetPool
 from miscompile.execution.pool import LocalPool
-from miscompile.oracles.judge import Rule
+from miscompile.oracles.judge import CompareRule
 from miscompile.oracles.kinds import OracleContext
 from miscompile.transforms.runner import TransformingRunner
 
@@ -25,7 +25,7 @@ class TriageSettings:
     out: Path
     targets: tuple[str, ...]
     seed: int = 0
-    rule: Rule = "strict"
+    rule: CompareRule = "strict"
     limits: Limits = field(default_factory=Limits)
     seconds: float | None = None
     script_seconds: float = 120.0

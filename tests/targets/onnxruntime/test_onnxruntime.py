@@ -17,7 +17,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
-from miscompile.engine.supervisor import Crew
+from miscompile.engine.supervisor import LaneSupervisor
 from miscompile.execution.conformance import check_target
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.attributes import attributes
@@ -258,15 +258,15 @@ def first(outcome: Outcome) -> Tensor:
 def test_a_lane_tests_it_without_a_failure_of_the_tool(tmp_path: Path) -> None:
     ops = ("Add", "Mul", "MatMul", "Conv", "Relu", "Transpose", "Reshape", "Concat", "Softmax", "ReduceSum")
     plan = Plan("onnxruntime", seed=5, tests=300, out=tmp_path, ops=ops, dtypes=("float32",), opset=18)
-    crew, counted = Crew(tmp_path / "lanes.log"), Counter[str]()
-    crew.start(Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=300, disabled={}))
+    supervisor, counted = LaneSupervisor(tmp_path / "lanes.log"), Counter[str]()
+    supervisor.start(Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=300, disabled={}))
     try:
-        while crew.working:
-            for message in crew.messages(0.1):
-                assert not {"failure", "usage", "notice"} & set(message), (message, crew.log.read_text())
+        while supervisor.working:
+            for message in supervisor.messages(0.1):
+                assert not {"failure", "usage", "notice"} & set(message), (message, supervisor.log.read_text())
                 counted.update(message.get("counters", {}))
     finally:
-        crew.kill()
+        supervisor.kill()
     assert counted["tests"] == 300
     assert counted["invalid"] == 0
     assert counted["unsupported"] < 60  # nobody asked what it takes

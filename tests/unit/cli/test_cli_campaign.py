@@ -21,7 +21,7 @@ from miscompile.core.verdict import FindingKind
 from miscompile.engine import coordinator, single
 from miscompile.engine.plan import Plan
 from miscompile.findings import folder
-from miscompile.findings.folder import Status, Stored
+from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.store import Campaign, Store
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
@@ -31,7 +31,7 @@ GRAPH = Graph("g", (ValueInfo("x", KIND),), (ValueInfo("y", KIND),), (Node("Add"
 CASE = Case(to_program(Model(GRAPH, {"": 18}), ("y",)), ((tensor(np.ones(2, np.float32)),),), {"seed": 3})
 
 
-def a_stored(status: Status = "confirmed", kind: FindingKind = "wrong", script: str = "") -> Stored:
+def a_stored(status: FindingStatus = "confirmed", kind: FindingKind = "wrong", script: str = "") -> Stored:
     signature = Signature("onnxruntime", kind, "", ("FuseAdd",), "")
     facts = {"test": 11, "nodes": 1, "reproduced": True, "rule": "exact", "output": "y"}
     finding = Finding(f"{kind}-1", Property("pair", "onnxruntime", signature), CASE, "output 'y' differs", facts)
@@ -102,7 +102,9 @@ def test_json_is_the_summary_and_nothing_else(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("status", "code"), [("confirmed", 1), ("pending", 1), ("known", 0), ("unconfirmed", 0)])
-def test_only_new_findings_count(status: Status, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_findings_count(
+    status: FindingStatus, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(coordinator, "fuzz", campaign(a_stored(status)))
     assert fuzz(tmp_path).exit_code == code
     assert call("findings", tmp_path).exit_code == code

@@ -11,8 +11,8 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, OutOfMemory, TimedOut, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.blackbox import COLLECT, COMPILE, IDLE, REPLY, TAIL, Recorder
 from miscompile.execution.deaths import busy_with, outcome_of_death, printed_last
+from miscompile.execution.flight_recorder import COLLECT, COMPILE, IDLE, REPLY, TAIL, Recorder
 from miscompile.execution.limits import Limits
 from miscompile.execution.proxy import Batch, WorkerProxy
 from miscompile.execution.wire import ReplyEncoder

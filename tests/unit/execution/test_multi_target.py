@@ -1,4 +1,4 @@
-"""A fleet gives each run to the pool of its target and puts the outcomes together again."""
+"""A pool for several targets gives each run to the pool of its target and merges the outcomes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -54,7 +54,7 @@ class FakePool:
         self.renewed += 1
 
 
-def fleet(targets: Sequence[str]) -> tuple[MultiTargetPool, dict[str, FakePool]]:
+def multi_target_pool(targets: Sequence[str]) -> tuple[MultiTargetPool, dict[str, FakePool]]:
     made: dict[str, FakePool] = {}
 
     def open_pool(target: str) -> Any:
@@ -69,7 +69,7 @@ def told(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 
 def test_outcomes_come_back_in_the_order_of_the_runs() -> None:
-    whole, made = fleet(["a", "b"])
+    whole, made = multi_target_pool(["a", "b"])
     with whole:
         runs = [Run(CASE, target, Build(level)) for target, level in (("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"))]
         assert told(whole.run(runs)) == [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4")]
@@ -82,7 +82,7 @@ def test_outcomes_come_back_in_the_order_of_the_runs() -> None:
 
 
 def test_batches_are_handed_out_once_and_one_does_not_take_anothers() -> None:
-    whole, _ = fleet(["a", "b"])
+    whole, _ = multi_target_pool(["a", "b"])
     with whole:
         first = whole.submit([Run(CASE, "a", Build("1")), Run(CASE, "b", Build("2"))])
         second = whole.run([Run(CASE, "b", Build("3"))])
@@ -93,7 +93,7 @@ def test_batches_are_handed_out_once_and_one_does_not_take_anothers() -> None:
 
 
 def test_a_target_that_cannot_be_loaded_closes_the_others() -> None:
-    whole, made = fleet(["a", "broken"])
+    whole, made = multi_target_pool(["a", "broken"])
     with pytest.raises(UsageError, match="cannot be loaded"), whole:
         pass
     assert not made["a"].opened

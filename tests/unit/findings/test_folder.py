@@ -81,7 +81,7 @@ SIGNATURES = st.builds(
 STORED = st.builds(
     Stored,
     st.builds(Finding, st.just("wrong-1"), st.builds(Property, TEXT, TEXT, SIGNATURES), CASES, TEXT, OBJECTS),
-    st.sampled_from(get_args(folder.Status)),
+    st.sampled_from(get_args(folder.FindingStatus)),
     st.none() | CASES,
     st.dictionaries(TEXT, TEXT, max_size=2),
     st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20),

@@ -15,7 +15,9 @@ from miscompile.findings.folder import Stored
 from miscompile.findings.store import DATABASE, Campaign, Store
 
 
-def a_stored(name: str, culprits: tuple[str, ...] = (), status: folder.Status = "pending", test: int = 0) -> Stored:
+def a_stored(
+    name: str, culprits: tuple[str, ...] = (), status: folder.FindingStatus = "pending", test: int = 0
+) -> Stored:
     port = Port("x", "float32", (1,))
     case = Case(Program("onnx", name.encode(), (port,), (port,)), ((tensor(np.zeros(1, np.float32)),),))
     signature = Signature("toy", "wrong", "", culprits, "")

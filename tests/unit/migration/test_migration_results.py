@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import StoreError
-from miscompile.migration.results import Row, appending, line_of, place_of, read_rows, totals
+from miscompile.migration.results import ResultRow, appending, line_of, place_of, read_rows, totals
 
 ROWS = [
-    Row("a", "torch.add", "torch-tvm", "pass", seconds=0.5, distance=0.0),
-    Row("b", "torch.cat", "torch-tvm", "finding", "tvm:wrong:f", "f", "wrong", "off\nby much", 1.0, math.inf),
-    Row("c", "torch.cat", "torch-tvm", "finding", "tvm:exception:f", "f", "exception"),
-    Row("d", "torch.empty", "torch-tvm", "undefined"),
+    ResultRow("a", "torch.add", "torch-tvm", "pass", seconds=0.5, distance=0.0),
+    ResultRow("b", "torch.cat", "torch-tvm", "finding", "tvm:wrong:f", "f", "wrong", "off\nby much", 1.0, math.inf),
+    ResultRow("c", "torch.cat", "torch-tvm", "finding", "tvm:exception:f", "f", "exception"),
+    ResultRow("d", "torch.empty", "torch-tvm", "undefined"),
 ]
 
 

@@ -15,17 +15,17 @@ from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
-from miscompile.migration.suite import Entry, export_suite, loaded_by_onnx
+from miscompile.migration.suite import SuiteEntry, export_suite, loaded_by_onnx
 from miscompile.producers.instances.onnx_model import to_onnx_case
 
 X = Held(tensor(np.array([[-1.5, 2.0]], np.float32)))
 
 
-def entry(op: str, *inputs: Value, version: int = 18, **kwargs: Value) -> Entry:
-    return Entry(op, to_onnx_case(Instance("onnx", op, "node", kwargs=kwargs, inputs=inputs, version=version)))
+def entry(op: str, *inputs: Value, version: int = 18, **kwargs: Value) -> SuiteEntry:
+    return SuiteEntry(op, to_onnx_case(Instance("onnx", op, "node", kwargs=kwargs, inputs=inputs, version=version)))
 
 
-def entries() -> list[Entry]:
+def entries() -> list[SuiteEntry]:
     half = Held(tensor(np.array([1.5, -2.0], np.float32), "bfloat16"))
     return [
         entry("Relu", X),
@@ -64,7 +64,7 @@ def test_the_layout_is_onnx_s(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_pytest_runs_it_and_sees_what_is_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "suite"
-    wrong = Entry("Neg", entry("Neg", X).case, (((tensor(np.array([[1.5, 2.0]], np.float32))),),))
+    wrong = SuiteEntry("Neg", entry("Neg", X).case, (((tensor(np.array([[1.5, 2.0]], np.float32))),),))
     export_suite([*entries(), wrong], folder)
     done = run(folder)
     assert "1 failed, 5 passed" in done.stdout, done.stdout

@@ -1,4 +1,4 @@
-"""The differential oracle: equality first, then camps; nobody is blamed without a majority of implementations."""
+"""The differential oracle: equality first, then groups; nobody is blamed without a majority of implementations."""
 
 import random
 from collections.abc import Sequence

@@ -103,5 +103,5 @@ def test_blocks_are_left_alone() -> None:
     blocked = Model(
         Graph("g", model.graph.inputs, model.graph.outputs, nodes, model.graph.initializers), {"": 21}, ir_version=10
     )
-    woven, _ = instrument(blocked)
-    assert not any("jitter" in name for info in woven.graph.inputs for name in [info.name])
+    instrumented, _ = instrument(blocked)
+    assert not any("jitter" in name for info in instrumented.graph.inputs for name in [info.name])

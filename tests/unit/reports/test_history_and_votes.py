@@ -22,7 +22,7 @@ def issue(**facts: object) -> str:
     return render_issue(Stored(Finding("wrong-1", held, CASE, "they differ", known), "confirmed", None, {}), "g")
 
 
-def test_the_other_compiler_and_the_camps_are_named() -> None:
+def test_the_other_compiler_and_the_groups_are_named() -> None:
     votes = {"openvino full": 1, "onnxruntime full": 0, "reference off": 0}
     text = issue(against="onnxruntime", details={"votes": votes})
     assert "Held against: `onnxruntime`, level `full`" in text

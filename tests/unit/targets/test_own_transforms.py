@@ -27,7 +27,7 @@ from miscompile.targets.external import initializers, store
 from miscompile.targets.inductor.transforms import TRANSFORMS as INDUCTOR
 from miscompile.targets.inductor.transforms import Decomposed, Related
 from miscompile.targets.onnxruntime.transforms import TRANSFORMS as ONNXRUNTIME
-from miscompile.targets.onnxruntime.transforms import External, Reload
+from miscompile.targets.onnxruntime.transforms import OrtExternal, OrtReload
 from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.registry import about, settled_transform, target_names
@@ -134,7 +134,7 @@ def test_scratch_folders_of_the_dead_are_removed_and_those_of_the_living_are_not
 
 @given(st.integers(0, 9), st.sampled_from(["onnx", "ort"]))
 def test_forms_print_and_parse(seed: int, kind: Any) -> None:
-    for form in (Reload(seed, kind), External(seed), Decomposed(seed, 0.25), Related(seed, 0.75)):
+    for form in (OrtReload(seed, kind), OrtExternal(seed), Decomposed(seed, 0.25), Related(seed, 0.75)):
         name = type(form).__name__.lower()
         assert own_transform(spec_of(name, form), {**ONNXRUNTIME, **INDUCTOR}) == form
 

@@ -23,7 +23,7 @@ from miscompile.core.outcome import Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.execution.caching import CachingRunner
+from miscompile.execution.runners import CachingRunner
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.bisect import culprits, expand, minimise, only, shortest

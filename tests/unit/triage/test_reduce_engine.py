@@ -111,7 +111,7 @@ def test_another_bug_met_on_the_way_is_a_slip_and_never_the_result() -> None:
     planted = (*FUSED, Node("Softmax", ("a",), ("s",)))
     found = reduce(case_of(large_model(7, planted=planted), feed_of(7)), compiler)
     assert found.evidence.kind == "death"
-    assert [slip.verdict.evidence.kind for slip in found.slippages] == ["wrong"]
+    assert [slippage.verdict.evidence.kind for slippage in found.slippages] == ["wrong"]
     again = reduce(found.slippages[0].case, compiler)
     assert operators(again.case) == ["MatMul", "Add"]
 

@@ -12,11 +12,11 @@ from typing import Protocol
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.instances.instance import Instance
-from miscompile.migration.ranking.score import Operator, operator_of, settings_of, signature_scores
+from miscompile.migration.ranking.score import OperatorKey, operator_of, settings_of, signature_scores
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RankingFacts:
     """What an order may know beside the instances themselves.
 
     `counts` says how often the compiler's own tests use an operator (`score.key_of`).
@@ -29,7 +29,7 @@ class Facts:
 class Order(Protocol):
     """Something that ranks instances of one library."""
 
-    def __call__(self, instances: Sequence[Instance], facts: Facts) -> list[int]:
+    def __call__(self, instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
         """Return the places of `instances`, first to last."""
         ...
 
@@ -41,17 +41,17 @@ def shuffled(count: int, seed: int, *path: str | int) -> list[int]:
     return places
 
 
-def opera(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def opera(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by the product of the operator's score and the instance's own (section III-B3)."""
     return _diverse(instances, signature_scores(instances, facts.counts), facts.seed)
 
 
-def parameters(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def parameters(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by the diversity of parameters alone: all operators have the same score."""
     return _diverse(instances, {operator_of(instance): 1.0 for instance in instances}, facts.seed)
 
 
-def operators(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def operators(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Rank by the operator's score alone: all instances of one operator have the same."""
     scores = signature_scores(instances, facts.counts)
     return sorted(
@@ -59,7 +59,7 @@ def operators(instances: Sequence[Instance], facts: Facts) -> list[int]:
     )
 
 
-def at_random(instances: Sequence[Instance], facts: Facts) -> list[int]:
+def at_random(instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Shuffle."""
     return shuffled(len(instances), facts.seed, "random")
 
@@ -73,7 +73,7 @@ ORDERS: Mapping[str, Order] = {
 """By name, as `miscompile migrate --order` takes them."""
 
 
-def ranked(name: str, instances: Sequence[Instance], facts: Facts) -> list[int]:
+def ranked(name: str, instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
     """Return the places of `instances` in the order called `name`.
 
     Raises UsageError for an unknown name and for instances of several libraries.
@@ -91,7 +91,7 @@ def check_library(instances: Sequence[Instance]) -> None:
         raise UsageError("instances of several libraries cannot be ranked together; rank those of each by themselves")
 
 
-def _diverse(instances: Sequence[Instance], scores: Mapping[Operator, float], seed: int) -> list[int]:
+def _diverse(instances: Sequence[Instance], scores: Mapping[OperatorKey, float], seed: int) -> list[int]:
     """Take the test with the greatest product again and again; only its operator's other tests then change.
 
     The heap holds one entry an operator, for its best test; those whose tests cover nothing new any more leave it. What

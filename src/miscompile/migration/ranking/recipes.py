@@ -50,7 +50,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OperatorUses:
     """What a checkout holds: uses in the tests themselves and, apart, in cases of onnx's suite that are run."""
 
     files: int
@@ -59,7 +59,7 @@ class Found:
     cases: int = 0
 
 
-def apply(recipe: Recipe, checkout: Checkout) -> Found:
+def apply(recipe: Recipe, checkout: Checkout) -> OperatorUses:
     """Count. Raises UsageError when the checkout has none of the files, so that no layout is mistaken for no tests."""
     files, uses = 0, Counter[str]()
     excluded = _lines(checkout, recipe.excluded)
@@ -73,13 +73,13 @@ def apply(recipe: Recipe, checkout: Checkout) -> Found:
     if not uses:
         raise UsageError(f"{checkout.path} has none of the tests that are counted; is it {recipe.repository}?")
     if recipe.suite is None:
-        return Found(files, uses)
+        return OperatorUses(files, uses)
     found = list(checkout.files(re.compile(re.escape(recipe.suite.file))))
     if not found:
         raise UsageError(f"{checkout.path} has no {recipe.suite.file}; is it {recipe.repository}?")
     included = recipe.suite.included(found[0][1])
     run = [operators for name, operators in node_suite().items() if included(name)]
-    return Found(files + 1, uses, Counter(operator for operators in run for operator in operators), len(run))
+    return OperatorUses(files + 1, uses, Counter(operator for operators in run for operator in operators), len(run))
 
 
 def _lines(checkout: Checkout, file: str) -> list[str]:

@@ -26,11 +26,11 @@ from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 MADE = frozenset({"versions", "constraints", "relations", SOURCE})
 """Sources of instances that this tool has made of others or of documentation: the library's tests do not hold them."""
 
-Operator = tuple[str, str]
+OperatorKey = tuple[str, str]
 """What makes two instances ones of the same operator: the path, and the form in which it is used."""
 
 
-def operator_of(instance: Instance) -> Operator:
+def operator_of(instance: Instance) -> OperatorKey:
     """Return the operator that an instance is one of; a layer in a sequence is that layer, used in another form."""
     layer = layer_of(instance)
     return (instance.api, instance.form) if layer is instance else (layer.api, SOURCE)
@@ -48,7 +48,7 @@ def key_of(library: str, api: str) -> str:
     return api.rpartition(".")[2].lower().replace("_", "")
 
 
-def signature_scores(instances: Sequence[Instance], counts: Mapping[str, int]) -> dict[Operator, float]:
+def signature_scores(instances: Sequence[Instance], counts: Mapping[str, int]) -> dict[OperatorKey, float]:
     """Return the score of every operator among the instances of one library.
 
     `counts` says how often a compiler's own tests use an operator, by `key_of`; operators that are not in it count as
@@ -117,9 +117,9 @@ def _codes(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.asarray(pairs + np.arange(len(first), dtype=np.int64) * radix**2)
 
 
-def settings_of(instances: Sequence[Instance], order: Iterable[int]) -> dict[Operator, Settings]:
+def settings_of(instances: Sequence[Instance], order: Iterable[int]) -> dict[OperatorKey, Settings]:
     """Return the settings of every operator. Rows, and instances within a row, stand as `order` names them."""
-    found: dict[Operator, list[tuple[int, dict[str, Subspace]]]] = {}
+    found: dict[OperatorKey, list[tuple[int, dict[str, Subspace]]]] = {}
     for place in order:
         found.setdefault(operator_of(instances[place]), []).append((place, setting(instances[place])))
     return {operator: _table(entries) for operator, entries in found.items()}

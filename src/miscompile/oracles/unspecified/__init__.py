@@ -1,1 +1,1 @@
-"""Results that no standard promises, by rule and by what was fed."""
+"""Unspecified behaviour: the results that no standard defines, by rule and by the values of the feed."""

@@ -1,7 +1,7 @@
-"""Which elements of a result several writes meet: libraries do not promise which of them is seen afterwards.
+"""Elements of a result that are written several times: libraries do not specify which write wins.
 
-Each function takes an instance and returns for each element of its first result whether that is open. Writes of equal
-values leave nothing open where a library only says that any of them may win.
+Each function takes an instance and returns for each element of its first result whether it is unspecified. Several
+writes of equal values are specified where a library only says that any of the writes may win.
 """
 
 import math
@@ -14,7 +14,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
 from miscompile.oracles.unspecified.operands import numbers, operand
 
-Elements = Callable[[Instance], Array]
+IndexedElements = Callable[[Instance], Array]
 
 
 def _scattered(instance: Instance) -> Array:
@@ -38,8 +38,8 @@ def _scattered(instance: Instance) -> Array:
 
 
 def _scattered_rows(instance: Instance) -> Array:
-    """Slices written where rows of indices say: ONNX' ScatterND, Keras' scatter and scatter_update."""
-    if instance.operator == "scatter":  # into zeros; one back end adds up, another does not
+    """Slices written at rows of indices: ONNX' ScatterND, Keras' scatter and scatter_update."""
+    if instance.operator == "scatter":  # into zeros; one back end adds the values, another overwrites
         index, shape = operand(instance, 0, "indices"), numbers(operand(instance, 2, "shape"))
         grid, values = np.arange(math.prod(_sizes(shape))).reshape(_sizes(shape)), None
     else:
@@ -67,7 +67,7 @@ def _copied(instance: Instance) -> Array:
 
 
 def _put_by_index(instance: Instance) -> Array:
-    """Elements written where several tensors point together: torch's index_put."""
+    """Elements written at indices from several tensors: torch's index_put."""
     grid, index = _grid(operand(instance, 0, "input")), operand(instance, 1, "indices")
     if operand(instance, 3, "accumulate", default=False):
         return np.zeros(grid.shape, bool)
@@ -96,7 +96,7 @@ def _array(value: Value) -> Array:
 
 
 def _met(grid: Array, places: Array, values: Array | None) -> Array:
-    """Tell of each element of `grid` whether several of the writes to `places` meet it; with `values`, unequal ones."""
+    """Mark each element of `grid` that `places` writes several times; with `values`, with unequal values."""
     flat, count = places.reshape(-1), grid.size
     if values is None:
         return np.asarray(np.bincount(flat, minlength=count) > 1).reshape(grid.shape)
@@ -107,7 +107,7 @@ def _met(grid: Array, places: Array, values: Array | None) -> Array:
     return np.asarray(np.bincount(different, minlength=count) > 1).reshape(grid.shape)
 
 
-ELEMENTS: Mapping[str, Elements] = {
+ELEMENTS: Mapping[str, IndexedElements] = {
     "scattered to twice": _scattered,
     "scattered to twice by rows": _scattered_rows,
     "put twice": _put,
@@ -117,11 +117,11 @@ ELEMENTS: Mapping[str, Elements] = {
 
 
 def met_twice(name: str, instance: Instance) -> Array | None:
-    """Return which elements of the first result are open; None where the instance does not tell: all may be.
+    """Return which elements of the first result are unspecified; None if unknown, so that all may be.
 
     `name` is one of `ELEMENTS`.
     """
     try:
         return ELEMENTS[name](instance)
-    except (AssertionError, IndexError, ValueError, TypeError):  # indices that a library takes in its own way
+    except (AssertionError, IndexError, ValueError, TypeError):  # indices that a library interprets in its own way
         return None

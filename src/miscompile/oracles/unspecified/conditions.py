@@ -1,6 +1,6 @@
-"""Conditions under which an operator's results are left open, by the names that `data/unspecified.toml` calls them by.
+"""Conditions of unspecified behaviour, under the names that `data/unspecified.toml` uses.
 
-Each is told the instance, whose parameters may be numbers as well as tensors, and the feed.
+Each takes the instance, whose parameters may be numbers as well as tensors, and the feed.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,13 +51,13 @@ def _raised_too_far(instance: Instance, feed: Feed) -> bool:
 
 
 def _has_negative_variance(place: int) -> Condition:
-    """Return the condition that the variance that is given at `place`, and used, is below zero somewhere."""
+    """Return the condition that the operand at `place` is a variance that is used and has a negative element."""
 
     def condition(instance: Instance, feed: Feed) -> bool:
         words, usual = ("training", "use_input_stats", "training_mode"), instance.operator == "instance_norm"
         given = numbers(operand(instance, place, "running_var"))
         if given is None or operand(instance, 5, *words, default=usual):
-            return False  # none is given, or the batch's own is taken
+            return False  # absent, or replaced by the variance of the batch
         return bool((given < 0).any())
 
     return condition
@@ -75,13 +75,13 @@ def _has_double(instance: Instance, feed: Feed) -> bool:
 
 
 def _third_is_true(instance: Instance, feed: Feed) -> bool:
-    """What is given third is true, as where Dropout trains."""
+    """The third operand is true, as for Dropout in training mode."""
     given = numbers(operand(instance, 2))
     return given is not None and bool(given.any())
 
 
 def _is_not_finite(instance: Instance, feed: Feed) -> bool:
-    """An element is infinite, or no number."""
+    """An element is infinite or NaN."""
     floats = [value for value in tensors_of(instance, feed) if DTYPES[value.dtype].kind == "float"]
     return not all(np.isfinite(value.numbers()).all() for value in floats)
 

@@ -1,7 +1,7 @@
-"""Floats that were made integers although no integer of the type holds them: undefined in C++, and in ONNX.
+"""Conversions of floats to integers that cannot represent them: undefined in C++, and in ONNX.
 
-Which operators convert is not listed, it is seen: where a result has the shape of an operand, and is what is left of it
-without its fraction wherever that is in range, it is a conversion of it, element by element.
+The operators that convert are not listed but detected: a result that has the shape of an operand, and equals the
+operand without its fraction wherever that is in range, is its conversion, element by element.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from miscompile.instances.values import Name, leaves
 from miscompile.oracles.unspecified.operands import tensors_of
 
 _AS_BITS = ("view",)
-"""Operators that are given an element type and convert nothing to it."""
+"""Operators that take an element type and do not convert to it."""
 
 
 def beyond_integers(instance: Instance, feed: Feed, results: Sequence[Tensor | None]) -> list[Array | None]:
-    """Return for each result which of its elements may come of such a conversion; None where none does.
+    """Return for each result which of its elements may depend on such a conversion; None where none does.
 
-    The whole of a result is left open where it may have one in it that is not done element by element (a sum in another
-    type, a write into a part of a tensor), and where an integer says something about what is no number.
+    A result is unspecified as a whole where it may depend on a conversion that is not element by element (a sum in
+    another type, a write into a part of a tensor), and where an integer result depends on NaN.
     """
     given = [one for one in tensors_of(instance, feed) if DTYPES[one.dtype].kind in ("float", "complex")]
     return [None if value is None else _open(instance, value, given) for value in results]
@@ -35,7 +35,7 @@ def _open(instance: Instance, result: Tensor, given: Sequence[Tensor]) -> Array 
     for numbers in map(_reals, given) if kind.kind in ("int", "uint") else ():
         with np.errstate(invalid="ignore"):
             cut = np.trunc(numbers)
-            beyond = ~((cut >= kind.low) & (cut < kind.high + 1))  # what is no number is neither
+            beyond = ~((cut >= kind.low) & (cut < kind.high + 1))  # NaN is neither
         if not beyond.any():
             continue
         if _converted(cut, beyond, result):
@@ -53,7 +53,7 @@ def _reals(value: Tensor) -> Array:
 
 
 def _converted(cut: Array, beyond: Array, result: Tensor) -> bool:
-    """Tell whether the result is the operand without its fractions, as far as that is in range."""
+    """Tell whether the result is the operand without its fractions, wherever that is in range."""
     try:
         wanted, loose = np.broadcast_to(cut, result.shape), np.broadcast_to(beyond, result.shape)
     except ValueError:
@@ -62,9 +62,9 @@ def _converted(cut: Array, beyond: Array, result: Tensor) -> bool:
 
 
 def _converts(instance: Instance, dtype: str) -> bool:
-    """Tell whether an operator may convert to a type in another way: it is told the type, or writes into a tensor.
+    """Tell whether an operator may convert to a type in another way: it takes the type, or writes into a tensor.
 
-    In ONNX none does: Cast and CastLike go by element, and what quantises saturates.
+    In ONNX none does: Cast and CastLike convert element by element, and quantisation saturates.
     """
     name = instance.operator
     if instance.library == "onnx" or name in _AS_BITS:

@@ -1,6 +1,6 @@
-"""What an operator is given at a place, whichever form it is used in: a tensor, a number among its parameters, or none.
+"""The operands of an instance, whether they are tensors or numbers, and however the operator is called.
 
-Rules about undefined results ask for it: `x << 40` is as undefined with a number as with a tensor of forties.
+The rules of unspecified behaviour need them, because `x << 40` is as undefined with a number as with a tensor.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value, leaves, tensor_of
 
 _REFLECTED = ("__rlshift__", "__rrshift__", "__rpow__", "__rfloordiv__", "__rmod__")
-"""Methods of Python that are given their operands the other way round."""
+"""Methods of Python whose operands are swapped."""
 
 
 def operand(instance: Instance, place: int, *names: str, default: Value = None) -> Value:
-    """Return what the operator is called with at `place`, or under one of `names`; `default` where it is left out."""
+    """Return the operand at `place`, or under one of `names`; `default` where it is absent."""
     called = instance.inputs if instance.form in ("module", "node") else instance.args
     if place < len(called):
         return called[place]
@@ -25,7 +25,7 @@ def operand(instance: Instance, place: int, *names: str, default: Value = None) 
 
 
 def pair(instance: Instance) -> tuple[Value, Value]:
-    """Return the left and the right operand of an operator of two."""
+    """Return the left and the right operand of a binary operator."""
     left, right = operand(instance, 0, "input", "self", "x", "x1"), operand(instance, 1, "other", "exponent", "y", "x2")
     return (right, left) if instance.operator in _REFLECTED else (left, right)
 
@@ -51,7 +51,7 @@ def whole(value: Value) -> Array | None:
 
 
 def common(*values: Value) -> DType | None:
-    """Return the integer type in which `values` are computed together; None when there is none.
+    """Return the common integer type of `values`; None when there is none.
 
     A number takes the type of the tensor beside it, and in torch a tensor without dimensions does as well.
     """
@@ -66,7 +66,7 @@ def common(*values: Value) -> DType | None:
 
 
 def tensors_of(instance: Instance, feed: Feed) -> list[Tensor]:
-    """Return the tensors that the operator works on: the feed, and those that are a part of the program."""
+    """Return the tensors that the operator takes: the feed, and the constants of the program."""
     called = (*instance.inputs, *instance.options.values())
     if instance.form != "module":
         called = (*called, *instance.args, *instance.kwargs.values())

@@ -1,21 +1,21 @@
-"""What may not be held against a front end, by rule: operators whose results are random, undefined or not specified.
+"""Rules of unspecified behaviour: operators whose results are random, undefined or unspecified cannot be compared.
 
-`data/unspecified.toml` says it of single operators, with the reason; chance is found by running an operator twice, see
-`reference`. OPERA sorted such false alarms out by hand (paper, section VI: Mod, RoiAlign, Trilu, random operators).
+`data/unspecified.toml` lists the operators with the reason; `library_reference` detects randomness by running an
+operator twice. OPERA sorted such false alarms out by hand (paper, section VI: Mod, RoiAlign, Trilu, random operators).
 
     [[doubt]]
     library = "torch"
     apis = ["torch.empty", "torch.empty_like"]     # import paths, `*` at the end stands for any rest
     kind = "undefined"                             # or "unspecified", "random"
-    outputs = [1]                                  # which results, by place; left out: all of them
-    when = "..."                                   # a condition of `CONDITIONS`; left out: always
-    elements = "..."                               # which elements of the first result, of `ELEMENTS`; left out: all
-    unless = { stable = true }                     # parameters that lift the doubt
-    given = { sorted = 0 }                         # parameters without which there is none
+    outputs = [1]                                  # the results, by index; default: all of them
+    when = "..."                                   # a condition of `CONDITIONS`; default: always
+    elements = "..."                               # elements of the first result, of `ELEMENTS`; default: all
+    unless = { stable = true }                     # parameters that make the result specified
+    given = { sorted = 0 }                         # parameters without which the rule does not apply
     before = 14                                    # only operator sets before this one (onnx)
     reason = "..."
 
-A rule about an operator of torch is about the one in place as well: `pow` for `pow_`, `__lshift__` for `__ilshift__`.
+A rule for an operator of torch covers its in-place version as well: `pow` covers `pow_`, `__lshift__` `__ilshift__`.
 """
 
 import re
@@ -41,7 +41,7 @@ UnspecifiedKind = Literal["random", "undefined", "unspecified"]
 
 @dataclass(frozen=True, slots=True)
 class UnspecifiedBehaviour:
-    """A rule about one or several operators. With `outputs` and `elements` empty, all results are in doubt."""
+    """A rule about one or several operators. Without `outputs` and `elements`, all results are unspecified."""
 
     library: str
     apis: tuple[str, ...]
@@ -56,11 +56,11 @@ class UnspecifiedBehaviour:
 
     @property
     def whole(self) -> bool:
-        """Tell whether nothing of an instance is left that could be compared."""
+        """Tell whether no result of an instance can be compared."""
         return not self.elements and (not self.outputs or self.kind != "unspecified")
 
     def covers(self, instance: Instance, feed: Feed) -> bool:
-        """Tell whether the rule is about this instance, run on this feed."""
+        """Tell whether the rule applies to this instance on this feed."""
         if instance.library != self.library or not self._names(instance):
             return False
         if self.before and instance.version >= self.before:
@@ -76,7 +76,7 @@ class UnspecifiedBehaviour:
         return open_here is None or bool(open_here.any())
 
     def open_elements(self, instance: Instance, shape: tuple[int, ...]) -> Array:
-        """Return which elements of the first result, of this shape, are in doubt, for a rule with `elements`."""
+        """Return which elements of the first result, of this shape, are unspecified, for a rule with `elements`."""
         found = met_twice(self.elements, instance)
         return np.ones(shape, bool) if found is None or found.shape != shape else found
 
@@ -86,8 +86,8 @@ class UnspecifiedBehaviour:
 
 
 def unspecified_of(instance: Instance, feed: Feed) -> list[UnspecifiedBehaviour]:
-    """Return all rules about an instance."""
-    return [doubt for doubt in unspecified() if doubt.covers(instance, feed)]
+    """Return all rules that apply to an instance on a feed."""
+    return [rule for rule in unspecified() if rule.covers(instance, feed)]
 
 
 @cache
@@ -99,14 +99,14 @@ def unspecified() -> tuple[UnspecifiedBehaviour, ...]:
 
 
 def parse_unspecified(text: str) -> tuple[UnspecifiedBehaviour, ...]:
-    """Read rules from TOML. Raises SpecError that names what is wrong."""
+    """Read rules from TOML. Raises SpecError that names the error."""
     try:
-        return tuple(_doubt(row) for row in tomllib.loads(text).get("doubt", ()))
+        return tuple(_rule_of(row) for row in tomllib.loads(text).get("doubt", ()))
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise SpecError(f"rules about operators are malformed: {type(error).__name__}: {error}") from None
 
 
-def _doubt(row: Mapping[str, object]) -> UnspecifiedBehaviour:
+def _rule_of(row: Mapping[str, object]) -> UnspecifiedBehaviour:
     given = dict(row)
     kind, when, elements = str(given["kind"]), str(given.get("when", "")), str(given.get("elements", ""))
     if kind not in get_args(UnspecifiedKind) or when not in ("", *CONDITIONS) or elements not in ("", *ELEMENTS):
@@ -129,6 +129,6 @@ def _matches(api: str, pattern: str) -> bool:
 
 
 def _out_of_place(api: str) -> str:
-    """Return the operator of torch that one which works in place is named after, else the operator itself."""
+    """Return the out-of-place version of an in-place operator of torch, else the operator itself."""
     found = re.sub(r"__i(lshift|rshift|pow|floordiv|mod|truediv|add|sub|mul|and|or|xor)__$", r"__\1__", api)
     return found[:-1] if found.endswith("_") and not found.endswith("__") else found

@@ -38,8 +38,8 @@ class ChildChecker:
     def __call__(self, payload: bytes) -> str | None:
         """Return the error of `refusal_of` for a model; None when the check crashes or exceeds its timeout."""
         self._child = child = self._child or Conversation([sys.executable, "-m", __name__])
-        child.say(_LENGTH.pack(len(payload)) + payload)
-        line = child.hear(PATIENCE)
+        child.write(_LENGTH.pack(len(payload)) + payload)
+        line = child.read_line(PATIENCE)
         if line is None:
             self.close()
             return None

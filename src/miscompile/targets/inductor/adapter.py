@@ -107,7 +107,7 @@ class Inductor:
         self._begin(Build())
         _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
-    def build(self, program: Program, build: Build) -> "Session":
+    def build(self, program: Program, build: Build) -> "InductorSession":
         """Lower `program` and compile it; it may be changed by one of `TRANSFORMS`.
 
         Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, SpecError for a
@@ -121,7 +121,7 @@ class Inductor:
         function = space["program"]
         transform = own_transform(build.transform, TRANSFORMS)
         if build.level == "off" and transform is None:
-            return Session(function, build.device)
+            return InductorSession(function, build.device)
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
@@ -150,7 +150,7 @@ class Inductor:
         return tuple(name for name in seen if name in known)
 
 
-class Session:
+class InductorSession:
     """A function of tensors that are on `device`."""
 
     def __init__(self, function: Callable[..., Sequence[torch.Tensor]], device: str = "cpu") -> None:
@@ -207,7 +207,7 @@ def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor
     return torch.zeros([size for size in shape if isinstance(size, int)], dtype=getattr(torch, dtype))
 
 
-def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device: str = "cpu") -> Session:  # noqa: ANN401
+def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device: str = "cpu") -> InductorSession:  # noqa: ANN401
     """Compile `function` by `backend` for tensors on `device`, without running the result."""
     compiling = True
 
@@ -228,7 +228,7 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device
     except _CompiledError:
         pass
     compiling = False
-    return Session(made, device)
+    return InductorSession(made, device)
 
 
 def _register_patterns(device: torch.device | None = None) -> None:

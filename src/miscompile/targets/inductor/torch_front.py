@@ -14,10 +14,10 @@ from miscompile.core.tensor import Tensor
 from miscompile.targets.about import Session
 from miscompile.targets.inductor.adapter import Inductor
 from miscompile.targets.inductor.runner import backend_for, compile_program, settings_for
-from miscompile.targets.torch.adapter import Eager
+from miscompile.targets.torch.adapter import EagerTorch
 from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import examples, refused
-from miscompile.targets.torch.modules import Operator, module_of, tensors_of
+from miscompile.targets.torch.modules import OperatorModule, module_of, tensors_of
 from miscompile.targets.torch.values import to_torch
 
 
@@ -37,7 +37,7 @@ class TorchInductor(Inductor):
         """Compile `program`. Raises ExportRefusedError for a graph break, OutsideTorchError, and what torch raises."""
         self._conversions.begin(build)
         if build.level == "off":
-            return Eager(program.payload)
+            return EagerTorch(program.payload)
         self._begin(build)
         module = module_of(program.payload)
         given = examples(program, module)
@@ -69,7 +69,7 @@ class CompiledSession:
             return tensors_of(self._function(*map(to_torch, feed)))
 
 
-def _compiled(module: Operator, backend: Any, given: tuple[torch.Tensor, ...]) -> CompiledSession:  # noqa: ANN401
+def _compiled(module: OperatorModule, backend: Any, given: tuple[torch.Tensor, ...]) -> CompiledSession:  # noqa: ANN401
     """Compile `module` for tensors like those `given`, without running the result."""
     compiling = True
 

@@ -5,7 +5,7 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import LIBRARY, load
-from miscompile.targets.keras.layers import Operator, operator_of, seed
+from miscompile.targets.keras.layers import KerasOperator, operator_of, seed
 from miscompile.targets.keras.values import native, tensors_of
 
 
@@ -16,10 +16,10 @@ class Keras:
         load(LIBRARY)
         weights.install()
 
-    def build(self, program: Program, build: Build) -> "Eager":
+    def build(self, program: Program, build: Build) -> "EagerKeras":
         """Construct the operator. Raises OutsideKerasError, and what Keras raises."""
         del build
-        return Eager(program)
+        return EagerKeras(program)
 
     def passes(self) -> tuple[str, ...]:
         """There are none."""
@@ -31,7 +31,7 @@ class Keras:
         return ()
 
 
-class Eager:
+class EagerKeras:
     """An operator that is called eagerly, each time as on the first, but for the seed: that is the number of the run.
 
     A layer is constructed for each run anew, since it may keep a state.
@@ -39,7 +39,7 @@ class Eager:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._next: Operator | None = set_width(operator_of(program))
+        self._next: KerasOperator | None = set_width(operator_of(program))
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
@@ -55,7 +55,7 @@ class Eager:
         return tensors_of(operator(given))
 
 
-def set_width(operator: Operator) -> Operator:
+def set_width(operator: KerasOperator) -> KerasOperator:
     """Have JAX know 64-bit types where the operator has to do with them, and else not; return the operator.
 
     With them, what has the default type of an integer comes in 64 bits, which is not what Keras says of it.

@@ -5,7 +5,7 @@ from typing import Any
 
 from miscompile.instances.values import Slot
 from miscompile.targets.keras.errors import NotSymbolicError
-from miscompile.targets.keras.layers import Operator
+from miscompile.targets.keras.layers import KerasOperator
 from miscompile.targets.keras.values import dtype_name, flat
 
 BACKEND = "tensorflow"
@@ -36,7 +36,7 @@ def still() -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def graph_of(operator: Operator, model: Any) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
+def graph_of(operator: KerasOperator, model: Any) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
     """Return the model that was made of an operator as a concrete function of its inputs, of fixed sizes.
 
     Its outputs have names: of a function without, OpenVINO takes the ends of all loops for outputs.

@@ -30,7 +30,7 @@ _SYMBOL = re.compile(r"\bKerasTensor\b")
 _FRONT_END = "keras/src/backend/openvino/"
 
 
-class Operator:
+class KerasOperator:
     """One layer or operation with its parameters; called with the tensors of its slots, in order of their numbers.
 
     What Keras kept of earlier programs is forgotten, seeds are 0, and weights are drawn anew, so that an operator is
@@ -79,9 +79,9 @@ class Operator:
         return keras.Model(symbols, outputs)
 
 
-def operator_of(program: Program) -> Operator:
-    """Return the operator of a program. Raises UsageError for bytes that are none, and as `Operator`."""
-    return Operator(decoded(program.payload))
+def operator_of(program: Program) -> KerasOperator:
+    """Return the operator of a program. Raises UsageError for bytes that are none, and as `KerasOperator`."""
+    return KerasOperator(decoded(program.payload))
 
 
 def begin() -> None:

@@ -15,7 +15,7 @@ from miscompile.graph.model import Node, TensorType, ValueType
 _FIRST_SCAN = 9
 """Opset since which Scan has no batch and no lengths of sequences."""
 
-Kinds = Sequence[ValueType | None]
+ValueKinds = Sequence[ValueType | None]
 
 
 def turns_of(node: Node, place: Typing) -> int | None:
@@ -47,7 +47,7 @@ def refusal(node: Node, place: Typing) -> str:
     return _of_loop(node, place, given, kinds[0]) if node.op == "Loop" else _of_scan(node, place, given, kinds[0])
 
 
-def _of_loop(node: Node, place: Typing, given: Kinds, kinds: Kinds) -> str:
+def _of_loop(node: Node, place: Typing, given: ValueKinds, kinds: ValueKinds) -> str:
     starts = [place.types.get(name) for name in node.inputs[2:]]
     rows = kinds[1 + len(starts) :]
     if list(given[:2]) != [TensorType("int64", ()), TensorType("bool", ())]:
@@ -59,7 +59,7 @@ def _of_loop(node: Node, place: Typing, given: Kinds, kinds: Kinds) -> str:
     return "" if all(map(_fixed, rows)) else "a Loop whose turns may give results of different shapes has no lowering"
 
 
-def _of_scan(node: Node, place: Typing, given: Kinds, kinds: Kinds) -> str:
+def _of_scan(node: Node, place: Typing, given: ValueKinds, kinds: ValueKinds) -> str:
     if place.opset < _FIRST_SCAN:
         return "a Scan with a batch has no lowering"
     states = len(node.inputs) - int(node.attributes["num_scan_inputs"].value)
@@ -73,7 +73,7 @@ def _of_scan(node: Node, place: Typing, given: Kinds, kinds: Kinds) -> str:
     return "" if fixed else "a Scan whose turns may give results of different shapes has no lowering"
 
 
-def _same(ones: Kinds, others: Kinds) -> bool:
+def _same(ones: ValueKinds, others: ValueKinds) -> bool:
     """Tell whether types are the same for sure, pair by pair."""
     pairs = zip(ones, others, strict=False)
     return len(ones) == len(others) and all(one == other and _fixed(one) for one, other in pairs)

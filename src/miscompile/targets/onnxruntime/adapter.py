@@ -15,7 +15,7 @@ from miscompile.targets.devices import Gate, IdleDeviceError, NoDeviceError, lac
 from miscompile.targets.external import store
 from miscompile.targets.onnxruntime import runner
 from miscompile.targets.onnxruntime.about import ABOUT
-from miscompile.targets.onnxruntime.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.onnxruntime.transforms import TRANSFORMS, OrtExternal, OrtReload
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
@@ -45,10 +45,10 @@ class OnnxRuntime:
         self._gate.pass_for(build.device)
         options, disabled = _options(build), build.disabled
         match own_transform(build.transform, TRANSFORMS):
-            case Reload(format=kind) if build.device == "cpu":
+            case OrtReload(format=kind) if build.device == "cpu":
                 with scratch() as folder:
                     session = runner.start_reloaded(program.payload, options, disabled, str(folder), kind)
-            case External(seed=seed):
+            case OrtExternal(seed=seed):
                 with scratch() as folder:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(program.payload), path, seed, shapes_too=False)

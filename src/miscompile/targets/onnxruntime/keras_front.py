@@ -32,7 +32,7 @@ class KerasOnnxRuntime(OnnxRuntime):
         self._seen: dict[str, None] = {}
         self._watch()
 
-    def build(self, program: Program, build: Build) -> "ExportedSession":  # type: ignore[override]
+    def build(self, program: Program, build: Build) -> "ExportedKerasSession":  # type: ignore[override]
         """Export and compile `program`. Raises NotSymbolicError when Keras or TensorFlow makes no graph of it."""
         self._seen.clear()
         operator = operator_of(program)
@@ -41,7 +41,7 @@ class KerasOnnxRuntime(OnnxRuntime):
         names = [symbol.name for symbol in model.inputs]
         dtypes = [port.dtype for port in program.inputs]
         payload = _exported(model)
-        return ExportedSession(super().build, payload, (names, dtypes), replace(build, observe=False))
+        return ExportedKerasSession(super().build, payload, (names, dtypes), replace(build, observe=False))
 
     def passes(self) -> tuple[str, ...]:
         """None: with programs of Keras it is the export that is looked at."""
@@ -98,7 +98,7 @@ Ports = tuple[Sequence[str], Sequence[str]]
 """Names and element types of a model's inputs."""
 
 
-class ExportedSession:
+class ExportedKerasSession:
     """A session for an exported model, fed with those inputs of the program that the export has kept."""
 
     def __init__(self, compile_model: Any, payload: bytes, ports: "Ports", build: Build) -> None:  # noqa: ANN401

@@ -25,7 +25,7 @@ from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
 from miscompile.targets.torch.adapter import quiet
 from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
-from miscompile.targets.torch.modules import Operator, module_of
+from miscompile.targets.torch.modules import OperatorModule, module_of
 
 NAMES = "input_"
 """How the exporters are told to call inputs, with their numbers: what they drop is then known by name."""
@@ -51,7 +51,7 @@ class TorchOnnxRuntime:
         graph = exported(module, examples(program, module))
         payload = _translated(graph, program)
         complexes = [kind.is_complex for kind in _output_types(graph)]
-        session = ExportedSession(self._runtime, payload, replace(build, observe=False), complexes)
+        session = ExportedTorchSession(self._runtime, payload, replace(build, observe=False), complexes)
         return checked(session, program, graph)
 
     def passes(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
         file = io.BytesIO()
         with torch.no_grad():
             torch.onnx.export(module, given, file, input_names=_names(program), dynamo=False, verbose=False)
-        session = ExportedSession(self._runtime, file.getvalue(), replace(build, observe=False))
+        session = ExportedTorchSession(self._runtime, file.getvalue(), replace(build, observe=False))
         return CapturedSession(session, program.payload, traced)
 
     def _watch(self) -> None:
@@ -134,7 +134,7 @@ def _names(program: Program) -> list[str]:
     return [f"{NAMES}{place}" for place in range(len(program.inputs))]
 
 
-def _traced(module: Operator, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule
+def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule
     """Return the trace that the exporter will make. Raises ExportRefusedError when torch cannot trace the module."""
     try:
         with torch.no_grad():
@@ -143,7 +143,7 @@ def _traced(module: Operator, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: 
         raise refused("tracing", error) from None
 
 
-class ExportedSession:
+class ExportedTorchSession:
     """A session for an exported model, fed with those inputs of the program that the exporter has kept.
 
     In a model complex numbers are pairs of real ones along a further dimension, the last: `complexes` tells of which

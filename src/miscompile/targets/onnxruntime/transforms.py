@@ -8,7 +8,7 @@ from miscompile.targets.presentations import own_transform
 
 
 @dataclass(frozen=True, slots=True)
-class Reload:
+class OrtReload:
     """The session saves what it has optimised, as `format` says; another loads it and optimises no further.
 
     A loaded model computes what the saved one does ("offline mode" of its documentation on graph optimisations), to
@@ -20,7 +20,7 @@ class Reload:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class OrtExternal:
     """The model is a file, and its weights lie in another, in an order and at offsets by `seed`.
 
     Integers of rank 0 and 1 stay inside, and whatever else shape inference reads, which is onnx's own here and takes no
@@ -30,7 +30,7 @@ class External:
     seed: int = 0
 
 
-TRANSFORMS = {"reload": Reload, "external": External}
+TRANSFORMS = {"reload": OrtReload, "external": OrtExternal}
 """The transforms by name."""
 
 

@@ -15,7 +15,7 @@ from miscompile.targets.external import store
 from miscompile.targets.openvino import runner
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
 from miscompile.targets.openvino.observer import Observer
-from miscompile.targets.openvino.transforms import TRANSFORMS, External, Reload
+from miscompile.targets.openvino.transforms import TRANSFORMS, OpenVinoExternal, OpenVinoReload
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.scratch import scratch
 
@@ -68,7 +68,7 @@ class OpenVino:
             self._observer.begin(build.disabled | _OFF if build.level == "off" else build.disabled)
         transform = own_transform(build.transform, TRANSFORMS)
         read = self._read(program.payload, transform)
-        reloads = isinstance(transform, Reload) and transform.stage == "compiled"
+        reloads = isinstance(transform, OpenVinoReload) and transform.stage == "compiled"
         compiling = runner.compile_reloaded if reloads else runner.compile_read
         compiled = compiling(self._core, read, build.level, build.device, build.threads)
         return OpenVinoSession(compiled, places(program, read), len(program.outputs))
@@ -76,12 +76,12 @@ class OpenVino:
     def _read(self, model: bytes, transform: object) -> Any:  # noqa: ANN401 - an extension type
         """Return the compiler's form of `model`, by way of files where `transform` says so."""
         match transform:
-            case External(seed=seed):
+            case OpenVinoExternal(seed=seed):
                 with scratch() as folder:
                     path = str(folder / "model.onnx")
                     store(onnx.load_model_from_string(model), path, seed, shapes_too=True)
                     return self._core.read_model(path)
-            case Reload(stage="read"):
+            case OpenVinoReload(stage="read"):
                 with scratch() as folder:
                     return runner.read_saved(self._core, model, str(folder))
         return self._core.read_model(model)

@@ -23,7 +23,7 @@ from miscompile.targets.openvino.adapter import OpenVino, OpenVinoSession  # noq
 from miscompile.targets.openvino.runner import compile_read  # noqa: E402
 from miscompile.targets.torch.adapter import quiet  # noqa: E402
 from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused  # noqa: E402
-from miscompile.targets.torch.modules import Operator, module_of  # noqa: E402
+from miscompile.targets.torch.modules import OperatorModule, module_of  # noqa: E402
 
 _SILENT = frozenset({"prim::Param", "prim::Return", "prim::GetAttr", "prim::Constant"})
 """Kinds of nodes that stand for no operator."""
@@ -71,7 +71,7 @@ class TorchOpenVino(OpenVino):
         return OpenVinoSession(compiled, _places(program, model), len(model.outputs))
 
 
-def _traced(module: Operator, given: tuple[torch.Tensor, ...]) -> TorchScriptPythonDecoder:
+def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> TorchScriptPythonDecoder:
     """Return a trace as the converter takes it. Raises ExportRefusedError when torch cannot trace the module."""
     try:
         with torch.no_grad():

@@ -8,7 +8,7 @@ from miscompile.targets.presentations import own_transform
 
 
 @dataclass(frozen=True, slots=True)
-class Reload:
+class OpenVinoReload:
     """What has been read is saved and loaded: the model in OpenVINO's own format, or the compiled one as a blob.
 
     `stage` says after which step. Saving keeps float32 as it is. `seed` is there because every drawn transform gets
@@ -20,13 +20,13 @@ class Reload:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class OpenVinoExternal:
     """The model is a file, and its initialisers lie in another, in an order and at offsets by `seed`."""
 
     seed: int = 0
 
 
-TRANSFORMS = {"reload": Reload, "external": External}
+TRANSFORMS = {"reload": OpenVinoReload, "external": OpenVinoExternal}
 """The transforms by name."""
 
 

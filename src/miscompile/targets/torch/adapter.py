@@ -5,7 +5,7 @@ import torch
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
-from miscompile.targets.torch.modules import Operator, module_of, tensors_of
+from miscompile.targets.torch.modules import OperatorModule, module_of, tensors_of
 from miscompile.targets.torch.values import to_torch
 
 
@@ -21,10 +21,10 @@ class Torch:
     def __init__(self) -> None:
         quiet()
 
-    def build(self, program: Program, build: Build) -> "Eager":
+    def build(self, program: Program, build: Build) -> "EagerTorch":
         """Construct the operator's module. Raises OutsideTorchError, NotImplementedError, and what torch raises."""
         del build
-        return Eager(program.payload)
+        return EagerTorch(program.payload)
 
     def passes(self) -> tuple[str, ...]:
         """There are none."""
@@ -36,7 +36,7 @@ class Torch:
         return ()
 
 
-class Eager:
+class EagerTorch:
     """A module that is called eagerly, each time as on the first, but for the seed: that is the number of the run.
 
     It is constructed for each run anew, since an operator may write to its buffers, and a module keep a state.
@@ -44,7 +44,7 @@ class Eager:
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
-        self._next: Operator | None = module_of(payload)
+        self._next: OperatorModule | None = module_of(payload)
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:

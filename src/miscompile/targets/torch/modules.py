@@ -19,7 +19,7 @@ Maker: TypeAlias = Callable[[Sequence[torch.Tensor]], Any]
 """Makes a parameter out of the tensors of a call."""
 
 
-class Operator(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
+class OperatorModule(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
     """One operator with its parameters; called with the tensors of its slots, in order of their numbers.
 
     Tensors of a call that are no inputs are buffers. A module is constructed with seed 0, so that its weights are the
@@ -103,9 +103,12 @@ def _span(start: Maker, stop: Maker, step: Maker) -> Maker:
     return lambda tensors: slice(start(tensors), stop(tensors), step(tensors))
 
 
-def module_of(payload: bytes) -> Operator:
-    """Return the module of a program, in eval mode. Raises UsageError for bytes that are none, and as `Operator`."""
-    made = Operator(decoded(payload))
+def module_of(payload: bytes) -> OperatorModule:
+    """Return the module of a program, in eval mode.
+
+    Raises UsageError for bytes that are none, and as `OperatorModule`.
+    """
+    made = OperatorModule(decoded(payload))
     made.eval()
     return made
 

@@ -1,9 +1,9 @@
 """Rules of operators that onnx's own shape inference does not enforce. A model that breaks one is no valid model."""
 
-from miscompile.targets.toy.ir import Call, Code, Shape, ToyError
+from miscompile.targets.toy.ir import Code, ToyCall, ToyError, ToyShape
 
 
-def check_operands(code: Code, call: Call) -> None:
+def check_operands(code: Code, call: ToyCall) -> None:
     """Raise ToyError when the known shapes of `call`'s operands break its operator's rules."""
     shapes = [code.shape(name) if name else None for name in call.inputs]
     fault = ""
@@ -21,14 +21,14 @@ def check_operands(code: Code, call: Call) -> None:
         raise ToyError(f"toy cannot read this model: {call.op}: {fault}")
 
 
-def _transpose(call: Call, shape: Shape | None) -> str:
+def _transpose(call: ToyCall, shape: ToyShape | None) -> str:
     perm = call.get("perm")
     if perm is None or shape is None or sorted(perm) == list(range(len(shape))):
         return ""
     return f"perm {list(perm)} is no permutation of {len(shape)} axes"
 
 
-def _conv(call: Call, shapes: list[Shape | None]) -> str:
+def _conv(call: ToyCall, shapes: list[ToyShape | None]) -> str:
     """Channels of the operand are those of the weights times the groups; a bias has one element per output channel."""
     data, weight = shapes[:2]
     bias = shapes[2] if len(shapes) > 2 else None
@@ -40,6 +40,6 @@ def _conv(call: Call, shapes: list[Shape | None]) -> str:
     return "" if bias in (None, weight[:1]) else f"bias {list(bias or ())} does not fit weights {list(weight)}"
 
 
-def broadcasts_into(small: Shape, large: Shape) -> bool:
+def broadcasts_into(small: ToyShape, large: ToyShape) -> bool:
     """Tell whether a value of shape `small` can be broadcast to `large`."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(small[::-1], large[::-1], strict=False))

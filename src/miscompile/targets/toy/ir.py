@@ -15,7 +15,7 @@ from miscompile.core.tensor import Array
 Bugs = frozenset[str]
 """Names of the faults that are switched on; empty in an honest compilation."""
 
-Shape = tuple[int, ...]
+ToyShape = tuple[int, ...]
 
 
 class ToyError(Exception):
@@ -38,7 +38,7 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class ToyCall:
     """One operator call. Calls are compared by identity. `""` stands for a left-out optional input."""
 
     op: str
@@ -59,7 +59,7 @@ class Call:
         """Value of attribute `name`."""
         return self.attributes.get(name, default)
 
-    def having(self, **attributes: Any) -> "Call":  # noqa: ANN401
+    def having(self, **attributes: Any) -> "ToyCall":  # noqa: ANN401
         """Return the same call with these attributes added or replaced."""
         return replace(self, attributes={**self.attributes, **attributes})
 
@@ -70,20 +70,20 @@ class Code:
 
     inputs: tuple[str, ...]
     outputs: list[str]
-    calls: list[Call]
+    calls: list[ToyCall]
     constants: dict[str, Array]
     types: dict[str, Type]
     _serial: int = 0
-    _producers: dict[str, Call] | None = None
+    _producers: dict[str, ToyCall] | None = None
     _uses: dict[str, int] | None = None
 
-    def producer(self, name: str) -> Call | None:
+    def producer(self, name: str) -> ToyCall | None:
         """Return the call that defines `name`; None for inputs and constants."""
         if self._producers is None:
             self._producers = {output: call for call in self.calls for output in call.outputs if output}
         return self._producers.get(name)
 
-    def made_by(self, name: str, *ops: str) -> Call | None:
+    def made_by(self, name: str, *ops: str) -> ToyCall | None:
         """Return the call that defines `name` as its first output if its operator is one of `ops`."""
         call = self.producer(name)
         return call if call is not None and call.op in ops and call.out == name else None
@@ -108,7 +108,7 @@ class Code:
         found = self.types.get(name)
         return None if found is None else found.dtype
 
-    def shape(self, name: str) -> Shape | None:
+    def shape(self, name: str) -> ToyShape | None:
         """Return the shape of `name` if every size is known."""
         found = self.types.get(name)
         if found is None or found.shape is None or any(size is None for size in found.shape):
@@ -127,7 +127,7 @@ class Code:
         self.types[name] = Type(value.dtype, tuple(value.shape))
         return name
 
-    def fresh(self, dtype: "np.dtype[Any] | None" = None, shape: Shape | None = None) -> str:
+    def fresh(self, dtype: "np.dtype[Any] | None" = None, shape: ToyShape | None = None) -> str:
         """Return an unused value name; with `dtype` its type is recorded (`shape` None: unknown)."""
         self._serial += 1
         name = f"%{self._serial}"
@@ -135,18 +135,18 @@ class Code:
             self.types[name] = Type(dtype, shape)
         return name
 
-    def swap(self, old: Call, *new: Call) -> None:
+    def swap(self, old: ToyCall, *new: ToyCall) -> None:
         """Put `new` in the place of `old`. The new calls must define every value of `old` that is still read."""
         index = next(i for i, call in enumerate(self.calls) if call is old)
         self.calls[index : index + 1] = new
         self._forget()
 
-    def bypass(self, call: Call, value: str) -> None:
+    def bypass(self, call: ToyCall, value: str) -> None:
         """Remove `call` and let everything that read its first output read `value` instead."""
         self.rename(call.out, value)
         self.swap_out(call)
 
-    def swap_out(self, call: Call) -> None:
+    def swap_out(self, call: ToyCall) -> None:
         """Remove `call`, whose values nobody reads any more."""
         self.calls = [other for other in self.calls if other is not call]
         self._forget()
@@ -162,7 +162,7 @@ class Code:
         self.outputs = [new if name == old else name for name in self.outputs]
         self._forget()
 
-    def retain(self, calls: list[Call]) -> None:
+    def retain(self, calls: list[ToyCall]) -> None:
         """Keep exactly `calls`."""
         self.calls = calls
         self._forget()

@@ -10,7 +10,7 @@ from onnx import inliner, numpy_helper, shape_inference
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.core.tensor import Array
 from miscompile.targets.toy.checks import check_operands
-from miscompile.targets.toy.ir import Call, Code, ToyError, ToyUnsupported, Type
+from miscompile.targets.toy.ir import Code, ToyCall, ToyError, ToyUnsupported, Type
 from miscompile.targets.toy.kernels.table import check_form
 
 DTYPES_OF_TOY = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
@@ -56,7 +56,7 @@ def _check_support(model: Any) -> None:  # noqa: ANN401 - a protobuf message
         if node.domain not in ("", "ai.onnx"):
             raise ToyUnsupported(f"{node.domain}.{node.op_type}")
         if node.op_type != "Constant":
-            check_form(Call(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+            check_form(ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
         if not versions:
             raise ToyError("toy cannot read this model: it imports no opset of the standard domain")
 
@@ -68,7 +68,7 @@ def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
         if node.op_type == "Constant":
             constants[node.output[0]] = _constant(node)
         else:
-            calls.append(Call(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
+            calls.append(ToyCall(node.op_type, tuple(node.input), tuple(node.output), _attributes(node.attribute)))
     inputs = tuple(info.name for info in graph.input if info.name not in constants)
     outputs = [info.name for info in graph.output]
     _check_definitions(inputs, outputs, calls, constants)
@@ -82,7 +82,9 @@ def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
     return code
 
 
-def _check_definitions(inputs: Iterable[str], outputs: list[str], calls: list[Call], constants: Iterable[str]) -> None:
+def _check_definitions(
+    inputs: Iterable[str], outputs: list[str], calls: list[ToyCall], constants: Iterable[str]
+) -> None:
     """Raise ToyError unless every value is defined exactly once, before its use, and something leaves the program."""
     if not outputs:
         raise ToyError("toy cannot read this model: it has no outputs")

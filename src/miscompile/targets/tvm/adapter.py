@@ -33,7 +33,7 @@ from tvm import relax  # noqa: E402
 from miscompile.targets.tvm import runner  # noqa: E402
 from miscompile.targets.tvm.cuda import lacks_tvm_cuda  # noqa: E402
 from miscompile.targets.tvm.relax.functions import wrap  # noqa: E402
-from miscompile.targets.tvm.relax.noise import Noise, instrumented  # noqa: E402
+from miscompile.targets.tvm.relax.noise import RelaxNoise, instrumented  # noqa: E402
 from miscompile.targets.tvm.relax.splice import splice_all  # noqa: E402
 from miscompile.targets.tvm.relax.text import parse  # noqa: E402
 
@@ -78,7 +78,7 @@ class Tvm:
         if wrapped:
             module = wrap(module, wrapped.seed, wrapped.count, wrapped.depth, wrapped.rewrite)
         spliced = splice_options(build.transform)
-        noises: tuple[Noise, ...] = ()
+        noises: tuple[RelaxNoise, ...] = ()
         if spliced:
             module = _spliced(module, spliced)
             module, noises = instrumented(module) if spliced.noise else (module, ())
@@ -155,7 +155,7 @@ class TvmSession:
 class NoisySession(TvmSession):
     """The same with a program that takes noise: the last tensor of a feed is a number that tells which."""
 
-    def __init__(self, machine: Any, device: Any, noises: tuple[Noise, ...]) -> None:  # noqa: ANN401
+    def __init__(self, machine: Any, device: Any, noises: tuple[RelaxNoise, ...]) -> None:  # noqa: ANN401
         super().__init__(machine, device)
         self._noises = noises
 

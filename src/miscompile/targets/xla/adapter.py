@@ -28,7 +28,7 @@ from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
 from miscompile.targets.xla.isolated_build import isolated
 from miscompile.targets.xla.program import program as lowering
-from miscompile.targets.xla.runner import TYPES, Function
+from miscompile.targets.xla.runner import TYPES, XlaFunction
 
 _CLEAR = 30
 """Builds after which what JAX keeps of earlier ones is dropped: some 20 MB for each program run call by call."""
@@ -75,7 +75,7 @@ class Xla:
         """Switchable passes that changed the text of the module."""
         return self._fired
 
-    def _function(self, program: Program) -> Function:
+    def _function(self, program: Program) -> XlaFunction:
         for port in (*program.inputs, *program.outputs):
             if port.dtype not in _KNOWN:
                 raise UnloweredError(f"element type {port.dtype} has no lowering")
@@ -83,10 +83,10 @@ class Xla:
         space: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np}
         space.update({name: _native(value) for name, value in lowered.constants.items()})
         exec(compile(lowered.source, "<program>", "exec"), space)
-        function: Function = space["program"]
+        function: XlaFunction = space["program"]
         return function
 
-    def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
+    def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
         further: dict[str, Any] = {} if build.device == "cpu" else {**runner.CUDA_OPTIONS}
         if not build.observe:
             return runner.compile_function(function, inputs, build.level, build.disabled, further)
@@ -103,7 +103,7 @@ class Xla:
 class XlaSession:
     """A function that can be run."""
 
-    def __init__(self, function: Function, device: str = "cpu") -> None:
+    def __init__(self, function: XlaFunction, device: str = "cpu") -> None:
         self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:

@@ -14,7 +14,7 @@ from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.keras.values import flat
 from miscompile.targets.xla.adapter import Xla
-from miscompile.targets.xla.runner import Function
+from miscompile.targets.xla.runner import XlaFunction
 
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_lin"})
 """Primitives that stand for no operation of their own."""
@@ -38,7 +38,7 @@ class XlaKeras(Xla):
         del log
         return self._primitives
 
-    def _function(self, program: Program) -> Function:
+    def _function(self, program: Program) -> XlaFunction:
         self._primitives = ()
         operator = set_width(operator_of(program))
         if not operator.slots:
@@ -46,7 +46,7 @@ class XlaKeras(Xla):
         model = operator.model()
         return lambda *values: _arrays(model(list(values), training=False))
 
-    def _compile(self, function: Function, inputs: Sequence[Any], build: Build) -> Function:
+    def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
         if build.observe:
             traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
             self._primitives = tuple(dict.fromkeys(_primitives(traced.jaxpr)))

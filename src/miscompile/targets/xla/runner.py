@@ -24,7 +24,7 @@ TYPES = {
 CUDA_OPTIONS = {"xla_gpu_deterministic_ops": True, "xla_gpu_autotune_level": 0}
 """Options of every compilation for CUDA: the same sums in the same order, and no race of algorithms."""
 
-Function = Callable[..., Sequence[jax.Array]]
+XlaFunction = Callable[..., Sequence[jax.Array]]
 
 
 def configure() -> None:
@@ -40,23 +40,23 @@ def tensor(words: NDArray[np.generic], dtype: str) -> jax.Array:
 
 
 def compile_function(
-    function: Function,
+    function: XlaFunction,
     values: Sequence[jax.Array | jax.ShapeDtypeStruct],
     level: str,
     disabled: Collection[str],
     further: Mapping[str, bool | int | str],
-) -> Function:
+) -> XlaFunction:
     """Compile a function for such values at `level`, without the passes `disabled` and with further options."""
     options = {
         "xla_backend_optimization_level": LEVELS[level],
         "xla_disable_hlo_passes": ",".join(sorted(disabled)),  # in place of those that level `off` lacks
         **further,
     }
-    compiled: Function = jax.jit(lambda *given: function(*given)).lower(*values).compile(options)
+    compiled: XlaFunction = jax.jit(lambda *given: function(*given)).lower(*values).compile(options)
     return compiled
 
 
-def eager(function: Function) -> Function:
+def eager(function: XlaFunction) -> XlaFunction:
     """Return the function that executes every primitive alone, also those inside compiled functions of JAX."""
 
     def call(*values: jax.Array) -> Sequence[jax.Array]:

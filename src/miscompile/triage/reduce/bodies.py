@@ -12,7 +12,15 @@ from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
 from miscompile.graph.rename import NameSupply, redirect
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.flattening import Splice, branch, is_block, loop_turns, scan_turns, settings, spliced
+from miscompile.triage.reduce.flattening import (
+    SplicedNodes,
+    branch,
+    is_block,
+    loop_turns,
+    scan_turns,
+    settings,
+    spliced,
+)
 
 Item = TypeVar("Item")
 
@@ -63,7 +71,7 @@ class OneTurn:
                 return
             infos.append(ValueInfo(name, TensorType(slices[0].dtype, slices[0].shape)))
             feeds = [{**feed, name: each} for feed, each in zip(feeds, slices, strict=True)]
-        splice = Splice(supply)
+        splice = SplicedNodes(supply)
         splice.results = splice.body(node.attributes["body"].value, (*node.inputs[:-count], *names))
         graph = spliced(draft.graph, place, splice)
         yield Draft(replace(draft.model, graph=replace(graph, inputs=(*graph.inputs, *infos))), tuple(feeds))
@@ -166,7 +174,7 @@ def _once(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
     if node.op == "If":
         return
     if node.op == "Loop":
-        splice = Splice(supply)
+        splice = SplicedNodes(supply)
         body: Graph = node.attributes["body"].value
         on = splice.constant("on", Tensor("bool", np.array(True)))
         splice.results = splice.body(body, (splice.number(0), on, *node.inputs[2:]))[1:]
@@ -247,7 +255,7 @@ def _replaced(
     if stand_in is None or not name:
         yield changed
     else:
-        splice = Splice(supply, [node], {}, [stand_in if other == name else other for other in old.outputs])
+        splice = SplicedNodes(supply, [node], {}, [stand_in if other == name else other for other in old.outputs])
         yield spliced(graph, place, splice)
 
 
@@ -282,4 +290,4 @@ def _bypassed(body: Graph, supply: NameSupply) -> Iterator[Graph]:
     """Yield `body` without one of its nodes, whose first result is one of its operands then."""
     for place, node in enumerate(body.nodes):
         for name in dict.fromkeys(filter(None, node.inputs)):
-            yield spliced(body, place, Splice(supply, [], {}, [name]))
+            yield spliced(body, place, SplicedNodes(supply, [], {}, [name]))

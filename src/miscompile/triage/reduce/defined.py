@@ -14,9 +14,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Node
 from miscompile.triage.reduce.capture import Capture
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.flattening import flattened, is_block
-
-Known = Mapping[str, Tensor]
+from miscompile.triage.reduce.flattening import KnownValues, flattened, is_block
 
 _INDEXED = {"Gather": "axis", "GatherElements": "axis", "ScatterElements": "axis"}
 
@@ -42,11 +40,11 @@ class Guard:
         )
 
 
-def _value(node: Node, known: Known, place: int) -> Tensor | None:
+def _value(node: Node, known: KnownValues, place: int) -> Tensor | None:
     return known.get(node.inputs[place]) if place < len(node.inputs) else None
 
 
-def _division(node: Node, known: Known) -> bool:
+def _division(node: Node, known: KnownValues) -> bool:
     """Integers must not be divided by zero, nor the smallest one by -1."""
     dividend, divisor = _value(node, known, 0), _value(node, known, 1)
     if divisor is None or divisor.array.dtype.kind not in "iu" or DTYPES[divisor.dtype].kind == "float":
@@ -58,12 +56,12 @@ def _division(node: Node, known: Known) -> bool:
     return not (dividend.array == DTYPES[dividend.dtype].low).any()
 
 
-def _shift(node: Node, known: Known) -> bool:
+def _shift(node: Node, known: KnownValues) -> bool:
     amount = _value(node, known, 1)
     return amount is None or not (amount.array >= DTYPES[amount.dtype].bits).any()
 
 
-def _index(node: Node, known: Known) -> bool:
+def _index(node: Node, known: KnownValues) -> bool:
     data, indices = _value(node, known, 0), _value(node, known, 1)
     if data is None or indices is None or not indices.array.size:
         return True
@@ -88,7 +86,7 @@ def _distinct(indices: Tensor, axis: int, size: int) -> bool:
     return all(np.unique(line).size == line.size for line in lines)
 
 
-def _tuples(node: Node, known: Known) -> bool:
+def _tuples(node: Node, known: KnownValues) -> bool:
     """Each tuple of GatherND and ScatterND names a place; none is written twice."""
     data, indices = _value(node, known, 0), _value(node, known, 1)
     if data is None or indices is None or not indices.array.size or not indices.shape:
@@ -103,7 +101,7 @@ def _tuples(node: Node, known: Known) -> bool:
     return node.op != "ScatterND" or _reduces(node) or len(np.unique(rows, axis=0)) == len(rows)
 
 
-def _positions(node: Node, known: Known) -> bool:
+def _positions(node: Node, known: KnownValues) -> bool:
     """Positions lie in the cache that they are looked up in."""
     cache, positions = _value(node, known, 1), _value(node, known, 3)
     if cache is None or positions is None or not cache.shape:
@@ -111,7 +109,7 @@ def _positions(node: Node, known: Known) -> bool:
     return bool(((positions.array >= 0) & (positions.array < cache.shape[0])).all())
 
 
-def _classes(node: Node, known: Known) -> bool:
+def _classes(node: Node, known: KnownValues) -> bool:
     """Labels are classes, or the number that stands for none."""
     scores, labels = _value(node, known, 0), _value(node, known, 1)
     if scores is None or labels is None or len(scores.shape) < 2:
@@ -121,13 +119,13 @@ def _classes(node: Node, known: Known) -> bool:
     return bool(((counted >= 0) & (counted < scores.shape[1])).all())
 
 
-def _length(node: Node, known: Known) -> bool:
+def _length(node: Node, known: KnownValues) -> bool:
     """A signal has at least one element."""
     length = _value(node, known, 1)
     return length is None or not (length.array < 1).any()
 
 
-def _cast(node: Node, known: Known) -> bool:
+def _cast(node: Node, known: KnownValues) -> bool:
     """A float outside the integer type's range has no defined conversion."""
     value, to = _value(node, known, 0), node.attributes.get("to")
     if value is None or to is None or to.kind != "int" or DTYPES[value.dtype].kind != "float":
@@ -139,7 +137,7 @@ def _cast(node: Node, known: Known) -> bool:
     return bool(((numbers > goal.low - 1) & (numbers < goal.high + 1)).all())
 
 
-_RULES: Mapping[str, Callable[[Node, Known], bool]] = {
+_RULES: Mapping[str, Callable[[Node, KnownValues], bool]] = {
     "Div": _division,
     "Mod": _division,
     "BitShift": _shift,

@@ -220,9 +220,9 @@ class Search(Generic[D]):
         old = self._evidence
         return evidence.faulty.build == old.faulty.build and (evidence.reference is None) == (old.reference is None)
 
-    def _keep_slippage(self, draft: D, slip: Slippage, symptom: Symptom) -> None:
+    def _keep_slippage(self, draft: D, slippage: Slippage, symptom: Symptom) -> None:
         """Keep the first slip of each symptom. An error of both builds is most likely our own broken candidate."""
-        ours = slip.verdict.evidence.kind == "exception" and slip.verdict.evidence.reference is None
+        ours = slippage.verdict.evidence.kind == "exception" and slippage.verdict.evidence.reference is None
         if (
             ours
             or symptom in self._slippages
@@ -231,7 +231,7 @@ class Search(Generic[D]):
         ):
             return
         if self._kind.defined(draft):
-            self._slippages[symptom] = slip
+            self._slippages[symptom] = slippage
 
     def _spent(self) -> bool:
         if self._tries >= self._budget.tries or self._budget.expired():

@@ -22,11 +22,11 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 MOST_TURNS = 16
 _MOST_ROUNDS = 6
 
-Known = Mapping[str, Tensor]
+KnownValues = Mapping[str, Tensor]
 
 
 @dataclass(slots=True)
-class Splice:
+class SplicedNodes:
     """Nodes and constants that take a block's place, in the making; `results` are what its outputs become."""
 
     supply: NameSupply
@@ -75,7 +75,7 @@ def is_block(node: Node) -> bool:
     return node.op in CONTROL and not node.domain
 
 
-def spliced(graph: Graph, place: int, splice: Splice) -> Graph:
+def spliced(graph: Graph, place: int, splice: SplicedNodes) -> Graph:
     """Return `graph` with the splice in place of the node at `place`; whoever read its outputs reads the results.
 
     What a body gives must be made by a node of its own, so there a result that is not gets an Identity.
@@ -96,17 +96,17 @@ def spliced(graph: Graph, place: int, splice: Splice) -> Graph:
     return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs.values()), initializers=constants, types={})
 
 
-def branch(node: Node, taken: str, supply: NameSupply) -> Splice:
+def branch(node: Node, taken: str, supply: NameSupply) -> SplicedNodes:
     """Return the branch `taken` ("then_branch" or "else_branch") of an If."""
-    splice = Splice(supply)
+    splice = SplicedNodes(supply)
     splice.results = splice.body(node.attributes[taken].value, ())
     return splice
 
 
-def loop_turns(node: Node, count: int, supply: NameSupply) -> Splice | None:
+def loop_turns(node: Node, count: int, supply: NameSupply) -> SplicedNodes | None:
     """Return `count` turns of a Loop one after the other; None for no turn when rows are asked for."""
     body: Graph = node.attributes["body"].value
-    splice = Splice(supply)
+    splice = SplicedNodes(supply)
     carried = list(node.inputs[2:])
     rows: list[list[str]] = [[] for _ in body.outputs[1 + len(carried) :]]
     if count == 0 and any(node.outputs[len(carried) :]):
@@ -123,11 +123,11 @@ def loop_turns(node: Node, count: int, supply: NameSupply) -> Splice | None:
     return splice
 
 
-def scan_turns(node: Node, length: int, supply: NameSupply) -> Splice | None:
+def scan_turns(node: Node, length: int, supply: NameSupply) -> SplicedNodes | None:
     """Return the turns of a Scan of `length` slices one after the other; None when there are none."""
     if length == 0:
         return None
-    splice = Splice(supply)
+    splice = SplicedNodes(supply)
     count = int(node.attributes["num_scan_inputs"].value)
     body: Graph = node.attributes["body"].value
     states, scanned = list(node.inputs[:-count]), node.inputs[-count:]
@@ -184,7 +184,9 @@ def _written_out(draft: Draft, capture: Capture) -> Draft | None:
     return replace(draft, model=replace(draft.model, graph=graph))
 
 
-def _splice(node: Node, seen: Node, known: Known, counters: Mapping[str, str], supply: NameSupply) -> Splice | None:
+def _splice(
+    node: Node, seen: Node, known: KnownValues, counters: Mapping[str, str], supply: NameSupply
+) -> SplicedNodes | None:
     """Write out `node`, which may read other names than the node `seen` did whose values are `known`."""
     if node.op == "If":
         condition = known.get(seen.inputs[0])

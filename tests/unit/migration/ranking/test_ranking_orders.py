@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from miscompile.base.errors import UsageError
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Value
-from miscompile.migration.ranking.order import ORDERS, Facts, ranked
+from miscompile.migration.ranking.order import ORDERS, RankingFacts, ranked
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 from miscompile.migration.ranking.score import key_of, operator_of, signature_scores
 
@@ -30,7 +30,7 @@ COUNTS = {"add": 4, "conv2d": 0}
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.integers(0, 3), st.sampled_from(sorted(ORDERS)))
 def test_an_order_is_a_permutation_that_the_seed_decides(tests: list[Instance], seed: int, name: str) -> None:
-    facts = Facts(seed, COUNTS)
+    facts = RankingFacts(seed, COUNTS)
     places = ranked(name, tests, facts)
     assert sorted(places) == list(range(len(tests)))
     assert ranked(name, tests, facts) == places
@@ -65,7 +65,7 @@ class Definition:
 def test_the_greatest_product_comes_next(tests: list[Instance], seed: int, name: str) -> None:
     scores = signature_scores(tests, COUNTS)
     definition = Definition(tests, scores if name == "opera" else dict.fromkeys(scores, 1.0))
-    places = ranked(name, tests, Facts(seed, COUNTS))
+    places = ranked(name, tests, RankingFacts(seed, COUNTS))
     for step, place in enumerate(places):
         before = places[:step]
         best = max(definition.product(other, before) for other in places[step:])
@@ -107,19 +107,21 @@ def test_ways_to_one_operator_have_one_key(library: str, api: str, key: str) -> 
 
 def test_operators_alone_rank_by_the_ratio() -> None:
     tests = [Instance("torch", f"torch.{name}", "function", (), {"a": n}) for n in range(4) for name in ("add", "mul")]
-    places = ranked("operators", tests, Facts(counts=COUNTS))
+    places = ranked("operators", tests, RankingFacts(counts=COUNTS))
     assert [tests[place].operator for place in places] == ["mul"] * 4 + ["add"] * 4
 
 
 def test_what_cannot_be_ranked_is_said() -> None:
     one = Instance("torch", "torch.add", "function")
     with pytest.raises(UsageError, match="there is no order 'best'"):
-        ranked("best", [one], Facts())
+        ranked("best", [one], RankingFacts())
     with pytest.raises(UsageError, match="several libraries"):
-        ranked("random", [one, Instance("onnx", "Add", "node")], Facts())
+        ranked("random", [one, Instance("onnx", "Add", "node")], RankingFacts())
 
 
 def test_after_one_test_of_each_class_the_rest_has_no_score() -> None:
     tests = [Instance("torch", "torch.add", "function", (), {"a": number}) for number in (5, 6, 7, 0, 0, 1)]
-    first = [subclass for place in ranked("opera", tests, Facts())[:3] for subclass in setting(tests[place]).values()]
+    first = [
+        subclass for place in ranked("opera", tests, RankingFacts())[:3] for subclass in setting(tests[place]).values()
+    ]
     assert Counter(first) == {("int", 2): 1, ("int", 0): 1, ("int", 1): 1}

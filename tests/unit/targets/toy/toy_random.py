@@ -20,10 +20,10 @@ UNARY = {
     "float32": ("Identity", "Relu", "Neg", "Dropout"),
 }
 
-Shape = tuple[int, ...]
+ToyShape = tuple[int, ...]
 
 
-def broadcasts(first: Shape, second: Shape) -> bool:
+def broadcasts(first: ToyShape, second: ToyShape) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(first[::-1], second[::-1], strict=False))
 
 
@@ -36,7 +36,7 @@ class Draft:
         self.feed: dict[str, Any] = {}
         self.constants: dict[str, Any] = {}
         self.nodes: list[Node] = []
-        self.known: list[tuple[str, str, Shape]] = []
+        self.known: list[tuple[str, str, ToyShape]] = []
         for index in range(3):
             dtype, shape = rng.choice(KINDS), rng.choice(SHAPES)
             self.feed[f"x{index}"] = self.draw.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -47,7 +47,7 @@ class Draft:
         self.constants[name] = value
         return name
 
-    def add(self, op: str, inputs: str, dtype: str, shape: Shape, **attributes: Any) -> None:
+    def add(self, op: str, inputs: str, dtype: str, shape: ToyShape, **attributes: Any) -> None:
         name = f"v{len(self.nodes)}"
         self.nodes.append(node(op, inputs, name, **attributes))
         if len(shape) <= 4 and int(np.prod(shape)) <= 64:
@@ -67,15 +67,15 @@ class Draft:
         )
         self.rng.choice(steps)(name, dtype, shape)
 
-    def unary(self, name: str, dtype: str, shape: Shape) -> None:
+    def unary(self, name: str, dtype: str, shape: ToyShape) -> None:
         self.add(self.rng.choice(UNARY[dtype]), name, dtype, shape)
 
-    def cast(self, name: str, dtype: str, shape: Shape) -> None:
+    def cast(self, name: str, dtype: str, shape: ToyShape) -> None:
         del dtype
         to = self.rng.choice(KINDS)
         self.add("Cast", name, to, shape, to=to)
 
-    def binary(self, name: str, dtype: str, shape: Shape) -> None:
+    def binary(self, name: str, dtype: str, shape: ToyShape) -> None:
         peers = [entry for entry in self.known if entry[1] == dtype and broadcasts(entry[2], shape)]
         other, _, size = self.rng.choice(peers)
         if self.rng.random() < 0.4:
@@ -86,19 +86,19 @@ class Draft:
         op = self.rng.choice(BINARY.get(dtype, ("Add", "Sub", "Mul", "Max", "Min")))
         self.add(op, " ".join(pair), dtype, np.broadcast_shapes(shape, size))
 
-    def transpose(self, name: str, dtype: str, shape: Shape) -> None:
+    def transpose(self, name: str, dtype: str, shape: ToyShape) -> None:
         perm = self.rng.sample(range(len(shape)), len(shape))
         if perm:
             self.add("Transpose", name, dtype, tuple(shape[axis] for axis in perm), perm=perm)
 
-    def reshape(self, name: str, dtype: str, shape: Shape) -> None:
+    def reshape(self, name: str, dtype: str, shape: ToyShape) -> None:
         size = int(np.prod(shape))
         target, made = self.rng.choice([([-1], (size,)), ([*shape, 1], (*shape, 1)), ([1, -1], (1, size))])
         if shape and self.rng.random() < 0.4:
             target, made = [0, -1], (shape[0], size // shape[0])
         self.add("Reshape", f"{name} {self.constant(np.int64(target))}", dtype, made)
 
-    def reduce(self, name: str, dtype: str, shape: Shape) -> None:
+    def reduce(self, name: str, dtype: str, shape: ToyShape) -> None:
         if not shape:
             return
         keep, axis = self.rng.randint(0, 1), self.rng.randrange(len(shape))

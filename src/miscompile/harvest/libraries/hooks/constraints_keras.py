@@ -22,7 +22,7 @@ from miscompile.harvest.constraints.generate import Constraint, Operation, Param
 from miscompile.harvest.constraints.run import write
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.targets.keras.adapter import Eager, Keras
+from miscompile.targets.keras.adapter import EagerKeras, Keras
 from miscompile.targets.keras.environment import prepare
 
 _NO_OPERATORS = frozenset(
@@ -107,7 +107,7 @@ def parameters_of(one: Any, documented: dict[str, DocumentedParameter]) -> tuple
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
     """Return the results of Keras; its exceptions propagate."""
     case = to_case(instance)
-    return Eager(case.program).run(case.feeds[0])
+    return EagerKeras(case.program).run(case.feeds[0])
 
 
 def runs(instance: Instance) -> bool:

@@ -21,7 +21,7 @@ from miscompile.harvest.constraints.run import write
 from miscompile.harvest.libraries.hooks.torch_names import modules, operators
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
-from miscompile.targets.torch.adapter import Eager, quiet
+from miscompile.targets.torch.adapter import EagerTorch, quiet
 
 
 def operations() -> list[Operation]:
@@ -83,7 +83,7 @@ def _spoken(annotation: object) -> str:
 def run(instance: Instance) -> tuple[Tensor | None, ...]:
     """Return the results of PyTorch; its exceptions propagate."""
     case = to_case(instance)
-    return Eager(case.program.payload).run(case.feeds[0])
+    return EagerTorch(case.program.payload).run(case.feeds[0])
 
 
 def runs(instance: Instance) -> bool:

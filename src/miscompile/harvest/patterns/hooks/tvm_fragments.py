@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
-from miscompile.targets.tvm.relax.fragments import PATTERN, Fragment, fragments, sizes_of
+from miscompile.targets.tvm.relax.fragments import PATTERN, RelaxFragment, fragments, sizes_of
 from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
 from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode, parse
 from miscompile.targets.tvm.relax.vetting import fault, triggered
@@ -71,7 +71,7 @@ class TvmFragmentLibrary:
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
 
-    def add(self, piece: Fragment, passes: dict[str, str]) -> None:
+    def add(self, piece: RelaxFragment, passes: dict[str, str]) -> None:
         """Put a pattern into the library, unless it cannot be trusted; to one that is there its passes are added."""
         key = digest(piece.module)
         if key in self._files:
@@ -83,7 +83,7 @@ class TvmFragmentLibrary:
             why = self._written(piece, key, passes)
             self.note(ended=key, why=why)
 
-    def _written(self, piece: Fragment, key: str, passes: dict[str, str]) -> str:
+    def _written(self, piece: RelaxFragment, key: str, passes: dict[str, str]) -> str:
         try:
             encoded = encode(piece.module)
             several = encoded["script"].count("@R.function") > 1
@@ -153,7 +153,7 @@ def main(path: Path, folder: Path) -> None:
                 continue
             try:
                 for piece in fragments(module, granularity):
-                    if isinstance(piece, Fragment):
+                    if isinstance(piece, RelaxFragment):
                         library.add(piece, meant)
                     else:
                         library.note(refused=piece.why)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call
+from miscompile.targets.toy.ir import ToyCall
 
 Args = tuple[Any, ...]
 """The operands' arrays; None for a left-out optional one."""
 
-Kernel = Callable[[Call, Args], Any]
+Kernel = Callable[[ToyCall, Args], Any]
 """Computes the outputs of a call: one array, or a tuple of them. Never writes to its operands."""
 
 
@@ -29,7 +29,7 @@ def binary(function: Callable[[Array, Array], Any]) -> Kernel:
 def variadic(function: Callable[[Array, Array], Any]) -> Kernel:
     """Kernel that folds any number of operands from the left."""
 
-    def run(_: Call, args: Args) -> Array:
+    def run(_: ToyCall, args: Args) -> Array:
         result = args[0]
         for arg in args[1:]:
             result = function(result, arg)
@@ -61,11 +61,11 @@ def divide(x: Array, y: Array) -> Array:
     return np.asarray(quotient)
 
 
-def _modulo(call: Call, args: Args) -> Array:
+def _modulo(call: ToyCall, args: Args) -> Array:
     return np.asarray((np.fmod if call.get("fmod", 0) else np.mod)(args[0], args[1]))
 
 
-def _power(_: Call, args: Args) -> Array:
+def _power(_: ToyCall, args: Args) -> Array:
     base, exponent = args
     if base.dtype.kind != "f" and exponent.dtype.kind in "iu" and not (exponent < 0).any():
         exponent = exponent.astype(np.uint64 if base.dtype.kind == "u" else exponent.dtype)
@@ -74,7 +74,7 @@ def _power(_: Call, args: Args) -> Array:
     return np.asarray(np.power(base.astype(wide), exponent.astype(wide))).astype(base.dtype)
 
 
-def _shift(call: Call, args: Args) -> Array:
+def _shift(call: ToyCall, args: Args) -> Array:
     function = np.left_shift if call.get("direction") == "LEFT" else np.right_shift
     return np.asarray(function(args[0], args[1]))
 
@@ -103,7 +103,7 @@ def erf(x: Array) -> Array:
     return np.asarray(_ERF(x.astype(np.float64)), np.float64).reshape(x.shape).astype(x.dtype)
 
 
-def _gelu(call: Call, args: Args) -> Array:
+def _gelu(call: ToyCall, args: Args) -> Array:
     x, kind = args[0], args[0].dtype.type
     if call.get("approximate", "none") == "tanh":
         inner = np.tanh(kind(math.sqrt(2 / math.pi)) * (x + kind(0.044715) * x * x * x))
@@ -115,33 +115,33 @@ def _gelu(call: Call, args: Args) -> Array:
 def _scaled(default: float, function: Callable[[Array, Any], Any]) -> Kernel:
     """Kernel of an activation with one parameter `alpha`."""
 
-    def run(call: Call, args: Args) -> Array:
+    def run(call: ToyCall, args: Args) -> Array:
         x = args[0]
         return np.asarray(function(x, x.dtype.type(call.get("alpha", default)))).astype(x.dtype, copy=False)
 
     return run
 
 
-def _selu(call: Call, args: Args) -> Array:
+def _selu(call: ToyCall, args: Args) -> Array:
     x = args[0]
     alpha = x.dtype.type(call.get("alpha", 1.67326319217681884765625))
     gamma = x.dtype.type(call.get("gamma", 1.05070102214813232421875))
     return np.asarray(gamma * np.where(x > 0, x, alpha * np.expm1(x))).astype(x.dtype, copy=False)
 
 
-def _hard_sigmoid(call: Call, args: Args) -> Array:
+def _hard_sigmoid(call: ToyCall, args: Args) -> Array:
     x, kind = args[0], args[0].dtype.type
     line = kind(call.get("alpha", 0.2)) * x + kind(call.get("beta", 0.5))
     return clip(np.asarray(line), kind(0), kind(1)).astype(x.dtype, copy=False)
 
 
-def _is_inf(call: Call, args: Args) -> Array:
+def _is_inf(call: ToyCall, args: Args) -> Array:
     positive, negative = call.get("detect_positive", 1), call.get("detect_negative", 1)
     infinite = np.isinf(args[0])
     return np.asarray(infinite & np.where(args[0] > 0, bool(positive), bool(negative)))
 
 
-def _mean(call: Call, args: Args) -> Array:
+def _mean(call: ToyCall, args: Args) -> Array:
     total = _ADD(call, args)
     return np.asarray(total / args[0].dtype.type(len(args))).astype(args[0].dtype, copy=False)
 

@@ -3,17 +3,17 @@
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call
+from miscompile.targets.toy.ir import ToyCall
 from miscompile.targets.toy.kernels.elementwise import Args, Kernel
 from miscompile.targets.toy.kernels.reduction import reduction
 
 
-def _clamped_sub(_: Call, args: Args) -> Array:
+def _clamped_sub(_: ToyCall, args: Args) -> Array:
     """Fault unsigned_sub_clamped."""
     return np.asarray(np.where(args[0] < args[1], args[0].dtype.type(0), args[0] - args[1]))
 
 
-def _one_bit_add(_: Call, args: Args) -> Array:
+def _one_bit_add(_: ToyCall, args: Args) -> Array:
     """Fault bool_or_as_add: one and one make zero."""
     return np.asarray(np.logical_xor(args[0], args[1]))
 

@@ -6,20 +6,20 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call, Shape
+from miscompile.targets.toy.ir import ToyCall, ToyShape
 from miscompile.targets.toy.kernels.elementwise import Args, Kernel, relu
 
 
-def activated(call: Call, result: Array) -> Array:
+def activated(call: ToyCall, result: Array) -> Array:
     """Apply the activation that a fusion left on `call`, if there is one."""
     return relu(result) if call.get("activation") == "Relu" else result
 
 
-def _matmul(call: Call, args: Args) -> Array:
+def _matmul(call: ToyCall, args: Args) -> Array:
     return activated(call, np.asarray(np.matmul(args[0], args[1])))
 
 
-def _gemm(call: Call, args: Args) -> Array:
+def _gemm(call: ToyCall, args: Args) -> Array:
     a, b, c = (*args, None)[:3]
     a = a.T if call.get("transA", 0) else a
     b = b.T if call.get("transB", 0) else b
@@ -37,11 +37,11 @@ def _factor(value: float, like: Array) -> Any:  # noqa: ANN401 - a numpy scalar
     return like.dtype.type(value) if like.dtype.kind == "f" else value
 
 
-def _einsum(call: Call, args: Args) -> Array:
+def _einsum(call: ToyCall, args: Args) -> Array:
     return np.asarray(np.einsum(call.get("equation"), *args)).astype(args[0].dtype, copy=False)
 
 
-def window_pads(call: Call, sizes: Shape, kernel: Shape) -> list[tuple[int, int]]:
+def window_pads(call: ToyCall, sizes: ToyShape, kernel: ToyShape) -> list[tuple[int, int]]:
     """Return the padding before and after each spatial axis, from `pads` or `auto_pad`."""
     rank = len(sizes)
     mode, pads = call.get("auto_pad", "NOTSET"), call.get("pads", (0,) * (2 * rank))
@@ -58,7 +58,7 @@ def window_pads(call: Call, sizes: Shape, kernel: Shape) -> list[tuple[int, int]
     return found
 
 
-def windows(x: Array, call: Call, kernel: Shape, fill: Any) -> Array:  # noqa: ANN401 - a number
+def windows(x: Array, call: ToyCall, kernel: ToyShape, fill: Any) -> Array:  # noqa: ANN401 - a number
     """Return every window of `x` [N, C, *spatial] as [N, C, *out, *kernel]; the padding is `fill`."""
     rank = len(kernel)
     pads = window_pads(call, x.shape[2:], kernel)
@@ -70,7 +70,7 @@ def windows(x: Array, call: Call, kernel: Shape, fill: Any) -> Array:  # noqa: A
     return view[(*every, *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
 
 
-def _conv(call: Call, args: Args) -> Array:
+def _conv(call: ToyCall, args: Args) -> Array:
     x, weight, bias = (*args, None)[:3]
     rank, groups = x.ndim - 2, call.get("group", 1)
     view = windows(x, call, weight.shape[2:], 0)
@@ -87,14 +87,14 @@ def _conv(call: Call, args: Args) -> Array:
     return activated(call, np.asarray(result).astype(x.dtype, copy=False))
 
 
-def _max_pool(call: Call, args: Args) -> Array:
+def _max_pool(call: ToyCall, args: Args) -> Array:
     x, kernel = args[0], tuple(call.get("kernel_shape"))
     low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     view = windows(x, call, kernel, low)
     return np.asarray(view.max(tuple(range(-len(kernel), 0))))
 
 
-def _average_pool(call: Call, args: Args) -> Array:
+def _average_pool(call: ToyCall, args: Args) -> Array:
     x, kernel = args[0], tuple(call.get("kernel_shape"))
     axes = tuple(range(-len(kernel), 0))
     total = windows(x, call, kernel, 0).sum(axes, dtype=x.dtype)
@@ -103,11 +103,11 @@ def _average_pool(call: Call, args: Args) -> Array:
     return np.asarray(total / windows(np.ones_like(x), call, kernel, 0).sum(axes, dtype=x.dtype))
 
 
-def _global_average_pool(_: Call, args: Args) -> Array:
+def _global_average_pool(_: ToyCall, args: Args) -> Array:
     return np.asarray(np.mean(args[0], tuple(range(2, args[0].ndim)), keepdims=True))
 
 
-def _global_max_pool(_: Call, args: Args) -> Array:
+def _global_max_pool(_: ToyCall, args: Args) -> Array:
     return np.asarray(np.max(args[0], tuple(range(2, args[0].ndim)), keepdims=True))
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call, Shape
+from miscompile.targets.toy.ir import ToyCall, ToyShape
 from miscompile.targets.toy.kernels.elementwise import Args, Kernel
 
 
-def reshape_target(shape: Shape, wanted: Shape, *, zero_is_size: bool = False) -> Shape:
+def reshape_target(shape: ToyShape, wanted: ToyShape, *, zero_is_size: bool = False) -> ToyShape:
     """Return the shape that Reshape gives an operand of `shape`: 0 copies a size, -1 takes what is left."""
     sizes = [shape[i] if size == 0 and not zero_is_size else size for i, size in enumerate(wanted)]
     if -1 in sizes:
@@ -16,23 +16,23 @@ def reshape_target(shape: Shape, wanted: Shape, *, zero_is_size: bool = False) -
     return tuple(sizes)
 
 
-def _reshape(call: Call, args: Args) -> Array:
+def _reshape(call: ToyCall, args: Args) -> Array:
     x, wanted = args
     target = reshape_target(x.shape, tuple(map(int, wanted)), zero_is_size=bool(call.get("allowzero", 0)))
     return np.asarray(x.reshape(target))
 
 
-def _transpose(call: Call, args: Args) -> Array:
+def _transpose(call: ToyCall, args: Args) -> Array:
     return np.asarray(np.transpose(args[0], call.get("perm")))
 
 
-def _flatten(call: Call, args: Args) -> Array:
+def _flatten(call: ToyCall, args: Args) -> Array:
     x, axis = args[0], call.get("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
     return np.asarray(x.reshape(int(np.prod(x.shape[:axis], dtype=np.int64)), -1 if x.size else _size(x.shape[axis:])))
 
 
-def _size(shape: Shape) -> int:
+def _size(shape: ToyShape) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
@@ -40,13 +40,13 @@ def _axes(args: Args, rank: int) -> tuple[int, ...]:
     return tuple(int(axis) % rank for axis in args[1].ravel())
 
 
-def _squeeze(_: Call, args: Args) -> Array:
+def _squeeze(_: ToyCall, args: Args) -> Array:
     if len(args) < 2 or args[1] is None:
         return np.asarray(np.squeeze(args[0]))
     return np.asarray(np.squeeze(args[0], _axes(args, args[0].ndim)))
 
 
-def _unsqueeze(_: Call, args: Args) -> Array:
+def _unsqueeze(_: ToyCall, args: Args) -> Array:
     return np.expand_dims(args[0], _axes(args, args[0].ndim + args[1].size))
 
 
@@ -72,7 +72,7 @@ def normalized(bounds: slice, size: int) -> tuple[int, int, int]:
     return start, max(0, -((start - end) // step)), step
 
 
-def _slice(_: Call, args: Args) -> Array:
+def _slice(_: ToyCall, args: Args) -> Array:
     x, starts, ends, axes, steps = (*args, None, None)[:5]
     for axis, bounds in slices(starts, ends, axes, steps, x.ndim).items():
         start, count, step = normalized(bounds, x.shape[axis])
@@ -80,11 +80,11 @@ def _slice(_: Call, args: Args) -> Array:
     return np.asarray(x)
 
 
-def _concat(call: Call, args: Args) -> Array:
+def _concat(call: ToyCall, args: Args) -> Array:
     return np.concatenate(args, call.get("axis"))
 
 
-def _split(call: Call, args: Args) -> tuple[Array, ...]:
+def _split(call: ToyCall, args: Args) -> tuple[Array, ...]:
     x, axis = args[0], call.get("axis", 0)
     if len(args) > 1 and args[1] is not None:
         sizes = [int(size) for size in args[1]]
@@ -95,7 +95,7 @@ def _split(call: Call, args: Args) -> tuple[Array, ...]:
     return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
 
-def _pad(call: Call, args: Args) -> Array:
+def _pad(call: ToyCall, args: Args) -> Array:
     x, pads, value, axes = (*args, None, None)[:4]
     mode = call.get("mode", "constant")
     used = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
@@ -113,25 +113,25 @@ def _pad(call: Call, args: Args) -> Array:
     return np.pad(x[crop], grow, mode="edge") if mode == "edge" else np.pad(x[crop], grow, mode="wrap")
 
 
-def _gather(call: Call, args: Args) -> Array:
+def _gather(call: ToyCall, args: Args) -> Array:
     return np.asarray(np.take(args[0], args[1].astype(np.int64), call.get("axis", 0)))
 
 
-def _gather_checked(call: Call, args: Args) -> Array:
+def _gather_checked(call: ToyCall, args: Args) -> Array:
     """Gather that the faulty kernel choice picks: it does not take negative indices."""
     if (args[1] < 0).any():
         raise IndexError(f"index {int(args[1].min())} is out of bounds in Gather")
     return _gather(call, args)
 
 
-def _gather_elements(call: Call, args: Args) -> Array:
+def _gather_elements(call: ToyCall, args: Args) -> Array:
     x, axis = args[0], call.get("axis", 0)
     indices = np.where(args[1] < 0, args[1] + x.shape[axis], args[1]).astype(np.int64)
     cut = tuple(slice(None) if i == axis % x.ndim else slice(size) for i, size in enumerate(indices.shape))
     return np.take_along_axis(x[cut], indices, axis)
 
 
-def _scatter_elements(call: Call, args: Args) -> Array:
+def _scatter_elements(call: ToyCall, args: Args) -> Array:
     x, indices, updates = args
     axis = call.get("axis", 0) % x.ndim
     result: Array = x.copy()
@@ -146,7 +146,7 @@ def _scatter_elements(call: Call, args: Args) -> Array:
     return result
 
 
-def _depth_to_space(call: Call, args: Args) -> Array:
+def _depth_to_space(call: ToyCall, args: Args) -> Array:
     x, block = args[0], call.get("blocksize")
     n, c, h, w = x.shape
     if call.get("mode", "DCR") == "DCR":
@@ -156,39 +156,39 @@ def _depth_to_space(call: Call, args: Args) -> Array:
     return np.asarray(parts.reshape(n, c // block**2, h * block, w * block))
 
 
-def _space_to_depth(call: Call, args: Args) -> Array:
+def _space_to_depth(call: ToyCall, args: Args) -> Array:
     x, block = args[0], call.get("blocksize")
     n, c, h, w = x.shape
     parts = x.reshape(n, c, h // block, block, w // block, block).transpose(0, 3, 5, 1, 2, 4)
     return np.asarray(parts.reshape(n, c * block**2, h // block, w // block))
 
 
-def _trilu(call: Call, args: Args) -> Array:
+def _trilu(call: ToyCall, args: Args) -> Array:
     k = int(args[1].reshape(())) if len(args) > 1 and args[1] is not None else 0
     return (np.triu if call.get("upper", 1) else np.tril)(args[0], k)
 
 
-def _expand(_: Call, args: Args) -> Array:
+def _expand(_: ToyCall, args: Args) -> Array:
     wanted = tuple(map(int, args[1]))
     return np.broadcast_to(args[0], np.broadcast_shapes(args[0].shape, wanted))
 
 
-def _constant_of_shape(call: Call, args: Args) -> Array:
+def _constant_of_shape(call: ToyCall, args: Args) -> Array:
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     return np.full(tuple(map(int, args[0])), value.reshape(()), value.dtype)
 
 
-def _shape(call: Call, args: Args) -> Array:
+def _shape(call: ToyCall, args: Args) -> Array:
     return np.array(args[0].shape[call.get("start", 0) : call.get("end")], np.int64)
 
 
-def _range(_: Call, args: Args) -> Array:
+def _range(_: ToyCall, args: Args) -> Array:
     start, limit, delta = (arg.reshape(()) for arg in args)
     return np.arange(start, limit, delta).astype(args[0].dtype, copy=False)
 
 
-def _dropout(call: Call, args: Args) -> tuple[Array, ...]:
+def _dropout(call: ToyCall, args: Args) -> tuple[Array, ...]:
     return (args[0], np.ones(args[0].shape, np.bool_))[: len(call.outputs)]
 
 

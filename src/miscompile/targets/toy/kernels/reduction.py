@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call
+from miscompile.targets.toy.ir import ToyCall
 from miscompile.targets.toy.kernels.elementwise import Args, Kernel
 
 Reducer = Callable[[Array, tuple[int, ...]], Array]
 """Reduces over axes and keeps them with size one; the element type may widen."""
 
 
-def reduced_axes(call: Call, args: Args) -> tuple[int, ...] | None:
+def reduced_axes(call: ToyCall, args: Args) -> tuple[int, ...] | None:
     """Return the axes that a Reduce call names, sorted; None when it leaves its operand as it is.
 
     Axes are an attribute in old opsets and an operand in new ones; without any, all axes are meant.
@@ -28,7 +28,7 @@ def reduced_axes(call: Call, args: Args) -> tuple[int, ...] | None:
 def reduction(function: Reducer, *, before: Callable[[Array], Array] | None = None) -> Kernel:
     """Kernel of a reduction; `before` maps the elements first, and is all that is left without axes."""
 
-    def run(call: Call, args: Args) -> Array:
+    def run(call: ToyCall, args: Args) -> Array:
         x = args[0] if before is None else np.asarray(before(args[0]))
         axes = reduced_axes(call, args)
         if axes is None:
@@ -76,7 +76,7 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _arg(function: Callable[..., Array]) -> Kernel:
-    def run(call: Call, args: Args) -> Array:
+    def run(call: ToyCall, args: Args) -> Array:
         x, axis = args[0], call.get("axis", 0) % args[0].ndim
         if call.get("select_last_index", 0):
             found = x.shape[axis] - 1 - function(np.flip(x, axis), axis=axis)
@@ -87,7 +87,7 @@ def _arg(function: Callable[..., Array]) -> Kernel:
     return run
 
 
-def _cumulative_sum(call: Call, args: Args) -> Array:
+def _cumulative_sum(call: ToyCall, args: Args) -> Array:
     x, axis = args[0], int(args[1].reshape(()))
     x = np.flip(x, axis) if call.get("reverse", 0) else x
     result = np.cumsum(x, axis, dtype=x.dtype)
@@ -120,7 +120,7 @@ def _normalize(x: Array, axes: tuple[int, ...], epsilon: float) -> tuple[Array, 
     return centred * inverse, mean, inverse
 
 
-def _layer_normalization(call: Call, args: Args) -> tuple[Array, ...]:
+def _layer_normalization(call: ToyCall, args: Args) -> tuple[Array, ...]:
     """Normalise the trailing axes in single precision or better, as stash_type 1 asks, then scale and shift."""
     x, scale, bias = (*args, None)[:3]
     axis = call.get("axis", -1) % x.ndim
@@ -131,21 +131,21 @@ def _layer_normalization(call: Call, args: Args) -> tuple[Array, ...]:
     return (result if bias is None else result + bias, *statistics)[: len(call.outputs)]
 
 
-def _instance_normalization(call: Call, args: Args) -> Array:
+def _instance_normalization(call: ToyCall, args: Args) -> Array:
     x, scale, bias = args
     normal, _, _ = _normalize(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
     shape = (-1,) + (1,) * (x.ndim - 2)
     return np.asarray(normal * scale.reshape(shape) + bias.reshape(shape))
 
 
-def _batch_normalization(call: Call, args: Args) -> Array:
+def _batch_normalization(call: ToyCall, args: Args) -> Array:
     x, scale, bias, mean, variance = args
     shape = (-1,) + (1,) * (x.ndim - 2) if x.ndim > 1 else (-1,)
     factor = scale / np.sqrt(variance + variance.dtype.type(call.get("epsilon", 1e-5)))
     return np.asarray((x - mean.reshape(shape)) * factor.reshape(shape) + bias.reshape(shape)).astype(x.dtype)
 
 
-def _lp_normalization(call: Call, args: Args) -> Array:
+def _lp_normalization(call: ToyCall, args: Args) -> Array:
     x, axis = args[0], call.get("axis", -1)
     order = call.get("p", 2)
     norm = np.sum(np.abs(x), axis, keepdims=True) if order == 1 else np.sqrt(np.sum(x * x, axis, keepdims=True))

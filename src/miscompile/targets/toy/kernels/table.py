@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Call, ToyUnsupported
+from miscompile.targets.toy.ir import ToyCall, ToyUnsupported
 from miscompile.targets.toy.kernels import elementwise, faulty, linear, movement, reduction
 from miscompile.targets.toy.kernels.elementwise import Args, Kernel
 
@@ -24,7 +24,7 @@ OPERATORS = tuple(sorted(set(KERNELS) - INTERNAL | {"Constant"}))
 """Operators of the standard domain that a model may use."""
 
 
-def check_form(call: Call) -> None:
+def check_form(call: ToyCall) -> None:
     """Raise ToyUnsupported when the toy lacks the operator of `call`, or the form that it is used in."""
     if call.op not in KERNELS or call.op in INTERNAL:
         raise ToyUnsupported(call.op)
@@ -38,7 +38,7 @@ def check_form(call: Call) -> None:
         raise ToyUnsupported("Dropout with a training_mode operand")
 
 
-def evaluate(call: Call, args: Args) -> tuple[Array, ...]:
+def evaluate(call: ToyCall, args: Args) -> tuple[Array, ...]:
     """Run `call` on its operands' arrays and return its outputs. Raises whatever numpy raises for bad operands."""
     with np.errstate(all="ignore"):
         found = KERNELS[call.op](call, args)

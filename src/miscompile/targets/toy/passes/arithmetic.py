@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 from miscompile.targets.toy.passes.rewriting import (
     all_equal,
     int64,
@@ -39,7 +39,7 @@ _NEUTRAL: dict[str, Callable[[Array], bool]] = {
 _RIGHT_NEUTRAL: dict[str, Callable[[Array], bool]] = {"Sub": _plus_zero, "Div": _one, "Pow": _one, "BitShift": _zero}
 
 
-def drop_neutral(code: Code, call: Call, bugs: Bugs) -> bool:
+def drop_neutral(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """x + 0, x * 1, x / 1 and their like become x, where x already has the shape of the result."""
     del bugs
     if call.op in _NEUTRAL:
@@ -56,7 +56,7 @@ def drop_neutral(code: Code, call: Call, bugs: Bugs) -> bool:
     return False
 
 
-def absorb_zero(code: Code, call: Call, bugs: Bugs) -> bool:
+def absorb_zero(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """x * 0, x & 0 and x and false become zeros of the result's shape. Integers and bool only: inf * 0 is NaN."""
     shape = code.shape(call.out) if call.op in ("Mul", "BitwiseAnd", "And") else None
     if shape is None or kind_of(code, call.out) not in tuple("iub"):
@@ -72,7 +72,7 @@ def absorb_zero(code: Code, call: Call, bugs: Bugs) -> bool:
     return False
 
 
-def cancel_self(code: Code, call: Call, bugs: Bugs) -> bool:
+def cancel_self(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """x - x, x ^ x, x == x and x < x become constants. Subtraction and equality for integers and bool only."""
     if call.op not in ("Sub", "Xor", "BitwiseXor", "Equal", "Less", "Greater") or call.inputs[0] != call.inputs[1]:
         return False
@@ -85,7 +85,7 @@ def cancel_self(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def div_to_mul(code: Code, call: Call, bugs: Bugs) -> bool:
+def div_to_mul(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """x / c becomes x * (1/c) where c is a power of two, so that both round alike."""
     del bugs
     divisor = code.constant(call.inputs[1]) if call.op == "Div" else None
@@ -97,11 +97,11 @@ def div_to_mul(code: Code, call: Call, bugs: Bugs) -> bool:
     exact = np.abs(np.frexp(divisor)[0]) == 0.5
     if not exact.all() or not np.isfinite(inverse).all() or (np.abs(inverse) < limits.tiny).any():
         return False
-    code.swap(call, Call("Mul", (call.inputs[0], code.add_constant(inverse)), call.outputs))
+    code.swap(call, ToyCall("Mul", (call.inputs[0], code.add_constant(inverse)), call.outputs))
     return True
 
 
-def reduce_strength(code: Code, call: Call, bugs: Bugs) -> bool:
+def reduce_strength(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Square instead of Pow 2, mask instead of Mod 2**k, shift instead of unsigned Div 2**k."""
     right = code.constant(call.inputs[1]) if call.op in ("Pow", "Mod", "Div") else None
     if right is None or not right.size:
@@ -110,7 +110,7 @@ def reduce_strength(code: Code, call: Call, bugs: Bugs) -> bool:
     if call.op == "Pow":
         if not all_equal(right, 2) or not same_shape(code, value, call.out):
             return False
-        code.swap(call, Call("Mul", (value, value), call.outputs))
+        code.swap(call, ToyCall("Mul", (value, value), call.outputs))
         return True
     if kind not in tuple("iu") or not _powers_of_two(right):
         return False
@@ -119,13 +119,13 @@ def reduce_strength(code: Code, call: Call, bugs: Bugs) -> bool:
         if kind == "i" and call.get("fmod", 0) and "mod_as_bit_mask" not in bugs:
             return False
         mask = code.add_constant((right - right.dtype.type(1)).astype(right.dtype))
-        code.swap(call, Call("BitwiseAnd", (value, mask), call.outputs))
+        code.swap(call, ToyCall("BitwiseAnd", (value, mask), call.outputs))
         return True
     # A shift rounds down, a signed division towards zero.
     if kind == "i" and "signed_div_as_shift" not in bugs:
         return False
     places = code.add_constant(np.log2(right.astype(np.float64)).astype(right.dtype))
-    code.swap(call, Call("BitShift", (value, places), call.outputs, {"direction": "RIGHT"}))
+    code.swap(call, ToyCall("BitShift", (value, places), call.outputs, {"direction": "RIGHT"}))
     return True
 
 
@@ -133,7 +133,7 @@ def _powers_of_two(value: Array) -> bool:
     return bool((value > 0).all()) and not (value & (value - value.dtype.type(1))).any()
 
 
-def distribute(code: Code, call: Call, bugs: Bugs) -> bool:
+def distribute(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """x * a + x * b becomes x * (a + b) for integers, whose wraparound makes both the same."""
     del bugs
     if call.op != "Add" or kind_of(code, call.out) not in tuple("iu"):
@@ -147,13 +147,13 @@ def distribute(code: Code, call: Call, bugs: Bugs) -> bool:
             if common == other and one is not None and two is not None:
                 total = code.fresh(code.dtype(call.out), tuple(np.broadcast_shapes(one, two)))
                 code.swap(
-                    call, Call("Add", (first, second), (total,)), Call("Mul", (common, total), call.outputs)
+                    call, ToyCall("Add", (first, second), (total,)), ToyCall("Mul", (common, total), call.outputs)
                 )  # fmt: skip
                 return True
     return False
 
 
-def choose_constant(code: Code, call: Call, bugs: Bugs) -> bool:
+def choose_constant(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Where with a condition that is constant, or with twice the same value, becomes that value, expanded."""
     condition = code.constant(call.inputs[0]) if call.op == "Where" else None
     if call.op != "Where":
@@ -168,7 +168,7 @@ def choose_constant(code: Code, call: Call, bugs: Bugs) -> bool:
     if same_shape(code, value, call.out) or "where_constant_no_expand" in bugs:
         code.bypass(call, value)
     elif shape is not None:
-        code.swap(call, Call("Expand", (value, code.add_constant(int64(shape))), call.outputs))
+        code.swap(call, ToyCall("Expand", (value, code.add_constant(int64(shape))), call.outputs))
     else:
         return False
     return True

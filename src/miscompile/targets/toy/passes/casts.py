@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 from miscompile.targets.toy.passes.rewriting import only_use
 
 
@@ -15,7 +15,7 @@ def lossless(source: "np.dtype[Any]", target: "np.dtype[Any]") -> bool:
     return bool(np.can_cast(source, target, "safe"))
 
 
-def merge_casts(code: Code, call: Call, bugs: Bugs) -> bool:
+def merge_casts(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Cast(Cast(x, a), b) becomes Cast(x, b) when a holds every value of x."""
     inner = code.made_by(call.inputs[0], "Cast") if call.op == "Cast" else None
     if inner is None:
@@ -23,11 +23,11 @@ def merge_casts(code: Code, call: Call, bugs: Bugs) -> bool:
     source = code.dtype(inner.inputs[0])
     if source is None or not (lossless(source, inner.get("to")) or _excused(source, inner.get("to"), call, bugs)):
         return False
-    code.swap(call, Call("Cast", inner.inputs[:1], call.outputs, call.attributes))
+    code.swap(call, ToyCall("Cast", inner.inputs[:1], call.outputs, call.attributes))
     return True
 
 
-def _excused(source: "np.dtype[Any]", middle: "np.dtype[Any]", call: Call, bugs: Bugs) -> bool:
+def _excused(source: "np.dtype[Any]", middle: "np.dtype[Any]", call: ToyCall, bugs: Bugs) -> bool:
     """Faults cast_chain_narrowing and cast_chain_bool: chains between integers count as lossless."""
     if source.kind not in "iu" or call.get("to").kind not in "iu":
         return False
@@ -35,7 +35,7 @@ def _excused(source: "np.dtype[Any]", middle: "np.dtype[Any]", call: Call, bugs:
     return narrowing or (middle.kind == "b" and "cast_chain_bool" in bugs)
 
 
-def sink_cast(code: Code, call: Call, bugs: Bugs) -> bool:
+def sink_cast(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Compute integer sums, differences and products in the narrower type that they are cast to.
 
     Wraparound makes both the same; the other way about, the narrow arithmetic's wraparound would be lost.
@@ -52,6 +52,6 @@ def sink_cast(code: Code, call: Call, bugs: Bugs) -> bool:
     casts = []
     for name in inner.inputs:
         narrow = code.fresh(target, code.shape(name))
-        casts.append(Call("Cast", (name,), (narrow,), {"to": target}))
-    code.swap(call, *casts, Call(inner.op, tuple(cast.out for cast in casts), call.outputs))
+        casts.append(ToyCall("Cast", (name,), (narrow,), {"to": target}))
+    code.swap(call, *casts, ToyCall(inner.op, tuple(cast.out for cast in casts), call.outputs))
     return True

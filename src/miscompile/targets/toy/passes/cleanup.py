@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Bugs, Call, Code, Type
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall, Type
 from miscompile.targets.toy.kernels.table import evaluate
 from miscompile.targets.toy.passes.rewriting import all_equal, same_shape
 
@@ -18,7 +18,7 @@ COMMUTATIVE = frozenset(
 )  # fmt: skip
 
 
-def fold_constants(code: Code, call: Call, bugs: Bugs) -> bool:
+def fold_constants(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Compute a call whose operands are all constants, and the shape of a value whose shape is known."""
     args = _shape_only(code, call) or _constants(code, call)
     if args is None or not all(_small(code, name) for name in call.outputs):
@@ -36,14 +36,14 @@ def fold_constants(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def _constants(code: Code, call: Call) -> tuple[Any, ...] | None:
+def _constants(code: Code, call: ToyCall) -> tuple[Any, ...] | None:
     if not any(call.inputs):
         return None
     args = tuple(code.constant(name) if name else None for name in call.inputs)
     return None if any(arg is None and name for arg, name in zip(args, call.inputs, strict=True)) else args
 
 
-def _shape_only(code: Code, call: Call) -> tuple[Any, ...] | None:
+def _shape_only(code: Code, call: ToyCall) -> tuple[Any, ...] | None:
     shape = code.shape(call.inputs[0]) if call.op in ("Shape", "Size") else None
     return None if shape is None else (np.broadcast_to(np.zeros((), np.bool_), shape),)
 
@@ -61,7 +61,7 @@ def _narrowed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def merge_common(code: Code, bugs: Bugs) -> bool:
     """Let equal constants, and equal calls on equal operands, share one value."""
     changed = _merge_constants(code)
-    seen: dict[Hashable, Call] = {}
+    seen: dict[Hashable, ToyCall] = {}
     index = 0
     while index < len(code.calls):
         call = code.calls[index]
@@ -91,7 +91,7 @@ def _merge_constants(code: Code) -> bool:
     return changed
 
 
-def _frozen(call: Call) -> Hashable:
+def _frozen(call: ToyCall) -> Hashable:
     return tuple(sorted((name, _hashable(value)) for name, value in call.attributes.items()))
 
 
@@ -103,7 +103,7 @@ def remove_dead(code: Code, bugs: Bugs) -> bool:
     """Remove every call whose values reach no graph output."""
     del bugs
     live = set(code.outputs)
-    kept: list[Call] = []
+    kept: list[ToyCall] = []
     for call in reversed(code.calls):
         if live.intersection(call.outputs):
             live.update(call.inputs)
@@ -114,7 +114,7 @@ def remove_dead(code: Code, bugs: Bugs) -> bool:
     return changed
 
 
-def drop_identity(code: Code, call: Call, bugs: Bugs) -> bool:
+def drop_identity(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Bypass Identity, Dropout in inference, and n-ary operators with one operand."""
     del bugs
     single = call.op in ("Concat", "Sum", "Max", "Min", "Mean") and len(call.inputs) == 1
@@ -125,7 +125,7 @@ def drop_identity(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def drop_no_op(code: Code, call: Call, bugs: Bugs) -> bool:
+def drop_no_op(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Bypass casts, transposes, reshapes, expansions, paddings and tilings that change nothing."""
     del bugs
     if call.op not in _NO_OPS or not _NO_OPS[call.op](code, call):
@@ -134,7 +134,7 @@ def drop_no_op(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def _stays(code: Code, call: Call) -> bool:
+def _stays(code: Code, call: ToyCall) -> bool:
     return same_shape(code, call.inputs[0], call.out)
 
 
@@ -143,7 +143,7 @@ def _all(code: Code, name: str, number: int) -> bool:
     return all_equal(value, number)
 
 
-_NO_OPS: dict[str, Callable[[Code, Call], bool]] = {
+_NO_OPS: dict[str, Callable[[Code, ToyCall], bool]] = {
     "Cast": lambda code, call: bool(code.dtype(call.inputs[0]) == call.get("to")),
     "CastLike": lambda code, call: None is not code.dtype(call.inputs[0]) == code.dtype(call.inputs[1]),
     "Transpose": lambda code, call: call.get("perm") is not None and sorted(call.get("perm")) == list(call.get("perm")),
@@ -163,7 +163,7 @@ def order_operands(code: Code, bugs: Bugs) -> bool:
         if call.op in ops:
             _rank_entry(code, call, bugs)
             ordered = tuple(sorted(call.inputs, key=lambda name: (name in code.constants, place.get(name, -1), name)))
-            calls.append(call if ordered == call.inputs else Call(call.op, ordered, call.outputs, call.attributes))
+            calls.append(call if ordered == call.inputs else ToyCall(call.op, ordered, call.outputs, call.attributes))
         else:
             calls.append(call)
     changed = any(new is not old for new, old in zip(calls, code.calls, strict=True))
@@ -172,7 +172,7 @@ def order_operands(code: Code, bugs: Bugs) -> bool:
     return changed
 
 
-def _rank_entry(code: Code, call: Call, bugs: Bugs) -> None:
+def _rank_entry(code: Code, call: ToyCall, bugs: Bugs) -> None:
     """Fault rank0_key_error: a table by rank that begins at one. Raises KeyError for an operand of rank 0."""
     if "rank0_key_error" in bugs:
         table = {rank: rank for rank in range(1, 16)}

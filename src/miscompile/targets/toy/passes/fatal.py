@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 
 
 def read_address_zero() -> None:
@@ -44,35 +44,35 @@ def print_megabytes() -> None:
                 os.write(descriptor, block)
 
 
-def tile_of_high_rank(code: Code, call: Call, bugs: Bugs) -> bool:
+def tile_of_high_rank(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Part of NoOpElimination: dies on a Tile whose operand has rank 3 or more."""
     if "segfault_tile" in bugs and call.op == "Tile" and (code.rank(call.inputs[0]) or 0) >= 3:
         read_address_zero()
     return False
 
 
-def reflecting_pad(_: Code, call: Call, bugs: Bugs) -> bool:
+def reflecting_pad(_: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Part of PadConvFusion: aborts on a Pad in reflect mode."""
     if "abort_reflect_pad" in bugs and call.op == "Pad" and call.get("mode") == "reflect":
         os.abort()
     return False
 
 
-def concat_with_itself(_: Code, call: Call, bugs: Bugs) -> bool:
+def concat_with_itself(_: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Part of SplitConcatElimination: never ends on a Concat that names a value twice."""
     if "hang_concat_same" in bugs and call.op == "Concat" and len(set(call.inputs)) < len(call.inputs):
         never_return()
     return False
 
 
-def expand_without_bound(_: Code, call: Call, bugs: Bugs) -> bool:
+def expand_without_bound(_: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Part of ExpandElimination: collects memory on any Expand."""
     if "memory_expand" in bugs and call.op == "Expand":
         collect_memory()
     return False
 
 
-def chatty_arg_max(_: Code, call: Call, bugs: Bugs) -> bool:
+def chatty_arg_max(_: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Part of ArgNegFusion: floods both streams on any ArgMax."""
     if "garbage_arg_max" in bugs and call.op == "ArgMax":
         print_megabytes()

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 from miscompile.targets.toy.passes.rewriting import int64, integers, kind_of, only_use, swapped_pairs
 
 
-def fuse_matmul_add(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_matmul_add(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """MatMul + Add becomes Gemm, for matrices and a bias that broadcasts into the product."""
     if call.op != "Add":
         return False
@@ -26,17 +26,17 @@ def fuse_matmul_add(code: Code, call: Call, bugs: Bugs) -> bool:
             continue
         fits = len(small) <= 2 and np.broadcast_shapes(small, shape) == shape
         if fits or ("matmul_bias_rank" in bugs and len(small) > 2):
-            code.swap(call, Call("Gemm", (*matmul.inputs, bias), call.outputs, matmul.attributes))
+            code.swap(call, ToyCall("Gemm", (*matmul.inputs, bias), call.outputs, matmul.attributes))
             return True
     return False
 
 
-def fuse_activation(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_activation(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Relu after MatMul, Gemm or Conv becomes part of it."""
     source = code.made_by(call.inputs[0], "MatMul", "Gemm", "Conv") if call.op == "Relu" else None
     if source is None or source.get("activation"):
         return False
-    fused = Call(source.op, source.inputs, call.outputs, {**source.attributes, "activation": "Relu"})
+    fused = ToyCall(source.op, source.inputs, call.outputs, {**source.attributes, "activation": "Relu"})
     if only_use(code, source.out):
         code.swap(call, fused)
         return True
@@ -56,7 +56,7 @@ def per_channel(value: Array, rank: int, channels: int) -> Array | None:
     return value.reshape(channels) if padded == wanted else None
 
 
-def _conv_constants(code: Code, call: Call) -> tuple[Array, Array] | None:
+def _conv_constants(code: Code, call: ToyCall) -> tuple[Array, Array] | None:
     """Return the weights and the bias (zeros when absent) of a Conv whose parameters are constant."""
     weight = code.constant(call.inputs[1])
     if weight is None:
@@ -65,13 +65,13 @@ def _conv_constants(code: Code, call: Call) -> tuple[Array, Array] | None:
     return None if bias is None else (weight, bias)
 
 
-def _plain_conv(code: Code, name: str) -> Call | None:
+def _plain_conv(code: Code, name: str) -> ToyCall | None:
     """Return the Conv that makes `name` if nothing else reads it and no activation stands in between."""
     conv = code.made_by(name, "Conv")
     return conv if conv is not None and only_use(code, name) and not conv.get("activation") else None
 
 
-def fuse_conv_add(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_conv_add(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Conv + constant becomes a bias, when the constant has one element for each channel. Rounds."""
     if call.op != "Add":
         return False
@@ -87,12 +87,12 @@ def fuse_conv_add(code: Code, call: Call, bugs: Bugs) -> bool:
             bias = value
         if bias is not None:
             total = code.add_constant((known[1] + bias).astype(value.dtype))
-            code.swap(call, Call("Conv", (*conv.inputs[:2], total), call.outputs, conv.attributes))
+            code.swap(call, ToyCall("Conv", (*conv.inputs[:2], total), call.outputs, conv.attributes))
             return True
     return False
 
 
-def fold_conv_scale(code: Code, call: Call, bugs: Bugs) -> bool:
+def fold_conv_scale(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Conv * constant becomes other weights, when the constant has one element for each channel. Rounds."""
     del bugs
     if call.op != "Mul":
@@ -109,7 +109,7 @@ def fold_conv_scale(code: Code, call: Call, bugs: Bugs) -> bool:
     return False
 
 
-def _rescale(code: Code, call: Call, conv: Call, scale: Array, bias: Array, shift: Array | None = None) -> bool:
+def _rescale(code: Code, call: ToyCall, conv: ToyCall, scale: Array, bias: Array, shift: Array | None = None) -> bool:
     """Put a Conv with scaled weights and bias, plus `shift`, in the place of `call`; refuse if a number overflows."""
     weight = code.constants[conv.inputs[1]]
     with np.errstate(all="ignore"):
@@ -119,11 +119,11 @@ def _rescale(code: Code, call: Call, conv: Call, scale: Array, bias: Array, shif
     if not (np.isfinite(weight).all() and np.isfinite(bias).all()):
         return False
     inputs = (conv.inputs[0], code.add_constant(weight), code.add_constant(bias))
-    code.swap(call, Call("Conv", inputs, call.outputs, conv.attributes))
+    code.swap(call, ToyCall("Conv", inputs, call.outputs, conv.attributes))
     return True
 
 
-def fold_batch_norm(code: Code, call: Call, bugs: Bugs) -> bool:
+def fold_batch_norm(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """BatchNormalization after Conv becomes other weights and bias. Rounds."""
     conv = _plain_conv(code, call.inputs[0]) if call.op == "BatchNormalization" else None
     known = _conv_constants(code, conv) if conv is not None else None
@@ -138,7 +138,7 @@ def fold_batch_norm(code: Code, call: Call, bugs: Bugs) -> bool:
     return _rescale(code, call, conv, factor, known[1], rest)
 
 
-def fuse_pad_conv(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_pad_conv(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Pad with zeros before a Conv becomes part of the Conv's own padding."""
     pad = code.made_by(call.inputs[0], "Pad") if call.op == "Conv" else None
     rank = code.rank(call.inputs[0])
@@ -155,11 +155,13 @@ def fuse_pad_conv(code: Code, call: Call, bugs: Bugs) -> bool:
         return False
     own = call.get("pads", (0,) * len(spatial))
     merged = tuple(a + b for a, b in zip(spatial, own, strict=True))
-    code.swap(call, Call("Conv", (pad.inputs[0], *call.inputs[1:]), call.outputs, {**call.attributes, "pads": merged}))
+    code.swap(
+        call, ToyCall("Conv", (pad.inputs[0], *call.inputs[1:]), call.outputs, {**call.attributes, "pads": merged})
+    )
     return True
 
 
-def fuse_relu_clip(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_relu_clip(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Relu before Clip becomes a lower bound of at least zero."""
     relu = code.made_by(call.inputs[0], "Relu") if call.op == "Clip" else None
     dtype = code.dtype(call.inputs[0])
@@ -171,23 +173,23 @@ def fuse_relu_clip(code: Code, call: Call, bugs: Bugs) -> bool:
     if low or "relu_clip_missing_min" not in bugs:
         given = code.constants[low] if low else np.zeros((), dtype)
         low = code.add_constant(np.where(given > 0, given, dtype.type(0)).astype(dtype))
-    code.swap(call, Call("Clip", (relu.inputs[0], low, call.input(2)), call.outputs))
+    code.swap(call, ToyCall("Clip", (relu.inputs[0], low, call.input(2)), call.outputs))
     return True
 
 
 _ASSOCIATIVE = ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 
 
-def _axes_of(code: Code, call: Call, rank: int) -> tuple[int, ...] | None:
+def _axes_of(code: Code, call: ToyCall, rank: int) -> tuple[int, ...] | None:
     axes = integers(code.constant(call.input(1))) if call.input(1) else call.get("axes")
     return tuple(sorted({axis % rank for axis in axes})) if axes and rank else None
 
 
-def _without_axes(call: Call) -> Mapping[str, Any]:
+def _without_axes(call: ToyCall) -> Mapping[str, Any]:
     return {name: value for name, value in call.attributes.items() if name != "axes"}
 
 
-def fuse_reductions(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_reductions(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Two reductions of one kind become one over all axes. Sums and products of floats round in another order."""
     inner = code.made_by(call.inputs[0], call.op) if call.op in _ASSOCIATIVE else None
     rank = code.rank(inner.inputs[0]) if inner is not None else None
@@ -204,31 +206,31 @@ def fuse_reductions(code: Code, call: Call, bugs: Bugs) -> bool:
         left = [axis for axis in range(rank) if axis not in first]
         second = tuple(left[axis] for axis in second)
     axes = code.add_constant(int64(tuple(sorted({*first, *second}))))
-    code.swap(call, Call(call.op, (inner.inputs[0], axes), call.outputs, _without_axes(call)))
+    code.swap(call, ToyCall(call.op, (inner.inputs[0], axes), call.outputs, _without_axes(call)))
     return True
 
 
-def fuse_softmax(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_softmax(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Exp(LogSoftmax(x)) becomes Softmax(x). Rounds less."""
     inner = code.made_by(call.inputs[0], "LogSoftmax") if call.op == "Exp" else None
     if inner is None:
         return False
     axis = -1 if "softmax_axis" in bugs else inner.get("axis", -1)
-    code.swap(call, Call("Softmax", inner.inputs, call.outputs, {"axis": axis}))
+    code.swap(call, ToyCall("Softmax", inner.inputs, call.outputs, {"axis": axis}))
     return True
 
 
-def fuse_arg_neg(code: Code, call: Call, bugs: Bugs) -> bool:
+def fuse_arg_neg(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """ArgMin(-x) becomes ArgMax(x) and the reverse, for floats; the least signed integer is its own negative."""
     inner = code.made_by(call.inputs[0], "Neg") if call.op in ("ArgMin", "ArgMax") else None
     if inner is None or (kind_of(code, inner.out) != "f" and "arg_min_of_neg_overflow" not in bugs):
         return False
     other = "ArgMax" if call.op == "ArgMin" else "ArgMin"
-    code.swap(call, Call(other, inner.inputs, call.outputs, call.attributes))
+    code.swap(call, ToyCall(other, inner.inputs, call.outputs, call.attributes))
     return True
 
 
-def hoist_scale(code: Code, call: Call, bugs: Bugs) -> bool:
+def hoist_scale(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """(x * c) @ y becomes (x @ y) * c for a constant with one element. Rounds; float16 could overflow."""
     if call.op != "MatMul" or call.attributes or code.dtype(call.out) in (None, np.dtype(np.float16)):
         return False
@@ -243,7 +245,7 @@ def hoist_scale(code: Code, call: Call, bugs: Bugs) -> bool:
             continue
         if scale.size == 1 or ("scale_hoisting_vector" in bugs and scale.shape[-1] == shape[-1]):
             inner = code.fresh(code.dtype(call.out), shape)
-            matmul = Call("MatMul", (value, call.inputs[1]), (inner,))
-            code.swap(call, matmul, Call("Mul", (inner, other), call.outputs))
+            matmul = ToyCall("MatMul", (value, call.inputs[1]), (inner,))
+            code.swap(call, matmul, ToyCall("Mul", (inner, other), call.outputs))
             return True
     return False

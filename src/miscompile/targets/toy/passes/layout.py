@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 from miscompile.targets.toy.kernels.movement import normalized, slices
 from miscompile.targets.toy.passes.rewriting import int64, integers, only_use, reshape_to
 
@@ -21,7 +21,7 @@ BROADCASTING = frozenset(
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
-def permutation(code: Code, call: Call) -> tuple[int, ...] | None:
+def permutation(code: Code, call: ToyCall) -> tuple[int, ...] | None:
     """Return the permutation of a Transpose; None when it is left out and the rank is unknown."""
     perm, rank = call.get("perm"), code.rank(call.inputs[0])
     if perm is not None:
@@ -29,7 +29,7 @@ def permutation(code: Code, call: Call) -> tuple[int, ...] | None:
     return None if rank is None else tuple(reversed(range(rank)))
 
 
-def compose_transposes(code: Code, call: Call, bugs: Bugs) -> bool:
+def compose_transposes(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Transpose(Transpose(x)) becomes one Transpose, or x when the second undoes the first."""
     inner = code.made_by(call.inputs[0], "Transpose") if call.op == "Transpose" else None
     if inner is None:
@@ -41,11 +41,11 @@ def compose_transposes(code: Code, call: Call, bugs: Bugs) -> bool:
     if both == tuple(range(len(both))) or "transpose_pair_not_inverse" in bugs:
         code.bypass(call, inner.inputs[0])
     else:
-        code.swap(call, Call("Transpose", inner.inputs, call.outputs, {"perm": both}))
+        code.swap(call, ToyCall("Transpose", inner.inputs, call.outputs, {"perm": both}))
     return True
 
 
-def push_transpose(code: Code, call: Call, bugs: Bugs) -> bool:
+def push_transpose(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Move Transposes behind an elementwise call, so that they meet others."""
     del bugs
     if call.op in ELEMENTWISE:
@@ -71,12 +71,12 @@ def push_transpose(code: Code, call: Call, bugs: Bugs) -> bool:
     if perm is None or None in shapes or widest > len(perm):
         return False
     inner = code.fresh(code.dtype(call.out), np.broadcast_shapes(*(shape for shape in shapes if shape is not None)))
-    moved = Call(call.op, tuple(operands), (inner,), call.attributes)
-    code.swap(call, moved, Call("Transpose", (inner,), call.outputs, {"perm": perm}))
+    moved = ToyCall(call.op, tuple(operands), (inner,), call.attributes)
+    code.swap(call, moved, ToyCall("Transpose", (inner,), call.outputs, {"perm": perm}))
     return True
 
 
-def merge_reshapes(code: Code, call: Call, bugs: Bugs) -> bool:
+def merge_reshapes(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Reshape(Reshape(x)) becomes one Reshape. A 0 entry copies a size of the inner result, so it is resolved first."""
     inner = code.made_by(call.inputs[0], "Reshape") if call.op == "Reshape" else None
     wanted = integers(code.constant(call.inputs[1])) if inner is not None else None
@@ -84,7 +84,7 @@ def merge_reshapes(code: Code, call: Call, bugs: Bugs) -> bool:
         return False
     shape = code.shape(call.out)
     if "reshape_merge_zero" in bugs or (0 not in wanted and not call.get("allowzero", 0)):
-        code.swap(call, Call("Reshape", (inner.inputs[0], call.inputs[1]), call.outputs, call.attributes))
+        code.swap(call, ToyCall("Reshape", (inner.inputs[0], call.inputs[1]), call.outputs, call.attributes))
     elif shape is not None:
         code.swap(call, reshape_to(code, inner.inputs[0], shape, call.out))
     else:
@@ -92,7 +92,7 @@ def merge_reshapes(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def clean_shapes(code: Code, call: Call, bugs: Bugs) -> bool:
+def clean_shapes(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Any chain of Reshape, Flatten, Squeeze and Unsqueeze becomes one Reshape to the known result."""
     if merge_reshapes(code, call, bugs):
         return True
@@ -104,7 +104,7 @@ def clean_shapes(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def _constant_slices(code: Code, call: Call, rank: int) -> dict[int, slice] | None:
+def _constant_slices(code: Code, call: ToyCall, rank: int) -> dict[int, slice] | None:
     operands = [code.constant(name) if name else None for name in (*call.inputs[1:], "", "")[:4]]
     starts, ends, axes, steps = operands
     missing = any(value is None and name for value, name in zip(operands, call.inputs[1:], strict=False))
@@ -113,7 +113,7 @@ def _constant_slices(code: Code, call: Call, rank: int) -> dict[int, slice] | No
     return slices(starts, ends, axes, steps, rank)
 
 
-def merge_slices(code: Code, call: Call, bugs: Bugs) -> bool:
+def merge_slices(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Slice(Slice(x)) becomes one Slice, where all bounds are constant and all steps positive."""
     inner = code.made_by(call.inputs[0], "Slice") if call.op == "Slice" else None
     source = code.shape(inner.inputs[0]) if inner is not None else None
@@ -134,11 +134,11 @@ def merge_slices(code: Code, call: Call, bugs: Bugs) -> bool:
         begin, jump = (start + step * offset, step * stride) if count else (0, 1)
         rows.append((axis, begin, begin + (count - 1) * jump + 1 if count else 0, jump))
     names = [code.add_constant(int64(tuple(row[i] for row in rows))) for i in (1, 2, 0, 3)]
-    code.swap(call, Call("Slice", (inner.inputs[0], *names), call.outputs))
+    code.swap(call, ToyCall("Slice", (inner.inputs[0], *names), call.outputs))
     return True
 
 
-def undo_split(code: Code, call: Call, bugs: Bugs) -> bool:
+def undo_split(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Concat of all parts of one Split, in order and on the same axis, becomes the operand of the Split."""
     source = code.producer(call.inputs[0]) if call.op == "Concat" else None
     if source is None or source.op != "Split":
@@ -153,7 +153,7 @@ def undo_split(code: Code, call: Call, bugs: Bugs) -> bool:
     return True
 
 
-def drop_expand(code: Code, call: Call, bugs: Bugs) -> bool:
+def drop_expand(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Let the broadcasting of a binary call do what an Expand before it does."""
     del bugs
     if call.op not in BROADCASTING or len(call.inputs) != 2:
@@ -166,6 +166,6 @@ def drop_expand(code: Code, call: Call, bugs: Bugs) -> bool:
         if np.broadcast_shapes(small, other) == code.shape(call.out):
             inputs = list(call.inputs)
             inputs[index] = source.inputs[0]
-            code.swap(call, Call(call.op, tuple(inputs), call.outputs, call.attributes))
+            code.swap(call, ToyCall(call.op, tuple(inputs), call.outputs, call.attributes))
             return True
     return False

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from miscompile.core.tensor import Array
-from miscompile.targets.toy.ir import Bugs, Call, Code, Shape
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall, ToyShape
 
-Sweep = Callable[[Code, Bugs], bool]
+ProgramSweep = Callable[[Code, Bugs], bool]
 """Rewrites a whole program; tells whether it changed."""
 
-Rule = Callable[[Code, Call, Bugs], bool]
+RewriteRule = Callable[[Code, ToyCall, Bugs], bool]
 """Rewrites the program at one call; tells whether it changed. Each firing must make the program simpler."""
 
 
@@ -21,11 +21,11 @@ class Pass:
     """A named rewrite. Level `basic` runs the basic ones only, `full` all."""
 
     name: str
-    sweep: Sweep
+    sweep: ProgramSweep
     basic: bool = False
 
 
-def peephole(*rules: Rule) -> Sweep:
+def peephole(*rules: RewriteRule) -> ProgramSweep:
     """Return the sweep that tries each rule at each call; a bound on the firings guards against circles."""
 
     def sweep(code: Code, bugs: Bugs) -> bool:
@@ -69,16 +69,16 @@ def integers(value: Array | None) -> tuple[int, ...] | None:
     return None if value is None else tuple(int(item) for item in value.ravel())
 
 
-def int64(values: Shape) -> Array:
+def int64(values: ToyShape) -> Array:
     """Return a vector of 64-bit integers, as shapes and axes want it."""
     return np.array(values, np.int64)
 
 
-def reshape_to(code: Code, value: str, shape: Shape, output: str) -> Call:
+def reshape_to(code: Code, value: str, shape: ToyShape, output: str) -> ToyCall:
     """Return a call that gives `value` exactly this shape (a zero in it is a size)."""
-    return Call("Reshape", (value, code.add_constant(int64(shape))), (output,), {"allowzero": 1})
+    return ToyCall("Reshape", (value, code.add_constant(int64(shape))), (output,), {"allowzero": 1})
 
 
-def swapped_pairs(call: Call) -> tuple[tuple[str, str], ...]:
+def swapped_pairs(call: ToyCall) -> tuple[tuple[str, str], ...]:
     """Return the operands of a binary call in both orders."""
     return ((call.inputs[0], call.inputs[1]), (call.inputs[1], call.inputs[0]))

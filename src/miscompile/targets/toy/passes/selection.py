@@ -1,10 +1,10 @@
 """The choice of kernels: calls become calls of specialised kernels that compute the same."""
 
-from miscompile.targets.toy.ir import Bugs, Call, Code
+from miscompile.targets.toy.ir import Bugs, Code, ToyCall
 from miscompile.targets.toy.passes.rewriting import kind_of
 
 
-def select_kernel(code: Code, call: Call, bugs: Bugs) -> bool:
+def select_kernel(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Pick the Gather that skips the wrapping of indices, and the bitwise Or for bool."""
     if call.op == "Gather":
         indices = code.constant(call.inputs[1])
@@ -17,8 +17,8 @@ def select_kernel(code: Code, call: Call, bugs: Bugs) -> bool:
     return False
 
 
-def _become(code: Code, call: Call, op: str) -> bool:
-    code.swap(call, Call(op, call.inputs, call.outputs, call.attributes))
+def _become(code: Code, call: ToyCall, op: str) -> bool:
+    code.swap(call, ToyCall(op, call.inputs, call.outputs, call.attributes))
     return True
 
 

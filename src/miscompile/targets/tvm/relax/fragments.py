@@ -39,7 +39,7 @@ _FOREIGN = ("Primitive", "Codegen", "Composite")
 """Attributes of functions that a pass has made for others, whose inside no pass looks at any more."""
 
 
-class Fragment(NamedTuple):
+class RelaxFragment(NamedTuple):
     """A piece of a module: `module` has the function `pattern`, which returns the broken outputs."""
 
     module: Any
@@ -53,7 +53,7 @@ class Refused(NamedTuple):
     why: str
 
 
-def fragments(module: Any, granularity: Literal["block", "subgraph"]) -> Iterator[Fragment | Refused]:
+def fragments(module: Any, granularity: Literal["block", "subgraph"]) -> Iterator[RelaxFragment | Refused]:
     """Yield the patterns of one granularity in the public and private functions of `module`."""
     module = relax.transform.Normalize()(module)
     for place in sorted(module.functions, key=lambda one: str(one.name_hint)):
@@ -164,7 +164,7 @@ def subgraphs(function: Any) -> Iterator[tuple[bool, list[Any]]]:
 
 def taken(
     module: Any, function: Any, run: list[Any], flow: bool, granularity: Literal["block", "subgraph"]
-) -> Fragment | Refused:
+) -> RelaxFragment | Refused:
     """Return the bindings `run` of `function` as a pattern, or why they are none."""
     why = unfit(module, run)
     if why:
@@ -189,7 +189,7 @@ def taken(
     if relax.analysis.free_symbolic_vars(inner):
         return Refused("sizes that nothing tells")
     try:
-        found = Fragment(*closed(module, inner, granularity))
+        found = RelaxFragment(*closed(module, inner, granularity))
     except TEXT_ERRORS:
         return Refused("not well formed by itself")
     own = found.module[PATTERN]

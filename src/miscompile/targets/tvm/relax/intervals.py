@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NoReturn
 
-Span = tuple[int, int]
+IntegerRange = tuple[int, int]
 
 
 class OverflowsError(ValueError):
@@ -19,7 +19,7 @@ def unproven(why: str) -> NoReturn:
     raise OverflowsError(why)
 
 
-def full(dtype: str) -> Span | None:
+def full(dtype: str) -> IntegerRange | None:
     """Return the least and the greatest number of an element type of integers; None for other types."""
     found = re.fullmatch(r"(u?)int(\d+)", dtype)
     if dtype == "bool" or not found:
@@ -33,42 +33,42 @@ def is_vector(dtype: str) -> bool:
     return re.fullmatch(r"u?int\d+x.+", dtype) is not None
 
 
-def limited(dtype: str, bound: int | None) -> Span | None:
+def limited(dtype: str, bound: int | None) -> IntegerRange | None:
     """Return the integers of an element type whose magnitude is at most `bound`, all of them without one."""
     limits = full(dtype)
     return limits if limits is None or bound is None else (max(limits[0], -bound), min(limits[1], bound))
 
 
-def hull(spans: Iterable[Span]) -> Span:
+def hull(spans: Iterable[IntegerRange]) -> IntegerRange:
     """Return the least range that has all of `spans` in it."""
     found = list(spans)
     return min(low for low, _ in found), max(high for _, high in found)
 
 
-def products(one: Span, other: Span) -> Span:
+def products(one: IntegerRange, other: IntegerRange) -> IntegerRange:
     """Return what a product may be."""
     found = [a * b for a in one for b in other]
     return min(found), max(found)
 
 
-def magnitudes(one: Span) -> Span:
+def magnitudes(one: IntegerRange) -> IntegerRange:
     """Return what the magnitude of a number may be."""
     low, high = one
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def summed(one: Span, count: int) -> Span:
+def summed(one: IntegerRange, count: int) -> IntegerRange:
     """Return what the sum of up to `count` numbers may be, and every partial sum."""
     return min(0, count * one[0]), max(0, count * one[1])
 
 
-def multiplied(one: Span, count: int) -> Span:
+def multiplied(one: IntegerRange, count: int) -> IntegerRange:
     """Return what the product of up to `count` numbers may be, and every partial product."""
     most = max(1, magnitudes(one)[1]) ** min(count, 64) if count else 1
     return (-most if one[0] < 0 else 0), most
 
 
-def of_bits(*spans: Span) -> Span:
+def of_bits(*spans: IntegerRange) -> IntegerRange:
     """Return what any bitwise combination of numbers may be."""
     low, high = hull(spans)
     most = (1 << max(high, -low - 1, 0).bit_length()) - 1

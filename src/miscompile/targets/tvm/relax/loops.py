@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tvm_ffi
 
 from miscompile.targets.tvm.relax.hazards import is_float, kind_of
-from miscompile.targets.tvm.relax.intervals import Span, full, hull, is_vector, of_bits, products, unproven
+from miscompile.targets.tvm.relax.intervals import IntegerRange, full, hull, is_vector, of_bits, products, unproven
 
 ROUNDS = 6
 """How often ranges may grow before they count as growing for ever."""
@@ -91,13 +91,13 @@ def parts_of(body: Any) -> Parts:
     return found
 
 
-def extent(least: Any, count: Any) -> Span | None:
+def extent(least: Any, count: Any) -> IntegerRange | None:
     """Return what a loop variable may be, None where its loop has no known number of turns."""
     known = kind_of(least) == kind_of(count) == "IntImm"
     return (int(least.value), int(least.value) + max(0, int(count.value) - 1)) if known else None
 
 
-def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> Span | None:
+def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> IntegerRange | None:
     """Return what an expression may be; None where it is no integer, or hangs on what has not been written yet.
 
     Raises OverflowsError where an integer may leave its type.
@@ -112,7 +112,7 @@ def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> Span | None:
         return int(one.value), int(one.value)
     if kind in ("Var", "BufferLoad", "TensorLoad"):
         place = one if kind == "Var" else getattr(one, "source", None)
-        found: Span | None = state.get(place)
+        found: IntegerRange | None = state.get(place)
         return found if found is not None or place in written else limits
     if kind == "Cast" and is_float(one.value.ty):
         return unproven("loops that make floats integers")
@@ -122,7 +122,7 @@ def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> Span | None:
     return computed(kind, limits, [reach(getattr(one, field), state, written) for field in fields])
 
 
-def called_in(one: Any, given: list[Span | None]) -> Span | None:
+def called_in(one: Any, given: list[IntegerRange | None]) -> IntegerRange | None:
     """Return what a call inside loops gives on operands that may be `given`."""
     name = str(getattr(one.op, "name", "")).rpartition(".")[2]
     chosen = {"if_then_else": given[1:], "likely": given}.get(name)
@@ -132,7 +132,7 @@ def called_in(one: Any, given: list[Span | None]) -> Span | None:
     return full("bool") if str(one.ty) == "bool" else unproven(f"{name} of integers in loops")
 
 
-def computed(kind: str, limits: Span, given: list[Span | None]) -> Span | None:
+def computed(kind: str, limits: IntegerRange, given: list[IntegerRange | None]) -> IntegerRange | None:
     """Return what an operation gives on operands that may be `given`, in a type of the range `limits`."""
     spans = [span for span in given if span is not None]
     if kind == "Select":
@@ -147,7 +147,7 @@ def computed(kind: str, limits: Span, given: list[Span | None]) -> Span | None:
     return found
 
 
-def divided(one: Span, other: Span) -> Span | None:
+def divided(one: IntegerRange, other: IntegerRange) -> IntegerRange | None:
     """Return what a quotient may be, rounded in whatever way; None where the divisor may be none of 1, 2, 3, ..."""
     if other[0] < 1:
         return None
@@ -155,12 +155,12 @@ def divided(one: Span, other: Span) -> Span | None:
     return min(floors), max(floors) + 1
 
 
-def left_over(_: Span, other: Span) -> Span | None:
+def left_over(_: IntegerRange, other: IntegerRange) -> IntegerRange | None:
     """Return what a remainder that is never negative may be; None as `divided` does."""
     return None if other[0] < 1 else (0, other[1] - 1)
 
 
-OPERATIONS: dict[str, Callable[..., Span | None]] = {
+OPERATIONS: dict[str, Callable[..., IntegerRange | None]] = {
     "Add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "Sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
     "Mul": products,

@@ -1,6 +1,6 @@
 """Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
 
-What the woven ONNX program is for other cases (`oracles/weave.py`, whose steps these are), this is for a program that
+What the woven ONNX program is for other cases (`oracles/instrumented.py`, whose steps these are), this is for a program that
 the adapter has changed: how far correct results may lie apart is a property of the program that ran.
 """
 
@@ -29,7 +29,7 @@ _APPROXIMATED = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class RelaxNoise:
     """A noise input of a shape and element type: its elements lie at `centre` plus or minus `step`."""
 
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class Noise:
         return (self.centre + self.step * moved).astype(kind)
 
 
-def instrumented(module: Any) -> tuple[Any, tuple[Noise, ...]]:
+def instrumented(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
     """Return `module` with noise, which `main` takes as further inputs, and these.
 
     Functions are inlined first, so that noise gets into them; loop programs have it at their operands and results.
@@ -82,7 +82,7 @@ class NoiseInstrumenter:
 
     def __init__(self, builder: Any) -> None:
         self.params: list[Any] = []
-        self.noises: list[Noise] = []
+        self.noises: list[RelaxNoise] = []
         self._builder = builder
 
     def instrumented(self, binding: Any) -> list[Any]:
@@ -113,6 +113,6 @@ class NoiseInstrumenter:
     def _noise(self, var: Any, centre: float) -> Any:
         assert is_float(var.ty.dtype)
         dtype = str(var.ty.dtype)
-        self.noises.append(Noise(sizes_of(var.ty)[0], dtype, centre, ULPS * DTYPES[dtype].eps))
+        self.noises.append(RelaxNoise(sizes_of(var.ty)[0], dtype, centre, ULPS * DTYPES[dtype].eps))
         self.params.append(relax.Var(f"noise{len(self.params)}", var.ty))
         return self.params[-1]

@@ -20,8 +20,8 @@ from tvm.ir import Call
 
 from miscompile.targets.tvm.relax.functions import operands
 from miscompile.targets.tvm.relax.intervals import (
+    IntegerRange,
     OverflowsError,
-    Span,
     full,
     hull,
     magnitudes,
@@ -116,7 +116,7 @@ def called(value: Any, given: list[Any], module: Any) -> Any:
     return fitting(value.ty, result_span(name, value, given), name)
 
 
-def result_span(name: str, value: Any, given: list[Any]) -> Span:
+def result_span(name: str, value: Any, given: list[Any]) -> IntegerRange:
     """Return the least and the greatest result of a call of `relax.name` on operands that may be `given`."""
     spans = spans_in(given)
     if name in TESTING or (name == "astype" and str(value.ty.dtype) == "bool"):
@@ -139,7 +139,7 @@ def result_span(name: str, value: Any, given: list[Any]) -> Span:
     return unproven(f"{name} of integers")
 
 
-def fitting(kind: Any, found: Span, name: str) -> Any:
+def fitting(kind: Any, found: IntegerRange, name: str) -> Any:
     """Return what a result of type `kind` may be, of which `found` is known. Raises OverflowsError where it is more."""
     if isinstance(kind, relax.TupleType):
         return [fitting(one, found, name) for one in kind.fields]
@@ -157,7 +157,7 @@ def widest(kind: Any) -> Any:
     return full(str(kind.dtype)) if is_tensor else None
 
 
-def spans_in(given: Any) -> list[Span]:
+def spans_in(given: Any) -> list[IntegerRange]:
     """Return the ranges of integers among those of operands, also those in tuples."""
     if isinstance(given, list):
         return [one for field in given for one in spans_in(field)]
@@ -183,7 +183,7 @@ def contracted(value: Any) -> int:
     return sizes[-1] if fit and sizes else unproven("sizes that are not known")
 
 
-def clipped(value: Any, one: Span) -> Span:
+def clipped(value: Any, one: IntegerRange) -> IntegerRange:
     """Return what a number is after `clip`, whose bounds must be numbers of its type."""
     limits = full(str(value.ty.dtype))
     low, high = int(value.args[1].value), int(value.args[2].value)
@@ -192,13 +192,13 @@ def clipped(value: Any, one: Span) -> Span:
     return min(max(one[0], low), high), min(max(one[1], low), high)
 
 
-def inverted(value: Any, one: Span) -> Span:
+def inverted(value: Any, one: IntegerRange) -> IntegerRange:
     """Return what a number is with all bits flipped."""
     limits = full(str(value.ty.dtype)) or one
     return (-one[1] - 1, -one[0] - 1) if limits[0] < 0 else limits
 
 
-ARITHMETIC: dict[str, Callable[..., Span]] = {
+ARITHMETIC: dict[str, Callable[..., IntegerRange]] = {
     "add": lambda _, a, b: (a[0] + b[0], a[1] + b[1]),
     "subtract": lambda _, a, b: (a[0] - b[1], a[1] - b[0]),
     "multiply": lambda _, a, b: products(a, b),

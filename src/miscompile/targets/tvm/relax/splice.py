@@ -53,7 +53,7 @@ class NoPlaceError(ValueError):
     """A program into which nothing can be spliced."""
 
 
-class Facts(NamedTuple):
+class SpliceFacts(NamedTuple):
     """What a splicing did: edges from bound values into the pattern and from it into bindings that compute something;
     holes and results by how they were connected; whether the pattern stands in a block of its own."""
 
@@ -81,7 +81,9 @@ def splice_all(module: Any, patterns: list[Any], seed: int = 0, call: bool = Fal
     return module
 
 
-def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: bool = False) -> tuple[Any, Facts]:
+def splice(
+    module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: bool = False
+) -> tuple[Any, SpliceFacts]:
     """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
 
     With `call` the pattern is a private function that is called, with `whole` the block stays one. Depends on its
@@ -116,7 +118,7 @@ def splice(module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: 
     builder.update_func(place, assembled(main, parts))
     spliced = relax.transform.Normalize()(builder.finalize())
     relax.analysis.well_formed(spliced)
-    return spliced, Facts(counts[0], outs[0], *counts[1:], *outs[1:], in_own_block)
+    return spliced, SpliceFacts(counts[0], outs[0], *counts[1:], *outs[1:], in_own_block)
 
 
 def depending(params: Any, bindings: list[Any]) -> set[Any]:

@@ -11,7 +11,7 @@ from jax import lax
 
 from miscompile.targets.lowering.table import lowers
 
-Body = Callable[..., tuple[jax.Array, ...]]
+BodyFunction = Callable[..., tuple[jax.Array, ...]]
 
 
 def chosen(results: Sequence[jax.Array], outputs: int) -> jax.Array | tuple[jax.Array, ...]:
@@ -21,7 +21,7 @@ def chosen(results: Sequence[jax.Array], outputs: int) -> jax.Array | tuple[jax.
 
 @lowers("If")
 def branch(
-    condition: jax.Array, *, then_branch: Body, else_branch: Body, outputs: int
+    condition: jax.Array, *, then_branch: BodyFunction, else_branch: BodyFunction, outputs: int
 ) -> jax.Array | tuple[jax.Array, ...]:
     """What one of two functions gives."""
     return chosen(lax.cond(condition.reshape(()), then_branch, else_branch), outputs)
@@ -32,7 +32,7 @@ def loop(
     limit: jax.Array | None,
     going: jax.Array | None = None,
     *states: jax.Array,
-    body: Body,
+    body: BodyFunction,
     turns: int | None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
@@ -71,7 +71,7 @@ def laid_along(rows: jax.Array, axis: int, back: int) -> jax.Array:
 @lowers("Scan")
 def scan(
     *values: jax.Array,
-    body: Body,
+    body: BodyFunction,
     num_scan_inputs: int,
     scan_input_axes: tuple[int, ...] | None = None,
     scan_input_directions: tuple[int, ...] | None = None,

@@ -7,12 +7,12 @@ from jax import lax
 from miscompile.targets.lowering.table import lowers
 from miscompile.targets.xla.lowering.linear import centred
 
-Ints = tuple[int, ...] | None
+OptionalInts = tuple[int, ...] | None
 Padding = list[tuple[int, int]]
 
 
 def padding_of(
-    sizes: tuple[int, ...], reach: tuple[int, ...], strides: tuple[int, ...], pads: Ints, auto: str
+    sizes: tuple[int, ...], reach: tuple[int, ...], strides: tuple[int, ...], pads: OptionalInts, auto: str
 ) -> Padding:
     """Return the padding before and after each axis; `reach` are the sizes of the dilated window."""
     if auto.startswith("SAME"):
@@ -28,11 +28,11 @@ def conv(
     b: jax.Array | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
+    kernel_shape: OptionalInts = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Convolution of images of any rank, channels first."""
     rank = x.ndim - 2
@@ -51,11 +51,11 @@ def conv_integer(
     w_zero: jax.Array | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
+    kernel_shape: OptionalInts = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Convolution of integers less their zero points, in 32 bits; the padding has the value of the zero point."""
     return conv(
@@ -76,13 +76,13 @@ def conv_transpose(
     b: jax.Array | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     group: int = 1,
-    kernel_shape: Ints = None,
-    output_padding: Ints = None,
-    output_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
+    kernel_shape: OptionalInts = None,
+    output_padding: OptionalInts = None,
+    output_shape: OptionalInts = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Transposed convolution: a convolution of the image with gaps, by the mirrored kernel."""
     rank = x.ndim - 2

@@ -7,12 +7,18 @@ import jax.numpy as jnp
 from jax import lax
 
 from miscompile.targets.lowering.table import lowers
-from miscompile.targets.xla.lowering.convolution import Ints, Padding, padding_of
+from miscompile.targets.xla.lowering.convolution import OptionalInts, Padding, padding_of
 from miscompile.targets.xla.lowering.reduction import lowest
 
 
 def windows(
-    x: jax.Array, kernel: tuple[int, ...], strides: Ints, dilations: Ints, pads: Ints, auto: str, ceil: int
+    x: jax.Array,
+    kernel: tuple[int, ...],
+    strides: OptionalInts,
+    dilations: OptionalInts,
+    pads: OptionalInts,
+    auto: str,
+    ceil: int,
 ) -> tuple[Padding, Padding, dict[str, Any]]:
     """Return the padding, the same with what `ceil` adds behind, and the other keywords of a sliding window."""
     rank = len(kernel)
@@ -34,11 +40,11 @@ def max_pool(
     *,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     kernel_shape: tuple[int, ...],
-    pads: Ints = None,
+    pads: OptionalInts = None,
     storage_order: int = 0,
-    strides: Ints = None,
+    strides: OptionalInts = None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     """Largest element under a window, and its place in the whole of x."""
@@ -65,10 +71,10 @@ def average_pool(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     count_include_pad: int = 0,
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     kernel_shape: tuple[int, ...],
-    pads: Ints = None,
-    strides: Ints = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Mean of the elements under a window, with the padding or without it, never with what `ceil_mode` adds."""
     inner, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
@@ -89,11 +95,11 @@ def lp_pool(
     *,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     kernel_shape: tuple[int, ...],
     p: int = 2,
-    pads: Ints = None,
-    strides: Ints = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Norm of the elements under a window."""
     _, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from miscompile.targets.lowering.table import lowers
 from miscompile.targets.xla.lowering.casting import convert, element_type
-from miscompile.targets.xla.lowering.convolution import Ints, conv
+from miscompile.targets.xla.lowering.convolution import OptionalInts, conv
 from miscompile.targets.xla.lowering.linear import centred
 
 
@@ -119,11 +119,11 @@ def qlinear_conv(
     b: jax.Array | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Ints = None,
+    dilations: OptionalInts = None,
     group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
+    kernel_shape: OptionalInts = None,
+    pads: OptionalInts = None,
+    strides: OptionalInts = None,
 ) -> jax.Array:
     """Convolution of quantised images; the filters' scale may be given by output channel."""
     sums = conv(

@@ -61,22 +61,22 @@ def test_only_as_many_as_asked_for(tmp_path: Path) -> None:
 
 def test_few_bits_are_no_reason_to_leave_a_test_out() -> None:
     half = np.float16([1.5, -20.0, 0.3])
-    with CrossCheck() as vouching:
-        (found,) = vouching.expected([migrated(node("Mul", half, half * half))])
+    with CrossCheck() as cross_check:
+        (found,) = cross_check.expected([migrated(node("Mul", half, half * half))])
     assert not isinstance(found, str)
 
 
 def test_one_other_implementation_must_give_the_same() -> None:
     tests = [migrated(node("Det", SQUARE)), migrated(node("Relu", X))]
-    with CrossCheck(["toy"]) as vouching:  # it lacks Det
-        alone, shared = vouching.expected(tests)
+    with CrossCheck(["toy"]) as cross_check:  # it lacks Det
+        alone, shared = cross_check.expected(tests)
     assert alone == ALONE
     assert not isinstance(shared, str)
     assert shared[0].numbers().tolist() == [[0.0, 2.0]]
-    with CrossCheck(["toy", "onnxruntime"]) as vouching:
-        assert not isinstance(vouching.expected(tests)[0], str)
-    with CrossCheck([]) as vouching:  # nobody is installed who could be asked
-        assert not isinstance(vouching.expected(tests)[0], str)
+    with CrossCheck(["toy", "onnxruntime"]) as cross_check:
+        assert not isinstance(cross_check.expected(tests)[0], str)
+    with CrossCheck([]) as cross_check:  # nobody is installed who could be asked
+        assert not isinstance(cross_check.expected(tests)[0], str)
 
 
 @pytest.mark.filterwarnings("ignore")  # cases of other operators overflow on purpose
@@ -84,8 +84,8 @@ def test_onnx_s_own_node_case_is_a_witness() -> None:
     origin = "onnx.backend.test node test_det_2d"
     assert node_results()[origin][0].numbers().tolist() == -2.0
     same, other = node("Det", SQUARE, origin=origin), node("Det", SQUARE + SQUARE, origin=origin)
-    with CrossCheck(["toy"]) as vouching:
-        agreed, alone = vouching.expected([migrated(same), migrated(other)])
+    with CrossCheck(["toy"]) as cross_check:
+        agreed, alone = cross_check.expected([migrated(same), migrated(other)])
     assert not isinstance(agreed, str)
     assert alone == ALONE
 
@@ -93,7 +93,7 @@ def test_onnx_s_own_node_case_is_a_witness() -> None:
 def test_texts_are_expected_like_numbers() -> None:
     words = np.array(["a", "bc"], object)
     joined = node("StringConcat", words, words, version=20)
-    with CrossCheck(["onnxruntime"]) as vouching:
-        (found,) = vouching.expected([migrated(joined)])
+    with CrossCheck(["onnxruntime"]) as cross_check:
+        (found,) = cross_check.expected([migrated(joined)])
     assert not isinstance(found, str), found
     assert found[0].array.tolist() == ["aa", "bcbc"]

@@ -11,7 +11,7 @@ from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Verdict, Violated
 from miscompile.oracles.judge import bad_build
-from miscompile.oracles.per_case import Chosen
+from miscompile.oracles.per_case import PerCaseOracle
 
 PROGRAM = Program("onnx", b"", (), ())
 
@@ -30,7 +30,7 @@ class StatusAlone:
 
 
 USUAL, SPECIAL = StatusAlone(Build("off")), StatusAlone(Build("full"))
-ORACLE = Chosen(USUAL, {"special": SPECIAL})
+ORACLE = PerCaseOracle(USUAL, {"special": SPECIAL})
 
 
 @pytest.mark.parametrize(("recipe", "level"), [({}, "off"), ({"oracle": "special"}, "full")])

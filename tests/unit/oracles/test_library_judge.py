@@ -9,17 +9,17 @@ from hypothesis.extra.numpy import arrays
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.oracles.library_judge import FIXED, judge
-from miscompile.oracles.library_reference import Reference
+from miscompile.oracles.library_reference import LibraryReference
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
 
 
-def reference(*values: Array, spread: float | None = None) -> Reference:
+def reference(*values: Array, spread: float | None = None) -> LibraryReference:
     results = tuple(tensor(value) for value in values)
-    return Reference(results, tuple(np.full(value.shape, spread or 0.0) for value in values))
+    return LibraryReference(results, tuple(np.full(value.shape, spread or 0.0) for value in values))
 
 
-def kind(outcome: Outcome, held: Reference | None = None) -> str | None:
+def kind(outcome: Outcome, held: LibraryReference | None = None) -> str | None:
     return judge(held or reference(np.zeros(2, np.float32)), outcome, "strict", {}).kind
 
 
@@ -79,7 +79,7 @@ def test_infinities_and_nan_of_the_library_are_expected() -> None:
 
 
 def test_an_element_that_may_be_anything_is_left_out() -> None:
-    held = Reference((tensor(np.array([3, 5], np.int64)),), (np.array([np.inf, 0.0]),))
+    held = LibraryReference((tensor(np.array([3, 5], np.int64)),), (np.array([np.inf, 0.0]),))
     assert kind(Values(((tensor(np.array([9, 5], np.int64)),),)), held) is None
     assert kind(Values(((tensor(np.array([3, 6], np.int64)),),)), held) == "wrong"
 
@@ -91,8 +91,8 @@ def test_where_noise_makes_elements_jump_others_may_as_well() -> None:
     moved[7] = 100.0
     few, many = value.copy(), value.copy()
     few[3], many[:500] = 50.0, 50.0
-    held = Reference((tensor(value),), (moved,))
-    steady = Reference((tensor(value),), (np.zeros(1000),))
+    held = LibraryReference((tensor(value),), (moved,))
+    steady = LibraryReference((tensor(value),), (np.zeros(1000),))
     assert kind(Values(((tensor(few),),)), held) is None
     assert kind(Values(((tensor(few),),)), steady) == "wrong"
     assert kind(Values(((tensor(many),),)), held) == "wrong"
@@ -128,14 +128,14 @@ def test_the_fixed_rule_is_a_distance() -> None:
 
 
 def test_results_left_open_are_not_compared() -> None:
-    held = Reference((tensor(np.array([1], np.int64)), tensor(np.array([1.0], np.float32))), (None, np.zeros(1)))
+    held = LibraryReference((tensor(np.array([1], np.int64)), tensor(np.array([1.0], np.float32))), (None, np.zeros(1)))
     assert kind(Values(((tensor(np.array([2], np.int64)), tensor(np.array([1.0], np.float32))),)), held) is None
     assert kind(Values(((tensor(np.array([2], np.int32)), tensor(np.array([1.0], np.float32))),)), held) == "dtype"
 
 
 def test_texts_are_compared_where_they_are_promised() -> None:
     texts = np.array(["a", "b"], object)
-    promised = Reference((tensor(texts),), (np.array([0.0, np.inf]),))
+    promised = LibraryReference((tensor(texts),), (np.array([0.0, np.inf]),))
     assert kind(Values(((tensor(texts.copy()),),)), promised) is None
     assert kind(Values(((tensor(np.array(["a", "x"], object)),),)), promised) is None
     found = judge(promised, Values(((tensor(np.array(["x", "b"], object)),),)), "strict", {})

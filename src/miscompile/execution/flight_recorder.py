@@ -1,7 +1,7 @@
-"""What survives a worker: its flight recorder, the replies it has not sent yet, and the text it printed.
+"""The flight recorder of a worker: its position, the replies that it has not sent yet, and its printed text.
 
-All lie in memory files that the parent holds as well, so that a death or a hang is attributed to the exact run and
-stage, nothing that was finished before is lost, and the last words can be read, whatever state the worker is in.
+All lie in memory files that the parent holds as well. So the parent can attribute a death or a hang to the exact run
+and stage, keep the outcomes that were finished before, and read the printed text, whatever state the worker is in.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from miscompile.core.outcome import Stage
 
 IDLE, LOAD, COMPILE, RUN, COLLECT, REPLY = range(6)
-"""Steps of a worker. In `IDLE` and `REPLY` it waits for its parent, and no clock runs."""
+"""Steps of a worker. In `IDLE` and `REPLY` it waits for its parent, and no time limit applies."""
 
 TAIL = 2_000
 """Characters of printed text that an outcome keeps."""
@@ -39,7 +39,7 @@ class Position(NamedTuple):
 
     @property
     def stage(self) -> Stage:
-        """The stage of the run; sending its outcome counts as collecting."""
+        """The stage of the run; sending its outcome belongs to the stage `collect`."""
         return _STAGES.get(self.step, "run")
 
     @property
@@ -51,7 +51,7 @@ class Position(NamedTuple):
 class Recorder:
     """A flight recorder: the worker writes its position at every step, the parent reads it at any time.
 
-    Behind the position there is room for replies that are finished and not yet sent: a death must not take them along.
+    The memory after the position holds replies that are finished and not yet sent, so that they survive the worker.
     """
 
     def __init__(self, fd: int) -> None:
@@ -76,7 +76,7 @@ class Recorder:
         _STEP.pack_into(self._memory, _STEP_AT, step)
 
     def hold(self, reply: bytes) -> bool:
-        """Keep `reply` behind those that are held already; False when there is no room for it."""
+        """Append `reply` to the held replies; return False when it does not fit."""
         end = self._end + len(reply)
         if end > _SIZE:
             return False
@@ -86,7 +86,7 @@ class Recorder:
         return True
 
     def release(self) -> None:
-        """Forget the replies that are held, because they were sent."""
+        """Discard the held replies after they were sent."""
         self._end = _HELD_FROM
         _HELD.pack_into(self._memory, _HELD_AT, 0)
 
@@ -95,7 +95,7 @@ class Recorder:
         return self._memory[_HELD_FROM : _HELD_FROM + _HELD.unpack_from(self._memory, _HELD_AT)[0]]
 
     def read(self) -> Position:
-        """Return what was noted last; a reader must read twice to be sure of it while the worker lives."""
+        """Return the last position; while the worker lives, a reader must read twice and compare."""
         return Position(*_RECORD.unpack_from(self._memory, 0))
 
     def close(self) -> None:
@@ -106,8 +106,8 @@ class Recorder:
 class Printed:
     """The text that a worker printed to descriptors 1 and 2 since the last `reset`.
 
-    A memory file of fixed size, sealed against growth, with a file offset that all holders share: printing beyond the
-    end fails and costs nothing, and the offset tells how much there is.
+    A memory file of fixed size, sealed against growth, whose file offset all holders share: a write beyond the end
+    fails, and the offset is the length of the text.
     """
 
     def __init__(self, fd: int) -> None:
@@ -123,7 +123,7 @@ class Printed:
         return fd
 
     def reset(self) -> None:
-        """Forget the text."""
+        """Discard the text."""
         os.lseek(self.fd, 0, os.SEEK_SET)
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What a worker leaves behind can be read by another holder of the same memory."""
+"""The flight recorder and the printed text of a worker can be read by another holder of the same memory."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from miscompile.execution.blackbox import COLLECT, COMPILE, IDLE, REPLY, RUN, TAIL, Printed, Recorder
+from miscompile.execution.flight_recorder import COLLECT, COMPILE, IDLE, REPLY, RUN, TAIL, Printed, Recorder
 
 
 @pytest.fixture

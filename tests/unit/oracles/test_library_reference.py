@@ -1,4 +1,4 @@
-"""What a library's own answer is worth: chance, sensitivity, and results that nobody promises."""
+"""The reference from a library's own results: randomness, sensitivity, and unspecified results."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from miscompile.core.tensor import Array, tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.values import Held, Value
-from miscompile.oracles.library_reference import NOISES, Dropped, Reference, assess, reference_case, with_outputs
+from miscompile.oracles.library_reference import NOISES, Dropped, LibraryReference, assess, reference_case, with_outputs
 from miscompile.oracles.unspecified.conditions import CONDITIONS
 from miscompile.oracles.unspecified.rules import parse_unspecified, unspecified, unspecified_of
 from miscompile.producers.instances.migrated import migrate
@@ -26,7 +26,7 @@ def case_of(instance: Instance) -> Case:
     return found.case
 
 
-def ask(instance: Instance, *results: Array | None, again: Array | None = None) -> Reference | Dropped:
+def ask(instance: Instance, *results: Array | None, again: Array | None = None) -> LibraryReference | Dropped:
     """Assess results of a first run, of a second (the same unless `again`), and of runs under noise (the first's)."""
     case = case_of(instance)
     first = tuple(None if value is None else tensor(value) for value in results)
@@ -57,21 +57,21 @@ def test_integers_are_not_moved() -> None:
 
 def test_a_steady_operator_is_a_reference_and_names_its_outputs() -> None:
     found = ask(ABS, np.float32([1, 2]))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     case = with_outputs(to_case(ABS), found)
     assert [(port.dtype, port.shape) for port in case.program.outputs] == [("float32", (2,))]
 
 
 def test_chance_shows_in_the_second_run() -> None:
     assert ask(ABS, np.float32([1, 2]), again=np.float32([1, 3])) == Dropped("random")
-    assert isinstance(ask(ABS, np.float32([np.nan, 2]), again=np.float32([np.nan, 2])), Reference)
+    assert isinstance(ask(ABS, np.float32([np.nan, 2]), again=np.float32([np.nan, 2])), LibraryReference)
 
 
 def test_sensitivity_is_by_element() -> None:
     case, first = to_case(ABS), (tensor(np.int64([1, 2])),)
     jumps = (tensor(np.int64([1, 3])),)
     found = assess(ABS, case, Values((first, first, *[jumps] * NOISES)))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [0.0, 1.0]
     other = (tensor(np.int64([1])),)
@@ -98,7 +98,7 @@ def test_what_the_library_does_not_answer_is_dropped(outcome: Outcome, reason: s
 def test_nan_that_was_given_need_not_come_out() -> None:
     least = Instance("torch", "torch.amin", "function", held(np.float32([np.nan, 2])))
     found = ask(least, np.float32([np.nan, 1.0]))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [np.inf, 0.0]
 
@@ -109,10 +109,10 @@ def test_operators_that_leave_their_results_open() -> None:
     assert isinstance(ask(empty, np.float32([0, 0, 0])), Dropped)
     sort = Instance("torch", "torch.sort", "function", x)
     found = ask(sort, np.float32([1, 2, 2]), np.int64([1, 0, 2]))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[1] is None
     stable = ask(Instance("torch", "torch.sort", "function", x, {"stable": True}), np.float32([1]), np.int64([1]))
-    assert isinstance(stable, Reference)
+    assert isinstance(stable, LibraryReference)
     assert stable.spread[1] is not None
 
 
@@ -131,7 +131,7 @@ def test_undefined_conversions_and_shifts() -> None:
     far = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([40])))
     near = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([4])))
     assert isinstance(ask(far, np.int32([0])), Dropped)
-    assert isinstance(ask(near, np.int32([16])), Reference)
+    assert isinstance(ask(near, np.int32([16])), LibraryReference)
 
 
 def holds(condition: str, *values: object) -> bool:
@@ -155,7 +155,7 @@ def test_conditions() -> None:
 
 def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
     assert len(unspecified()) > 10
-    assert all(doubt.reason and doubt.apis for doubt in unspecified())
+    assert all(rule.reason and rule.apis for rule in unspecified())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_malformed_rules_are_named(text: str) -> None:
 
 def test_a_case_keeps_the_outputs_that_it_has() -> None:
     found = ask(ABS, np.float32([1, 2]))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     case: Case = with_outputs(to_case(ABS), found)
     assert with_outputs(case, found) is case
 
@@ -183,7 +183,7 @@ NORMAL = Instance("onnx", "StringNormalizer", "node", inputs=held(np.array(["a",
 
 def test_texts_that_noise_leaves_alone_are_promised() -> None:
     found = ask(NORMAL, np.array(["A", "B"], object))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [0.0, 0.0]
 
@@ -193,13 +193,13 @@ def test_texts_that_hang_on_the_last_place_are_left_open() -> None:
     case, first = case_of(cast), (tensor(np.array(["0.1", "2"], object)),)
     moved = (tensor(np.array(["0.10000001", "2"], object)),)
     found = assess(cast, case, Values((first, first, *[moved] * NOISES)))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [np.inf, 0.0]
 
 
 def test_dropout_that_trains_draws_whatever_its_seed() -> None:
-    def dropout(training: bool) -> Reference | Dropped:
+    def dropout(training: bool) -> LibraryReference | Dropped:
         operands = held(np.float32([1, 2]), np.float32(0.5), np.bool_(training))
         instance = Instance("onnx", "Dropout", "node", (), {"seed": 0}, operands, version=13)
         return ask(instance, np.float32([2, 0]))
@@ -207,7 +207,7 @@ def test_dropout_that_trains_draws_whatever_its_seed() -> None:
     found = dropout(True)
     assert isinstance(found, Dropped)
     assert found.reason == "random"
-    assert isinstance(dropout(False), Reference)
+    assert isinstance(dropout(False), LibraryReference)
 
 
 def test_nan_among_the_constants_need_not_come_out_either() -> None:
@@ -216,7 +216,7 @@ def test_nan_among_the_constants_need_not_come_out_either() -> None:
     assert len(case.feeds[0]) == 1
     first = (tensor(np.float32([np.nan, 2])),)
     found = assess(least, case, Values((first, first, *[first] * NOISES)))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [np.inf, 0.0]
 
@@ -224,4 +224,4 @@ def test_nan_among_the_constants_need_not_come_out_either() -> None:
 @pytest.mark.parametrize(("given", "judged"), [({"p": 1.0}, False), ({"p": 1.0, "training": False}, True)])
 def test_dropout_of_everything_is_for_training_all_the_same(given: dict[str, Value], judged: bool) -> None:
     found = ask(Instance("torch", "torch.nn.functional.dropout", "function", ABS.args, given), np.float32([0, 0]))
-    assert isinstance(found, Reference) is judged
+    assert isinstance(found, LibraryReference) is judged

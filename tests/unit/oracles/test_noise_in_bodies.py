@@ -1,4 +1,4 @@
-"""Noise within the bodies of If, Loop and Scan: it moves what is computed there, and silent noise changes nothing."""
+"""Noise within the bodies of If, Loop and Scan moves the values there, and noise of zero changes nothing."""
 
 from collections.abc import Mapping, Sequence
 

@@ -15,18 +15,18 @@ from miscompile.instances.values import Held
 from miscompile.migration.answers import LibraryCache, LibraryRunner
 from miscompile.migration.plan import MigrationPlan
 from miscompile.oracles.library_judge import judge
-from miscompile.oracles.library_reference import NOISES, Reference, assess
+from miscompile.oracles.library_reference import NOISES, LibraryReference, assess
 
 SIZE = 1000
 
 
-def answer(results: list[Array], dtype: str = "float32") -> Reference:
+def answer(results: list[Array], dtype: str = "float32") -> LibraryReference:
     """Assess results that lie in one buffer, as those from a worker do."""
     frame = np.concatenate(results).astype(dtype)
     views = [(tensor(frame[place * SIZE : (place + 1) * SIZE]),) for place in range(len(results))]
     instance = Instance("torch", "torch.abs", "function", (Held(tensor(np.ones(SIZE, np.float32))),))
     found = assess(instance, to_case(instance), Values(tuple(views)))
-    assert isinstance(found, Reference)
+    assert isinstance(found, LibraryReference)
     return found
 
 
