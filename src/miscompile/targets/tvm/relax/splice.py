@@ -1,14 +1,15 @@
 """A pattern spliced into the middle of a Relax program, with edges from the program into it and back.
 
-After OATest's synthesis (section 3.2). At a random point between the bindings of `main` each hole of the pattern gets a
-value that was computed before: one of the same type; or, as in the abstract form of the pattern, one of the same rank
-and element type with which its operations still type; or any value through a bridge of slicing or padding, reshaping
-and conversion. Then each result of the pattern takes the place of an operand of the bindings that follow, through a
-bridge where none has its type. Values only ever flow forwards, so there is no cycle. No integer overflows: those that
-come into a pattern are kept as small as the pattern needs them, and a result goes only where `ranges.py` can prove that
-what follows stays within its types.
+After OATest's synthesis (section 3.2). At a random point between the bindings of `main` each hole of the pattern gets
+an earlier value: one of the same type; or, as in the abstract form of the pattern, one of the same rank and element
+type with which its operations still type; or any value through a bridge of slicing or padding, reshaping and
+conversion. Then each result of the pattern replaces an operand of a later binding, through a bridge if no operand has
+its type. Values only flow forwards, so there is no cycle. No integer overflows: integer inputs of a pattern are clipped
+as the pattern requires, and a result replaces an operand only if `ranges.py` proves that later integers stay within
+their types.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so that they need only TVM. It therefore has plain functions and
+few imports.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -39,14 +40,16 @@ from miscompile.targets.tvm.relax.seams import (
 )
 
 INNER_SHARE, BLEND_SHARE, OWN_BLOCK_SHARE = 0.75, 0.5, 0.2
-"""How often a hole gets a bound value rather than a parameter, a result is added to an operand that nobody else uses
-rather than replacing it, and the pattern stands in a block of its own between two halves of a dataflow block."""
+"""The probabilities that a hole gets a bound value instead of a parameter, that a result is added to an otherwise
+unused operand instead of replacing it, and that the pattern is in a block of its own between two halves of a
+dataflow block."""
 
 DRAWS = 6
-"""Tries to find values of other sizes with which a pattern still types, and operands that a result may replace."""
+"""The number of tries to find values of other sizes with which a pattern still types, and operands that a result may
+replace."""
 
 BOUNDS = (100, 10, 4, 1)
-"""How large integers may be that come into a pattern, or leave it, the first that is proven to do no harm."""
+"""The bounds to which integer inputs and results of a pattern are clipped; the first that is proven safe is used."""
 
 
 class NoPlaceError(ValueError):
