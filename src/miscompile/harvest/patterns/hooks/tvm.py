@@ -4,7 +4,7 @@
 OUT gets a line of JSON at once for each thing that is seen, so that what was found before a crash is not lost:
 
 - `{"begun": FILE}` when TVM is there, the hook is in place, and the tests are about to run;
-- `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.text` says it;
+- `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.relax.text` encodes it;
 - `{"pass": NAME, "module": HASH, "changed": BOOL, "test": NODE}` for each call of a pass on it;
 - `{"left": REASON, "pass": NAME, "test": NODE}` for a module that could not be taken;
 - `{"exit": CODE}` at the end, with pytest's exit code.
@@ -47,19 +47,19 @@ class Book:
 
     def module(self, module: Any, name: str) -> str | None:
         """Write `module` down unless it is known; return its hash, None if it cannot be taken."""
-        from miscompile.targets.tvm.text import UNSAYABLE, digest, say
+        from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode
 
         key = digest(module)
         if key not in self._known:
             try:
-                said = say(module)
-                size = len(said["script"]) + sum(len(one["data"]) for one in said["constants"])
+                encoded = encode(module)
+                size = len(encoded["script"]) + sum(len(one["data"]) for one in encoded["constants"])
                 why = "too large" if size > MOST_BYTES else ""
-            except UNSAYABLE as error:
-                why = f"not said: {type(error).__name__}"
+            except TEXT_ERRORS as error:
+                why = f"not encoded: {type(error).__name__}"
             self._known[key] = why
             if not why:
-                self.write(module=key, **said)
+                self.write(module=key, **encoded)
         if self._known[key]:
             self.write(left=self._known[key], **{"pass": name, "test": self.test})
             return None

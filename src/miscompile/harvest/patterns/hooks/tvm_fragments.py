@@ -1,12 +1,12 @@
 """Take the patterns out of what one file of TVM's tests gave, and put those that can be trusted into a library.
 
 `python -m miscompile.harvest.patterns.hooks.tvm_fragments PAIRS LIBRARY`: PAIRS as `harvest.patterns.hooks.tvm`
-writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/splice_transform.py` says what is in
-it), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended": DIGEST, "why": TEXT}`
-after it. A pattern that was begun and never ended killed this process; when the process is started again it leaves that
-pattern alone. `{"refused": WHY}` stands for a piece of a module that is no pattern, `{"done": PAIRS, "bytes": SIZE}`
-for the whole file. `{"stopped": DIGEST}` comes from outside: somebody ended this process while it built that pattern,
-which is to be looked at again.
+writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/relax/splice_transform.py`
+describes its contents), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended":
+DIGEST, "why": TEXT}` after it. A pattern with `begun` and without `ended` crashed this process; after a restart the
+process skips that pattern. `{"refused": WHY}` records a piece of a module that cannot be a pattern, `{"done": PAIRS,
+"bytes": SIZE}` the whole file. The parent process writes `{"stopped": DIGEST}` when it interrupted the build of that
+pattern, so that a later run builds it again.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -22,10 +22,10 @@ from typing import IO, Any
 
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
-from miscompile.targets.tvm.fragments import PATTERN, RelaxFragment, fragments, sizes_of
-from miscompile.targets.tvm.splice_transform import ENDING, read_entry
-from miscompile.targets.tvm.text import UNSAYABLE, digest, parse, say
-from miscompile.targets.tvm.vetting import fault, woken
+from miscompile.targets.tvm.relax.fragments import PATTERN, RelaxFragment, fragments, sizes_of
+from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode, parse
+from miscompile.targets.tvm.relax.vetting import fault, triggered
 
 
 def granularities() -> dict[str, Any]:
@@ -85,12 +85,14 @@ class TvmFragmentLibrary:
 
     def _written(self, piece: RelaxFragment, key: str, passes: dict[str, str]) -> str:
         try:
-            said = say(piece.module)
-            several = said["script"].count("@R.function") > 1
-            if (several or said["constants"]) and digest(parse(said["script"], said["constants"], False)) != key:
+            encoded = encode(piece.module)
+            several = encoded["script"].count("@R.function") > 1
+            if (several or encoded["constants"]) and digest(
+                parse(encoded["script"], encoded["constants"], False)
+            ) != key:
                 return "reads back as another"  # what is without either always reads back
-        except UNSAYABLE:
-            return "cannot be said"
+        except TEXT_ERRORS:
+            return "cannot be encoded"
         why = fault(piece.module, self._target)
         if why:
             return why
@@ -98,9 +100,9 @@ class TvmFragmentLibrary:
         function = piece.module[PATTERN]
         entry = {
             "name": f"{first}-{key[:8]}", "digest": key, "granularity": piece.granularity, "passes": sorted(passes),
-            "wakes": woken(piece.module, {*passes, *ABOUT.passes}), "origin": passes[first],
+            "wakes": triggered(piece.module, {*passes, *ABOUT.passes}), "origin": passes[first],
             "operators": piece.operators, "holes": [typed(param.ty) for param in function.params],
-            "outputs": [typed(kind) for kind in function.ret_ty.fields], **said,
+            "outputs": [typed(kind) for kind in function.ret_ty.fields], **encoded,
         }  # fmt: skip
         file = self._folder / f"{entry['name']}{ENDING}"
         _put(file, entry)
@@ -136,13 +138,13 @@ def typed(kind: Any) -> str:
 def main(path: Path, folder: Path) -> None:
     """Take the patterns of one file of pairs."""
     table, library, size = granularities(), TvmFragmentLibrary(folder), path.stat().st_size
-    for said, passes in pairs(path):
+    for encoded, passes in pairs(path):
         try:
-            module = parse(said["script"], said["constants"], False)
-        except UNSAYABLE:
+            module = parse(encoded["script"], encoded["constants"], False)
+        except TEXT_ERRORS:
             library.note(refused="cannot be read back")
             continue
-        if digest(module) != said["module"]:
+        if digest(module) != encoded["module"]:
             library.note(refused="reads back as another")
             continue
         for granularity in ("block", "subgraph"):
@@ -155,7 +157,7 @@ def main(path: Path, folder: Path) -> None:
                         library.add(piece, meant)
                     else:
                         library.note(refused=piece.why)
-            except UNSAYABLE as error:
+            except TEXT_ERRORS as error:
                 library.note(refused=f"not taken apart: {type(error).__name__}")
     library.note(done=path.stem, bytes=size)
 

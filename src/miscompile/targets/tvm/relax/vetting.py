@@ -18,11 +18,11 @@ from tvm.ir import Call
 
 from miscompile.core.run import Build
 from miscompile.targets.tvm.adapter import Tvm
-from miscompile.targets.tvm.fragments import PATTERN, sizes_of
 from miscompile.targets.tvm.pipelines import CONV_LAYOUTS, FAST_BUILD
+from miscompile.targets.tvm.relax.fragments import PATTERN, sizes_of
+from miscompile.targets.tvm.relax.splice import lawful
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
-from miscompile.targets.tvm.splice import lawful
-from miscompile.targets.tvm.text import UNSAYABLE
 
 _MADE = {"DecomposeOps": "DecomposeOpsForInference", "DataflowInsertInPlaceCalls": "DataflowUseInplaceCalls"}
 """Passes that are not called as the function that makes them."""
@@ -35,7 +35,7 @@ _KNOWN: dict[str, str] = {}
 _FILLS = (0, 0x5A)
 """Bytes that results hold before a loop program has run: what it leaves unwritten shows."""
 
-_APART = 1e-2
+_TOLERANCE = 1e-2
 """Share by which the two builds may differ; a pattern that needs more is too ill-conditioned to be a part."""
 
 
@@ -51,11 +51,11 @@ def changes(module: Any, name: str) -> bool | None:
             module = getattr(relax.transform, needed)(*PASSES.get(needed, ()))(module)
         before = tvm_ffi.structural_hash(module)
         return bool(tvm_ffi.structural_hash(getattr(relax.transform, made)(*given)(module)) != before)
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return None
 
 
-def woken(module: Any, names: Iterable[str]) -> tuple[str, ...]:
+def triggered(module: Any, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the passes called `names` that change `module` when they run alone."""
     return tuple(sorted(name for name in set(names) if changes(module, name)))
 
@@ -76,7 +76,7 @@ def fault(module: Any, target: Tvm) -> str:
     for level in ("off", "full"):
         try:
             machines.append(relax.VirtualMachine(target.compiled(whole, Build(level)), tvm.cpu())["main"])
-        except UNSAYABLE as error:
+        except TEXT_ERRORS as error:
             return f"not built at {level}: {' '.join(str(error).split())[-120:]}"
     kinds = [param.ty for param in whole["main"].params]
     most = lawful(relax.BlockBuilder(module), module[PATTERN], kinds)
@@ -87,7 +87,7 @@ def fault(module: Any, target: Tvm) -> str:
         feed = [drawn(kind, rng, min(most, 3)) for kind in kinds]
         try:
             plain, full = ([one.numpy() for one in machine(*map(tvm.runtime.tensor, feed))] for machine in machines)
-        except UNSAYABLE as error:
+        except TEXT_ERRORS as error:
             return f"not run: {' '.join(str(error).split())[-120:]}"
         if not all(map(close, plain, full)):
             return "differs between off and full by itself"
@@ -131,7 +131,7 @@ def loop_fault(function: Any, values: list[Any], results: list[Any]) -> str:
             made = [filled(kind, fill) for kind in results]
             run(*given, *made)
             seen.append([one.numpy().tobytes() for one in made])
-    except UNSAYABLE as error:
+    except TEXT_ERRORS as error:
         return f"loops not built: {' '.join(str(error).split())[-120:]}"
     if seen[0] != seen[1]:
         return "loops that leave results unwritten"
@@ -165,4 +165,4 @@ def close(plain: Any, full: Any) -> bool:
     one, other = plain.astype(np.float64), full.astype(np.float64)
     known = np.isfinite(one) & np.isfinite(other)
     scale = np.abs(one[known]).max(initial=1.0)
-    return bool(np.all(np.abs(one - other)[known] <= _APART * scale))
+    return bool(np.all(np.abs(one - other)[known] <= _TOLERANCE * scale))

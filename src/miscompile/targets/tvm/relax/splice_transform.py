@@ -17,7 +17,7 @@ from typing import Any
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_options, spec_of
-from miscompile.targets.tvm.wrap_transform import relax_options
+from miscompile.targets.tvm.relax.wrap_transform import relax_options
 
 SPLICE = "splice"
 """The transform's name in `Build.transform`."""

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import is_float
-from miscompile.targets.tvm.intervals import OverflowsError, limited
-from miscompile.targets.tvm.ranges import follow
-from miscompile.targets.tvm.seams import (
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import is_float
+from miscompile.targets.tvm.relax.intervals import OverflowsError, limited
+from miscompile.targets.tvm.relax.ranges import follow
+from miscompile.targets.tvm.relax.seams import (
     Use,
     assembled,
     bridge,
@@ -38,7 +38,7 @@ from miscompile.targets.tvm.seams import (
     uses,
 )
 
-INNER_SHARE, BLEND_SHARE, APART_SHARE = 0.75, 0.5, 0.2
+INNER_SHARE, BLEND_SHARE, OWN_BLOCK_SHARE = 0.75, 0.5, 0.2
 """How often a hole gets a bound value rather than a parameter, a result is added to an operand that nobody else uses
 rather than replacing it, and the pattern stands in a block of its own between two halves of a dataflow block."""
 
@@ -110,15 +110,15 @@ def splice(
     follow(bindings[:point], known, module, set())
     filling, results, counts = filled(builder, fragment, inner, outer, call, known, rng)
     later, more, outs = connected(builder, bindings[point:], results, known, rng)
-    apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE and not whole
-    if apart:
+    in_own_block = flow and all(map(is_plain, bindings)) and rng.random() < OWN_BLOCK_SHARE and not whole
+    if in_own_block:
         parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
     else:
         parts = [(flow, [*bindings[:point], *filling, *more, *later])]
     builder.update_func(place, assembled(main, parts))
     spliced = relax.transform.Normalize()(builder.finalize())
     relax.analysis.well_formed(spliced)
-    return spliced, SpliceFacts(counts[0], outs[0], *counts[1:], *outs[1:], apart)
+    return spliced, SpliceFacts(counts[0], outs[0], *counts[1:], *outs[1:], in_own_block)
 
 
 def depending(params: Any, bindings: list[Any]) -> set[Any]:

@@ -1,6 +1,6 @@
 """Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
 
-What the woven ONNX program is for other cases (`oracles/weave.py`, whose steps these are), this is for a program that
+What the woven ONNX program is for other cases (`oracles/instrumented.py`, whose steps these are), this is for a program that
 the adapter has changed: how far correct results may lie apart is a property of the program that ran.
 """
 
@@ -15,9 +15,9 @@ from tvm import relax
 from tvm.ir import Call, Op
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import is_float
-from miscompile.targets.tvm.seams import assembled, is_plain, rebound, sizes_of
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import is_float
+from miscompile.targets.tvm.relax.seams import assembled, is_plain, rebound, sizes_of
 
 ULPS = 8
 
@@ -45,7 +45,7 @@ class RelaxNoise:
         return (self.centre + self.step * moved).astype(kind)
 
 
-def weave(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
+def instrumented(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
     """Return `module` with noise, which `main` takes as further inputs, and these.
 
     Functions are inlined first, so that noise gets into them; loop programs have it at their operands and results.
@@ -54,14 +54,14 @@ def weave(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
     module = relax.transform.InlinePrivateFunctions()(module)
     place = module.get_global_var("main")
     main = module[place]
-    instrumenter = Weaver(relax.BlockBuilder(module))
+    instrumenter = NoiseInstrumenter(relax.BlockBuilder(module))
     parts = []
     for block in main.body.blocks:
         part: list[Any] = []
         for binding in block.bindings:
             if not is_plain(binding):
                 raise NotImplementedError("noise in a program with branches or casts of sizes")
-            part += instrumenter.woven(binding)
+            part += instrumenter.instrumented(binding)
         parts.append((isinstance(block, relax.DataflowBlock), part))
     body = main.body.body
     if not isinstance(body.ty, relax.TupleType):
@@ -69,15 +69,15 @@ def weave(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
         body = instrumenter.moved(body, last)
         parts.append((False, last))
     params = [*main.params, *instrumenter.params]
-    woven = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
+    noisy = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
     if "num_input" in (main.attrs or {}):
-        woven = woven.with_attr("num_input", len(params))
+        noisy = noisy.with_attr("num_input", len(params))
     module = module.clone()
-    module.update_func(place, assembled(woven, parts))
+    module.update_func(place, assembled(noisy, parts))
     return relax.transform.Normalize()(module), tuple(instrumenter.noises)
 
 
-class Weaver:
+class NoiseInstrumenter:
     """Makes noisy bindings; `params` are the further inputs of the function, `noises` what they are fed."""
 
     def __init__(self, builder: Any) -> None:
@@ -85,7 +85,7 @@ class Weaver:
         self.noises: list[RelaxNoise] = []
         self._builder = builder
 
-    def woven(self, binding: Any) -> list[Any]:
+    def instrumented(self, binding: Any) -> list[Any]:
         """Return `binding` on noisy operands, with what makes them so before it, and a noisy result if it is rough."""
         made: list[Any] = []
         for place, var in enumerate(operands(binding.value)):

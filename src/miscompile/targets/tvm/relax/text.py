@@ -21,7 +21,7 @@ from tvm.script.parser.core import entry as script_parser
 _KEY = "ir.GenericConst"
 """What TVMScript calls the list of a module's constants."""
 
-UNSAYABLE = (
+TEXT_ERRORS = (
     RuntimeError,
     AssertionError,
     ValueError,
@@ -35,7 +35,7 @@ UNSAYABLE = (
 """What TVM's printer and parser raise of a module that they cannot say; their diagnostics are RuntimeErrors."""
 
 
-def say(module: Any) -> dict[str, Any]:
+def encode(module: Any) -> dict[str, Any]:
     """Return `module` as `{"script": TVMScript, "constants": [{"dtype", "shape", "data"}]}`, `data` in base 64.
 
     That it parses back is for the caller to see. Raises RuntimeError for a module that TVM cannot print.

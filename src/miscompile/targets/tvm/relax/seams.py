@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call, Constant, GlobalVar
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import hazard, is_float
-from miscompile.targets.tvm.intervals import limited
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import hazard, is_float
+from miscompile.targets.tvm.relax.intervals import limited
 
 
 def bridge(builder: Any, source: Any, kind: Any, rng: random.Random) -> tuple[list[Any], Any]:

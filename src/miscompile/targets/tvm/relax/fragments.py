@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import tvm
 from tvm import relax
 
-from miscompile.targets.tvm.functions import finished, operands, substituted
-from miscompile.targets.tvm.hazards import hazard
-from miscompile.targets.tvm.seams import replaced
-from miscompile.targets.tvm.splice import lawful
-from miscompile.targets.tvm.text import UNSAYABLE
+from miscompile.targets.tvm.relax.functions import finished, operands, substituted
+from miscompile.targets.tvm.relax.hazards import hazard
+from miscompile.targets.tvm.relax.seams import replaced
+from miscompile.targets.tvm.relax.splice import lawful
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS
 
 PATTERN = "pattern"
 """The name of the function of a pattern's module that is spliced."""
@@ -110,7 +110,7 @@ def handy(function: Any) -> Any:
                 table[one.var] = type(one.var)(one.var.name, value.ty)
                 bound.append(relax.VarBinding(table[one.var], value))
             made.append(type(block)(bound))
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return function
     result = replaced(function.body.body, table)
     return relax.Function(params, relax.SeqExpr(made, result), result.ty, True, function.attrs)
@@ -190,7 +190,7 @@ def taken(
         return Refused("sizes that nothing tells")
     try:
         found = RelaxFragment(*closed(module, inner, granularity))
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return Refused("not well formed by itself")
     own = found.module[PATTERN]
     if lawful(relax.BlockBuilder(found.module), own, [param.ty for param in own.params]) is None:

@@ -18,8 +18,8 @@ import tvm
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.intervals import (
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.intervals import (
     IntegerRange,
     OverflowsError,
     full,
@@ -31,8 +31,8 @@ from miscompile.targets.tvm.intervals import (
     summed,
     unproven,
 )
-from miscompile.targets.tvm.loops import loop_spans
-from miscompile.targets.tvm.seams import is_plain, sizes_of
+from miscompile.targets.tvm.relax.loops import loop_spans
+from miscompile.targets.tvm.relax.seams import is_plain, sizes_of
 
 MOVING = frozenset({
     "reshape", "permute_dims", "strided_slice", "concat", "expand_dims", "squeeze", "broadcast_to", "flatten", "tile",

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import tvm_ffi
 
-from miscompile.targets.tvm.hazards import is_float, kind_of
-from miscompile.targets.tvm.intervals import IntegerRange, full, hull, is_vector, of_bits, products, unproven
+from miscompile.targets.tvm.relax.hazards import is_float, kind_of
+from miscompile.targets.tvm.relax.intervals import IntegerRange, full, hull, is_vector, of_bits, products, unproven
 
 ROUNDS = 6
 """How often ranges may grow before they count as growing for ever."""
