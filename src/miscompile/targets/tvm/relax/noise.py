@@ -1,7 +1,7 @@
 """Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
 
-ONNX programs are instrumented by `oracles/instrumentation.py`, whose step sizes this module uses. A program that the
-adapter has changed needs its own, because the possible distance of correct results is a property of the program that ran.
+ONNX programs are instrumented by `oracles/instrumentation.py`, whose step sizes this module uses. A program that an
+adapter has changed needs noise of its own: the distance of correct results is a property of the program that ran.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
