@@ -1,4 +1,4 @@
-"""Take the patterns out of what one file of TVM's tests gave, and put those that can be trusted into a library.
+"""Extract the patterns from the records of one file of TVM's tests, and add the vetted ones to a library.
 
 `python -m miscompile.harvest.patterns.hooks.tvm_fragments PAIRS LIBRARY`: PAIRS as `harvest.patterns.hooks.tvm`
 writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/relax/splice_transform.py`
@@ -29,7 +29,7 @@ from miscompile.targets.tvm.relax.vetting import fault, triggered
 
 
 def granularities() -> dict[str, Any]:
-    """Return what each pass works on, from the table beside the patterns."""
+    """Return the granularity of each pass, from the table beside the patterns."""
     text = files("miscompile.patterns").joinpath("data/granularity_tvm.toml").read_text("utf-8")
     return {name: entry["granularity"] for name, entry in tomllib.loads(text).items()}
 
@@ -42,7 +42,7 @@ def pairs(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
-            continue  # the last line of a process that died
+            continue  # the last line of a crashed process
         if "script" in line:
             modules[line["module"]] = line
         elif line.get("changed"):
@@ -53,26 +53,26 @@ def pairs(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
 
 
 class TvmFragmentLibrary:
-    """A folder of patterns, each in a file, and the log of what became of those that were looked at."""
+    """A folder of patterns, each in a file, and the log of the vetting."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, log = folder, folder / "vetted.jsonl"
         self._files: dict[str, Path] = {}
         for file in folder.glob(f"*{ENDING}"):
-            with suppress(ValueError):  # a damaged one does not count
+            with suppress(ValueError):  # damaged files do not count
                 self._files[read_entry(file)["digest"]] = file
         self.known = looked_at(log.read_text("utf-8")) if log.exists() else set()
         self._target = Tvm()
         self._log: IO[str] = log.open("a", encoding="utf-8")
 
     def note(self, **line: str | int) -> None:
-        """Write a line of the log, for good."""
+        """Write a line of the log and flush it."""
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
 
     def add(self, piece: RelaxFragment, passes: dict[str, str]) -> None:
-        """Put a pattern into the library, unless it cannot be trusted; to one that is there its passes are added."""
+        """Add a pattern to the library if it passes the vetting; if it is there already, add its passes."""
         key = digest(piece.module)
         if key in self._files:
             entry = read_entry(self._files[key])
@@ -90,7 +90,7 @@ class TvmFragmentLibrary:
             if (several or encoded["constants"]) and digest(
                 parse(encoded["script"], encoded["constants"], False)
             ) != key:
-                return "reads back as another"  # what is without either always reads back
+                return "reads back as another"  # modules without either always parse back
         except TEXT_ERRORS:
             return "cannot be encoded"
         why = fault(piece.module, self._target)
@@ -111,20 +111,20 @@ class TvmFragmentLibrary:
 
 
 def _put(file: Path, entry: Mapping[str, Any]) -> None:
-    """Write a pattern's file whole: somebody may read the library meanwhile, or end this process."""
+    """Write a pattern's file atomically, because other processes read the library, and this one may be killed."""
     fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(json.dumps(entry, indent=1), "utf-8")
     fresh.replace(file)
 
 
 def looked_at(log: str) -> set[str]:
-    """Return the digests of the patterns that were built, or that killed a process."""
+    """Return the digests of the patterns that were built, or that crashed a process."""
     known: set[str] = set()
     for text in log.splitlines():
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
-            continue  # the last line of a process that was ended, and what parts it from the next one
+            continue  # a truncated last line of a killed process, and the newline that separates it from the next
         known.discard(line.get("stopped", ""))
         known |= {line[key] for key in ("begun", "ended") if key in line}
     return known
@@ -136,7 +136,7 @@ def typed(kind: Any) -> str:
 
 
 def main(path: Path, folder: Path) -> None:
-    """Take the patterns of one file of pairs."""
+    """Extract the patterns of one file of pairs."""
     table, library, size = granularities(), TvmFragmentLibrary(folder), path.stat().st_size
     for encoded, passes in pairs(path):
         try:

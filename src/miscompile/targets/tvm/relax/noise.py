@@ -1,7 +1,9 @@
-"""Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
+"""Monte-Carlo noise in a Relax program: every float operand, and every float result, is multiplied by an input of
+its own.
 
-ONNX programs are instrumented by `oracles/instrumentation.py`, whose step sizes this module uses. A program that an
-adapter has changed needs noise of its own: the distance of correct results is a property of the program that ran.
+For other cases `oracles/instrumentation.py` instruments the ONNX program, by the same steps. A program that the
+adapter has changed needs its own instrumentation, because the spread of correct results is a property of the program
+that ran.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -30,7 +32,7 @@ _APPROXIMATED = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class RelaxNoise:
-    """A noise input of a shape and element type: its elements lie at `centre` plus or minus `step`."""
+    """A noise input of a shape and element type: its elements are `centre` plus or minus at most `step`."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -38,7 +40,8 @@ class RelaxNoise:
     step: float
 
     def drawn(self, number: int, rng: np.random.Generator) -> Any:
-        """Return the noise of one run: none for 0, all up for 1, all down for 2, random for any other number."""
+        """Return the noise of one run: zero for 0, `+step` everywhere for 1, `-step` everywhere for 2, otherwise
+        random."""
         signs = {0: 0.0, 1: 1.0, 2: -1.0}.get(number)
         moved = rng.uniform(-1, 1, self.shape) if signs is None else np.full(self.shape, signs)
         kind = ml_dtypes.bfloat16 if self.dtype == "bfloat16" else np.dtype(self.dtype)
@@ -46,10 +49,10 @@ class RelaxNoise:
 
 
 def instrumented(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
-    """Return `module` with noise, which `main` takes as further inputs, and these.
+    """Return `module` instrumented with noise, and the noise inputs, which are additional inputs of `main`.
 
-    Functions are inlined first, so that noise gets into them; loop programs have it at their operands and results.
-    Raises NotImplementedError for a program some of whose bindings cannot be written anew.
+    Functions are inlined first, so that they contain noise too; loop programs have noise on their operands and
+    results. Raises NotImplementedError for a program with bindings that cannot be rewritten.
     """
     module = relax.transform.InlinePrivateFunctions()(module)
     place = module.get_global_var("main")
@@ -78,7 +81,7 @@ def instrumented(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
 
 
 class NoiseInstrumenter:
-    """Makes noisy bindings; `params` are the further inputs of the function, `noises` what they are fed."""
+    """Builds noisy bindings; `params` are the additional inputs of the function, `noises` their values."""
 
     def __init__(self, builder: Any) -> None:
         self.params: list[Any] = []
@@ -86,7 +89,8 @@ class NoiseInstrumenter:
         self._builder = builder
 
     def instrumented(self, binding: Any) -> list[Any]:
-        """Return `binding` on noisy operands, with what makes them so before it, and a noisy result if it is rough."""
+        """Return `binding` with noisy operands and the bindings that compute them, and with a noisy result if it is
+        approximated."""
         made: list[Any] = []
         for place, var in enumerate(operands(binding.value)):
             noisy = self.moved(var, made)
@@ -100,7 +104,7 @@ class NoiseInstrumenter:
         return [*made, relax.VarBinding(rough, binding.value), relax.VarBinding(binding.var, value)]
 
     def moved(self, var: Any, made: list[Any]) -> Any:
-        """Return `var` times noise, whose binding is added to `made`; `var` itself where it is no float."""
+        """Return `var` times noise, whose binding is added to `made`; `var` itself if it is not a float."""
         if not self._takes(var):
             return var
         value = self._builder.normalize(relax.op.multiply(var, self._noise(var, 1.0)))
