@@ -103,12 +103,18 @@ class LaneSupervisor:
         if member.restarts > MOST_RESTARTS:
             member.done = True
             if not self.working:
-                raise ExecutionError(f"all lanes keep dying (status {code}); {self.log} says more")
-            yield {"notice": f"lane {member.orders.lane} keeps dying (status {code}) and is given up; see {self.log}"}
+                raise ExecutionError(f"all lanes keep dying ({self._cause(code)}); {self.log} says more")
+            cause = self._cause(code)
+            yield {"notice": f"lane {member.orders.lane} keeps dying ({cause}) and is given up; see {self.log}"}
             return
         member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)  # past what may have killed it
         member.process = self._spawn(member.orders)
-        yield {"notice": f"lane {member.orders.lane} died (status {code}) and was restarted; see {self.log}"}
+        yield {"notice": f"lane {member.orders.lane} died ({self._cause(code)}) and was restarted; see {self.log}"}
+
+    def _cause(self, code: int) -> str:
+        """Return the exit status; behind that of an uncaught error the last line of the log, which names the error."""
+        lines = self.log.read_text("utf-8", "replace").splitlines() if code == 1 and self.log.exists() else []
+        return f"status {code}: {lines[-1][:200]}" if lines else f"status {code}"
 
     def _spawn(self, orders: Orders) -> Conversation:
         with self.log.open("ab") as log:
