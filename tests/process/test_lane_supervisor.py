@@ -42,7 +42,7 @@ def test_a_campaign_whose_lanes_do_nothing_but_die_has_failed(
 
     monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
     plan = Plan("toy", out=tmp_path / "out", workers=2, **limits)
-    with pytest.raises(ExecutionError, match=r"all lanes died before their first test; .*lanes\.log says more"):
+    with pytest.raises(ExecutionError, match=r"the lanes died \d+ times in 0 tests; .*lanes\.log says more"):
         fuzz(plan, [])
 
 

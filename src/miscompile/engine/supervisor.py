@@ -31,9 +31,10 @@ class _Member:
 
 @dataclass(slots=True)
 class LaneSupervisor:
-    """All lanes of a campaign. `log` gets what they print to standard error."""
+    """All lanes of a campaign. `log` gets their standard error; `deaths` counts lanes that ended without being told."""
 
     log: Path
+    deaths: int = 0
     _members: dict[int, _Member] = field(default_factory=dict)
     _selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
     _stopping: bool = False
@@ -46,11 +47,6 @@ class LaneSupervisor:
     def working(self) -> int:
         """Number of lanes that have not ended."""
         return sum(not member.done for member in self._members.values())
-
-    @property
-    def fallen(self) -> bool:
-        """Tell whether every lane has died, and none of them has got any further since."""
-        return bool(self._members) and all(member.restarts for member in self._members.values())
 
     def messages(self, timeout: float) -> Iterator[Message]:
         """Yield the messages that have come in, waiting up to `timeout` seconds for the first.
@@ -97,6 +93,7 @@ class LaneSupervisor:
             member.done = True
             return
         member.restarts += 1
+        self.deaths += 1
         if self._stopping:
             member.done = True
             return
