@@ -22,7 +22,8 @@ import json
 import evaluation.oatest.relax.worker as worker
 from tvm import relax
 import tvm_ffi
-from miscompile.targets.tvm import splice as sewing, text
+from miscompile.targets.tvm.relax import splice as sewing
+from miscompile.targets.tvm.relax import text
 
 def parse(script):
     return relax.transform.Normalize()(text.parse(script, []))

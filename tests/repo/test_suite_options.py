@@ -1,5 +1,6 @@
 """Running folders is parallel and leaves the slow tests out; naming a file runs all of it in one process."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,6 +41,7 @@ def run(suite: Path, *words: str, cpus: int = 2) -> tuple[dict[str, int], set[st
     done = subprocess.run(
         [sys.executable, "-c", code, "-rP", "-p", "no:cacheprovider", *words],
         cwd=suite, capture_output=True, text=True, timeout=60, check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
     )  # fmt: skip
     summary = done.stdout.splitlines()[-1]
     counts = {kind: int(count) for count, kind in re.findall(r"(\d+) (passed|skipped|deselected)", summary)}

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 import miscompile.targets.tvm.adapter  # noqa: F401 - before TVM, because it makes PyTorch look absent
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.seams import computes, is_plain, replaced
-from miscompile.targets.tvm.splice import NoPlaceError, splice
-from miscompile.targets.tvm.splice_transform import entry
-from miscompile.targets.tvm.text import UNSAYABLE, parse
-from miscompile.targets.tvm.vetting import changes
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.seams import computes, is_plain, replaced
+from miscompile.targets.tvm.relax.splice import NoPlaceError, splice
+from miscompile.targets.tvm.relax.splice_transform import entry
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS, parse
+from miscompile.targets.tvm.relax.vetting import changes
 
 if TYPE_CHECKING:
     from evaluation.oatest.relax.study import PassesAlone, RelaxSeed, SpliceJob
@@ -112,7 +112,7 @@ def spliced(library: str, job: "SpliceJob") -> dict[str, Any]:
         module, facts = splice(seed, pattern, job.number, job.call)
     except NoPlaceError as error:
         return {"refused": str(error)}
-    except UNSAYABLE as error:  # an ill-formed module among them
+    except TEXT_ERRORS as error:  # an ill-formed module among them
         return {"failed": f"{type(error).__name__}: {error}"}
     seconds = time.process_time() - begin
     return {

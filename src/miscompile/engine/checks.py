@@ -95,7 +95,8 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
     others = campaign_oracles()
     for name in wanted:
         if name not in CHECKS and name not in others:
-            raise UsageError(f"there is no check '{name}'; there are: {', '.join((*CHECKS, *others))}, and all")
+            known = ", ".join(dict.fromkeys((*CHECKS, *others)))
+            raise UsageError(f"there is no check '{name}'; there are: {known}, and all")
         obstacle = _obstacle(name, abouts, device)
         if obstacle:
             raise UsageError(f"--check {name}: {obstacle}")

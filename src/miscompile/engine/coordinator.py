@@ -200,9 +200,10 @@ class _Coordinator:
             _tell(self.listeners, Notice(f"{self.triage.open} findings are left for --resume"))
 
     def _require_tests(self) -> None:
-        """Raise ExecutionError when all lanes died without a test, because the campaign then proves nothing."""
-        if self.lanes.fallen and not self.counters["tests"]:
-            raise ExecutionError(f"all lanes died before their first test; {self.lanes.log} says more")
+        """Raise ExecutionError when the lanes died as often as they tested, because that proves nothing."""
+        deaths, tests = self.lanes.deaths, self.counters["tests"]
+        if deaths and deaths >= tests:
+            raise ExecutionError(f"the lanes died {deaths} times in {tests} tests; {self.lanes.log} says more")
 
     def _drain(self) -> None:
         """After an interrupt: receive the lanes' last messages, for at most 5 seconds."""

@@ -1,1 +1,1 @@
-"""The graph value, its text form, and the only door to onnx."""
+"""The graph value, its text form, and the only code that converts between graphs and onnx."""

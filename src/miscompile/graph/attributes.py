@@ -1,4 +1,4 @@
-"""Attributes from plain Python values, so that samplers and rules can write them the short way."""
+"""Attributes from plain Python values, so that samplers and rules need not spell out each attribute's kind."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -13,7 +13,7 @@ def attribute(value: PlainValue) -> Attribute:
     """Return the attribute whose kind follows from the type of `value` (bool counts as int).
 
     A float stays a float even when it is whole; write `2.0`, not `2`, for float attributes. An empty sequence
-    has no type, so it must come as an Attribute. Raises TypeError for anything else.
+    has no type, so the caller must pass an Attribute. Raises TypeError for anything else.
     """
     if isinstance(value, Attribute):
         return value
@@ -42,7 +42,7 @@ def _plural(value: Sequence[int] | Sequence[float] | Sequence[str]) -> Attribute
 
 
 def attributes(values: Mapping[str, PlainValue | None]) -> Mapping[str, Attribute]:
-    """Convert a mapping; entries that are None are left out, which stands for the operator's default."""
+    """Convert a mapping. Entries that are None are omitted, so the operator uses its default."""
     if not values:
         return NO_ATTRIBUTES
     return {name: attribute(value) for name, value in values.items() if value is not None}

@@ -1,7 +1,8 @@
-"""Static types of the values in bodies (If, Loop, Scan), and of what bodies give, worked out node by node.
+"""Static types of the values in bodies (If, Loop, Scan) and of the results of their nodes, inferred node by node.
 
-onnx's inference of a whole model keeps the types in bodies to itself, and forgets the shapes that a Loop carries, since
-they may change from turn to turn. Where a body declares that they do not, they are known here.
+onnx's inference of a whole model does not return the types inside bodies. It also drops the shapes of the values
+that a Loop carries, because they may change between iterations. This module keeps such a shape where the body
+declares that it does not change.
 Sources: https://onnx.ai/onnx/operators/onnx__Loop.html, onnx__Scan.html, onnx__If.html
 """
 
@@ -16,7 +17,7 @@ from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.graph.typing import value_types
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
-"""Operators whose bodies are understood here."""
+"""Operators whose bodies this module can type."""
 
 TypesByName = Mapping[str, ValueType]
 Constants = Mapping[str, Tensor]
@@ -24,27 +25,27 @@ Constants = Mapping[str, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Typing:
-    """What is known at a place: types of the values that can be seen there, and elements of small constants."""
+    """The types of the values visible in one scope, and the elements of its small constants."""
 
     types: TypesByName
     constants: Constants
     opset: int
 
     def within(self, graph: Graph, given: TypesByName) -> "Typing":
-        """Return what is known in the body `graph`, whose inputs are of the types `given`."""
+        """Return the typing inside the body `graph`, whose inputs have the types `given`."""
         return _typed(graph, Typing({**self.types, **given}, self.constants, self.opset))
 
     def bodies(self, node: Node) -> Iterator["Typing"]:
-        """Yield what is known in each body of `node`, in the order of `Node.subgraphs`.
+        """Yield the typing inside each body of `node`, in the order of `Node.subgraphs`.
 
-        Nothing is known of inputs of bodies of operators other than those in `CONTROL`.
+        The inputs of a body have types only when the operator is in `CONTROL`.
         """
         for body in node.subgraphs():
             yield self.within(body, _parameters(node, body, self))
 
 
 def typing_of(model: Model) -> Typing:
-    """Return what is known in the main graph. Functions must have been inlined.
+    """Return the typing of the main graph. Functions must have been inlined.
 
     Raises ModelError when a node breaks its operator's rules or contradicts a declared type.
     """
@@ -58,7 +59,7 @@ def typing_of(model: Model) -> Typing:
 
 
 def is_static(kind: ValueType | None) -> bool:
-    """Tell whether a type is that of a dense tensor all of whose sizes are numbers."""
+    """Tell whether a type is that of a dense tensor whose sizes are all numbers."""
     return isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
 
 
@@ -84,7 +85,7 @@ def _typed(graph: Graph, outer: Typing) -> Typing:
 
 
 def _sharper(one: ValueType, other: ValueType | None) -> ValueType:
-    """Return the type that says more."""
+    """Return the more specific type."""
     if other is None or is_static(one):
         return one
     if is_static(other):
@@ -105,7 +106,7 @@ def _results(node: Node, place: Typing) -> tuple[ValueType | None, ...]:
 
 
 def _parameters(node: Node, body: Graph, place: Typing) -> dict[str, ValueType]:
-    """Return the types of a body's inputs: those declared, else those that follow from the node's operands."""
+    """Return the types of a body's inputs: the declared ones, or else those implied by the node's operands."""
     found = zip(body.inputs, _given(node, place), strict=False)
     given = {info.name: kind for info, kind in found if kind is not None}
     for info in body.inputs:
@@ -115,7 +116,8 @@ def _parameters(node: Node, body: Graph, place: Typing) -> dict[str, ValueType]:
 
 
 def _given(node: Node, place: Typing) -> list[ValueType | None]:
-    """Return what operands say of the types of a body's inputs; carried shapes may change, so only their dtypes."""
+    """Return the types that operands imply for a body's inputs; only dtypes for carried values, whose shapes may
+    change."""
     if node.domain or node.op not in ("Loop", "Scan"):
         return []
     kinds = [place.types.get(name) if name else None for name in node.inputs]
@@ -165,7 +167,7 @@ def _block_results(node: Node, place: Typing) -> tuple[ValueType | None, ...]:
 
 
 def constant_turns(node: Node, body: Graph, constants: Constants) -> int | None:
-    """Return how often the body of a Loop runs, where this does not depend on what is fed: None elsewhere."""
+    """Return the number of iterations of a Loop, or None if it depends on the inputs."""
     trips = constants.get(node.inputs[0]) if node.inputs and node.inputs[0] else None
     first = node.inputs[1] if len(node.inputs) > 1 else ""
     if trips is None or (first and not _is_true(constants.get(first))):
@@ -174,7 +176,7 @@ def constant_turns(node: Node, body: Graph, constants: Constants) -> int | None:
 
 
 def _goes_on(body: Graph) -> bool:
-    """Tell whether a Loop's body hands its condition on, or gives a constant truth."""
+    """Tell whether a Loop's body returns its condition unchanged, or the constant true."""
     name = body.outputs[0].name
     made = {name: node for node in body.nodes for name in node.outputs}
     while name in made and made[name].op == "Identity":
@@ -212,7 +214,7 @@ def _stacked(kind: ValueType | None, length: int | None, axis: int) -> ValueType
 
 
 def _common(kinds: list[ValueType | None] | tuple[ValueType | None, ...]) -> ValueType | None:
-    """Return the type that all have, as far as they agree."""
+    """Return the type on which all agree; sizes or ranks that differ become unknown."""
     first = kinds[0]
     if all(kind == first for kind in kinds):
         return first

@@ -1,4 +1,4 @@
-"""Whether a model obeys the ONNX rules."""
+"""Validation of models against the rules of ONNX."""
 
 from collections.abc import Iterable
 
@@ -29,8 +29,8 @@ def check(model: Model | bytes) -> None:
 
     On top of onnx's full check (operators, attributes, types, single assignment) and strict shape inference with data
     propagation: operator sets must be ones that the installed onnx knows, names of values and nodes unique, nodes in
-    topological order, and what the model declares of its inner values and outputs must agree with what inference
-    finds when it is told nothing.
+    topological order, and the declared types of inner values and outputs must agree with the types that inference
+    finds without them.
     """
     data = model if isinstance(model, bytes) else emit(model)
     known = read(data) if isinstance(model, bytes) else model

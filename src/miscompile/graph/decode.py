@@ -1,4 +1,4 @@
-"""TensorProto to tensor: every element type, inline, typed or external data."""
+"""Conversion of a TensorProto to a tensor, for every element type and for raw, typed and external data."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ _TYPED_FIELDS = {
     "float32": "float_data", "complex64": "float_data", "float64": "double_data", "complex128": "double_data",
     "int64": "int64_data", "uint64": "uint64_data", "uint32": "uint64_data",
 }  # fmt: skip
-"""Where elements lie that are not in `raw_data`; all other types use `int32_data`."""
+"""The field of TensorProto that holds elements outside `raw_data`; all other types use `int32_data`."""
 
 _EXTERNAL = 1
 

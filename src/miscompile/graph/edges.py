@@ -1,4 +1,4 @@
-"""Who makes and who uses a value, seen through subgraph bodies; and the order that follows from it."""
+"""Producers and users of values, including uses inside subgraph bodies, and the topological order that follows."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from miscompile.graph.model import Attribute, Graph, Node
 
 
 def reads(node: Node) -> Iterator[str]:
-    """Yield every value that `node` uses, with repetition: its inputs, then what its bodies capture."""
+    """Yield every value that `node` uses, with repetition: its inputs, then the values that its bodies capture."""
     for name in node.inputs:
         if name:
             yield name
@@ -18,7 +18,8 @@ def reads(node: Node) -> Iterator[str]:
 
 
 def defined(graph: Graph) -> set[str]:
-    """Return the values that `graph` itself defines: inputs, initialisers and node outputs, not those of bodies."""
+    """Return the values that `graph` itself defines: inputs, initialisers and node outputs, without those of its
+    bodies."""
     names = {info.name for info in graph.inputs}
     names.update(graph.initializers, graph.sparse_initializers)
     for node in graph.nodes:
@@ -28,7 +29,7 @@ def defined(graph: Graph) -> set[str]:
 
 
 def captured(graph: Graph) -> set[str]:
-    """Return the outer values that the body `graph` uses, its own bodies included; empty for a whole main graph."""
+    """Return the outer values that `graph` or its bodies use; a complete main graph has none."""
     used = {info.name for info in graph.outputs}
     for node in graph.nodes:
         used.update(reads(node))
@@ -36,12 +37,12 @@ def captured(graph: Graph) -> set[str]:
 
 
 def producers(graph: Graph) -> dict[str, int]:
-    """Return the position in `graph.nodes` of the node that makes each value; inputs and initialisers have none."""
+    """Return the index in `graph.nodes` of the producer of each value; inputs and initialisers have no producer."""
     return {name: place for place, node in enumerate(graph.nodes) for name in node.outputs if name}
 
 
 def users(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """Return the positions of the nodes that use each value, bodies included; a graph output is no use."""
+    """Return the indices of the nodes that use each value, in bodies too; a graph output does not count as a use."""
     found: dict[str, dict[int, None]] = {}
     for place, node in enumerate(graph.nodes):
         for name in reads(node):
@@ -68,9 +69,9 @@ def names_in(nodes: Iterable[Node]) -> set[str]:
 
 
 def toposort(graph: Graph) -> Graph:
-    """Return `graph` with each node after the nodes whose values it uses, the given order kept where it can be.
+    """Return `graph` in topological order; nodes that do not depend on each other keep their order.
 
-    Bodies stay as they are. Raises ModelError when nodes depend on each other in a circle.
+    The order inside bodies does not change. Raises ModelError when nodes form a cycle.
     """
     made = producers(graph)
     waits: list[int] = []
@@ -98,7 +99,7 @@ def toposort(graph: Graph) -> Graph:
 
 
 def map_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
-    """Return `node` with every body replaced by what `change` makes of it; the same node if nothing changes."""
+    """Return `node` with `change` applied to every body; the same object if no body changes."""
     attributes = dict(node.attributes)
     changed = False
     for name, attribute in node.attributes.items():

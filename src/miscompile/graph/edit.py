@@ -1,4 +1,4 @@
-"""Making new models, from nothing or from an old one. The old one stays as it is."""
+"""Construction of models, from nothing or from an existing model, which is not changed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +15,10 @@ _EMPTY = Graph("main", (), (), ())
 
 
 class Builder:
-    """A model in the making.
+    """A mutable draft of a model.
 
-    Names that the builder gives are unused anywhere in the model, bodies included. Nodes may be added in any order:
-    `build` sorts them. What the edits mean is not looked at; `check` does that.
+    The builder gives names that no value of the model has, in bodies neither. Nodes may be added in any order,
+    because `build` sorts them. The builder does not validate the model; `check` does that.
     """
 
     def __init__(self, model: Model | None = None, *, opset: int = 21, ir_version: int = 10) -> None:
@@ -37,26 +37,26 @@ class Builder:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes as they stand now, in the order in which they were added."""
+        """The current nodes, in the order in which they were added."""
         return tuple(self._nodes)
 
     @property
     def outputs(self) -> tuple[ValueInfo, ...]:
-        """The graph outputs as they stand now."""
+        """The current graph outputs."""
         return tuple(self._outputs)
 
     def fresh(self, base: str = "v") -> str:
-        """Return a name that nothing in the model has, `base` if that is free, and keep it from others."""
+        """Return and reserve a name that no value of the model has; `base` itself if it is free."""
         return self._names.fresh(base)
 
     def add_input(self, value_type: ValueType, name: str = "x") -> str:
-        """Add a graph input and return its name, which is `name` unless that is taken."""
+        """Add a graph input and return its name, which is `name` unless another value has it."""
         fresh = self.fresh(name)
         self._inputs[fresh] = value_type
         return fresh
 
     def add_initializer(self, value: Tensor | SparseTensor, name: str = "c") -> str:
-        """Add an initialiser and return its name, which is `name` unless that is taken."""
+        """Add an initialiser and return its name, which is `name` unless another value has it."""
         fresh = self.fresh(name)
         if isinstance(value, Tensor):
             self._initializers[fresh] = value
@@ -87,9 +87,10 @@ class Builder:
         return made
 
     def add_graph(self, graph: Graph, inputs: Sequence[str]) -> tuple[str, ...]:
-        """Add a copy of `graph` that reads `inputs` instead of its own, and return what became of its outputs.
+        """Add a copy of `graph` that reads `inputs` instead of its own inputs; return the names of the copy's
+        outputs.
 
-        Every value of the copy gets a fresh name; values that `graph` captures must be in this model. Raises
+        Every value of the copy gets a fresh name. Values that `graph` captures must be in this model. Raises
         ModelError when the number of inputs is wrong.
         """
         if len(inputs) != len(graph.inputs):
@@ -97,7 +98,7 @@ class Builder:
         names = {info.name: actual for info, actual in zip(graph.inputs, inputs, strict=True)}
         constants: Mapping[str, Tensor | SparseTensor] = {**graph.initializers, **graph.sparse_initializers}
         for name, value in constants.items():
-            if name not in names:  # else it is the default of an input, which is given
+            if name not in names:  # otherwise it is the default of an input, and the caller provides that input
                 names[name] = self.add_initializer(value, name)
         for node in graph.nodes:
             names.update((name, self.fresh(name)) for name in node.outputs if name)
@@ -107,13 +108,13 @@ class Builder:
         return tuple(names.get(info.name, info.name) for info in graph.outputs)
 
     def add_output(self, value: str, value_type: ValueType | None = None) -> None:
-        """Make `value` the last graph output. Raises ModelError when it is one already."""
+        """Append `value` to the graph outputs. Raises ModelError when it already is one."""
         if any(info.name == value for info in self._outputs):
             raise ModelError(f"{value!r} is already an output")
         self._outputs.append(ValueInfo(value, value_type))
 
     def add_function(self, function: Function) -> None:
-        """Add a model-local function and import its domain. Raises ModelError when it is there already."""
+        """Add a model-local function and import its domain. Raises ModelError when the model already has it."""
         key = function_key(function)
         if key in self._functions:
             raise ModelError(f"there is already a function {function.name!r} in domain {function.domain!r}")
@@ -125,17 +126,18 @@ class Builder:
         self._opsets[domain] = version
 
     def set_type(self, value: str, value_type: ValueType | None) -> None:
-        """Declare the type of an inner value, or with None forget it."""
+        """Declare the type of an inner value; None removes the declaration."""
         if value_type is None:
             self._types.pop(value, None)
         else:
             self._types[value] = value_type
 
     def replace_uses(self, old: str, new: str, *, keep: Collection[str] = (), outputs: bool = False) -> None:
-        """Make every use of `old` a use of `new`, in captures too.
+        """Replace every use of `old` by `new`, in captures too.
 
-        Left alone are the node that makes `new` and the nodes that make one of `keep`, so that `new` may be made from
-        `old`. With `outputs`, a graph output `old` becomes `new` (its name changes); otherwise it stays.
+        The producer of `new` and the producers of the values in `keep` still use `old`, so that `new` may be
+        computed from `old`. With `outputs`, a graph output `old` becomes `new` (its name changes); otherwise graph
+        outputs do not change.
         """
         spared = {new, *keep}
         self._nodes = [
@@ -145,29 +147,30 @@ class Builder:
             self._outputs = [ValueInfo(new, info.type) if info.name == old else info for info in self._outputs]
 
     def node_of(self, value: str) -> Node:
-        """Return the node that makes `value`. Raises ModelError when none does."""
+        """Return the producer of `value`. Raises ModelError when it has none."""
         return self._nodes[self._place(value)]
 
     def replace_node(self, value: str, node: Node) -> None:
-        """Put `node` where the node that makes `value` stands. Raises ModelError when there is none.
+        """Replace the producer of `value` by `node`. Raises ModelError when it has none.
 
         New output names of `node` must come from `fresh`.
         """
         self._nodes[self._place(value)] = node
 
     def remove_node(self, value: str) -> None:
-        """Remove the node that makes `value`, and the types of its outputs. Raises ModelError when there is none."""
+        """Remove the producer of `value` and the types of its outputs. Raises ModelError when it has none."""
         for name in self._nodes.pop(self._place(value)).outputs:
             self._types.pop(name, None)
 
     def remove_input(self, name: str) -> None:
-        """Remove a graph input; a default of it stays as an initialiser. Raises ModelError when there is none."""
+        """Remove a graph input; its default remains as an initialiser. Raises ModelError when there is no such
+        input."""
         if name not in self._inputs:
             raise ModelError(f"there is no input {name!r}")
         del self._inputs[name]
 
     def remove_initializer(self, name: str) -> None:
-        """Remove an initialiser. Raises ModelError when there is none."""
+        """Remove an initialiser. Raises ModelError when there is no such initialiser."""
         if name not in self._initializers and name not in self._sparse:
             raise ModelError(f"there is no initializer {name!r}")
         self._initializers.pop(name, None)
@@ -175,14 +178,14 @@ class Builder:
         self._types.pop(name, None)
 
     def remove_output(self, value: str) -> None:
-        """Make `value` no graph output any more. Raises ModelError when it is none."""
+        """Remove `value` from the graph outputs. Raises ModelError when it is not one."""
         kept = [info for info in self._outputs if info.name != value]
         if len(kept) == len(self._outputs):
             raise ModelError(f"there is no output {value!r}")
         self._outputs = kept
 
     def build(self) -> Model:
-        """Return the model. Raises ModelError when a used value is not defined or nodes form a circle."""
+        """Return the model. Raises ModelError when a used value is not defined or nodes form a cycle."""
         graph = Graph(
             self._base.graph.name,
             tuple(ValueInfo(name, value_type) for name, value_type in self._inputs.items()),

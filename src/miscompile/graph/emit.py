@@ -1,4 +1,4 @@
-"""Emission: the graph value straight to a ModelProto, without onnx's helpers (they cost more than the rest)."""
+"""Emission of models as ModelProto. It does not use onnx's helpers, because they take most of the time."""
 
 from collections.abc import Mapping
 

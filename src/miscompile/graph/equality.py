@@ -1,4 +1,4 @@
-"""When two models say the same, and where they first differ if they do not."""
+"""Equality of models, and the first place where two models differ."""
 
 import dataclasses
 import struct
@@ -9,16 +9,17 @@ from miscompile.graph.model import Model
 
 
 def same_model(first: Model, second: Model) -> bool:
-    """Tell whether both models say the same, names included; see `difference`."""
+    """Tell whether both models are equal, names included; see `difference`."""
     return difference(first, second) is None
 
 
 def difference(first: object, second: object, where: str = "model") -> str | None:
-    """Return one line that names the first place where two models, or parts of models, differ; None if nowhere.
+    """Return one line that names the first place where two models, or parts of models, differ; None if they are
+    equal.
 
-    Tensors are compared by their bits, float attributes as the float32 numbers that ONNX makes of them (NaN
-    payloads and the sign of zero count). The order of mappings (attributes, initialisers, types, opset imports) says
-    nothing; every other order does.
+    Tensors are compared by their bits, float attributes as the float32 numbers that ONNX stores (NaN payloads and
+    the sign of zero count). The order of mappings (attributes, initialisers, types, opset imports) is ignored; every
+    other order counts.
     """
     if isinstance(first, float) and isinstance(second, float):
         return None if float_bits(first) == float_bits(second) else f"{where}: {first!r} against {second!r}"
@@ -40,7 +41,7 @@ def difference(first: object, second: object, where: str = "model") -> str | Non
 
 
 def float_bits(value: float) -> int:
-    """Return the bits of `value` as a float32, which is how ONNX holds float attributes (too large: infinity)."""
+    """Return the bits of `value` as a float32, as ONNX stores float attributes; a number too large becomes infinity."""
     try:
         packed = struct.pack("<f", value)
     except OverflowError:

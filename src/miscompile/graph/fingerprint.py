@@ -1,8 +1,8 @@
-"""A digest of what a model computes and how, whatever its values and nodes are called and in whatever order they stand.
+"""A digest of a model's computation that does not depend on the names of values and nodes or on the order of nodes.
 
-Every value gets a colour, a digest of where it comes from. Then colours flow back from the uses, so that one shared
-node differs from two equal ones, and a second round lets each side see the other (Weisfeiler-Leman refinement on an
-acyclic graph). The digest is that of all colours together.
+Every value gets a colour, a digest of its origin. The colours then propagate back from the uses, so that one shared
+node differs from two equal nodes. A second round combines both directions (Weisfeiler-Leman refinement on an acyclic
+graph). The digest of the model is the digest of all colours.
 """
 
 import hashlib
@@ -39,11 +39,11 @@ _ROUNDS = 2
 def fingerprint(model: Model, *, values: bool = True, shapes: bool = True) -> str:
     """Return 16 hexadecimal digits that equal models share.
 
-    They do not depend on the names of values, nodes, graphs and symbolic sizes, on the order of initialisers,
-    attributes and independent nodes, on declared types of inner values, or on the IR version. They do depend on
+    The digits do not depend on the names of values, nodes, graphs and symbolic sizes, on the order of initialisers,
+    attributes and independent nodes, on declared types of inner values, or on the IR version. They depend on
     operators, attributes, edges, sharing, dead nodes, dtypes, sizes, contents of tensors, functions and opset imports.
-    `values=False` leaves out the contents of tensors (initialisers and attributes), `shapes=False` all sizes but not
-    ranks. Raises ModelError when nodes depend on each other in a circle.
+    `values=False` ignores the contents of tensors (initialisers and attributes), `shapes=False` ignores all sizes
+    but not ranks. Raises ModelError when nodes form a cycle.
     """
     painter = _Painter(values, shapes, _symbols(model.graph))
     imports = sorted((_domain(domain), str(version)) for domain, version in model.opsets.items())
@@ -72,7 +72,7 @@ def _domain(domain: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Painter:
-    """Computes colours; `symbols` numbers the symbolic sizes that stand at the model's ports."""
+    """Computes colours; `symbols` numbers the symbolic sizes in the types of the model's inputs and outputs."""
 
     values: bool
     shapes: bool
@@ -113,7 +113,7 @@ class _Painter:
         return colours
 
     def _forward(self, graph: Graph, colours: dict[str, str], outer: Mapping[str, str], marks: list[str]) -> list[str]:
-        """Colour node outputs from inputs on; return the colours of the nodes."""
+        """Colour node outputs in topological order; return the colours of the nodes."""
         known = ChainMap(colours, dict(outer))
         found: list[str] = []
         for node, mark in zip(graph.nodes, marks, strict=True):
@@ -125,7 +125,7 @@ class _Painter:
     def _backward(
         self, graph: Graph, colours: dict[str, str], outer: Mapping[str, str], marks: list[str]
     ) -> tuple[list[str], dict[str, list[str]]]:
-        """Mix into every node output the colours of its uses, from graph outputs back.
+        """Combine the colour of every node output with the colours of its uses, in reverse topological order.
 
         Returns the new colours of the nodes, and the colours of the uses of every value.
         """

@@ -1,4 +1,4 @@
-"""Tensors as numpy arrays of `ml_dtypes`, the form in which onnx's own tools take the types that numpy lacks."""
+"""Conversion between tensors and numpy arrays of `ml_dtypes`, which onnx's tools use for dtypes that numpy lacks."""
 
 import ml_dtypes
 import numpy as np
@@ -23,7 +23,7 @@ _OURS = {foreign: name for name, foreign in _FOREIGN.items()}
 
 
 def to_foreign(value: Tensor) -> Array:
-    """Return the elements of `value` in the type that ml_dtypes or numpy has for them, as a view where that can be."""
+    """Return the elements of `value` in the dtype of ml_dtypes or numpy, as a view where possible."""
     foreign = _FOREIGN.get(value.dtype)
     if foreign is None:
         return value.array
@@ -33,7 +33,7 @@ def to_foreign(value: Tensor) -> Array:
 
 
 def from_foreign(array: Array) -> Tensor:
-    """Return the tensor that an array of ml_dtypes or numpy stands for; text of any sort becomes strings."""
+    """Return an array of ml_dtypes or numpy as a tensor; every kind of text becomes strings."""
     name = _OURS.get(array.dtype)
     if name is None:
         return (

@@ -1,4 +1,4 @@
-"""Output types of a single node, by onnx's own inference."""
+"""Output types of a single node, by onnx's inference."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -43,7 +43,7 @@ def _tensor(value: Tensor) -> bytes:
 def infer(
     node: Node, types: Mapping[str, ValueType], opset: int, known: Mapping[str, Tensor] | None = None
 ) -> tuple[ValueType | None, ...]:
-    """Return the types of `node`'s outputs, None where inference says nothing.
+    """Return the types of `node`'s outputs, None where inference finds no type.
 
     `types` gives the inputs' types, `known` the inputs whose elements are known (shapes, axes). Raises ModelError
     when the node breaks its operator's rules.
@@ -65,10 +65,11 @@ def infer_call(
     known: Mapping[int, Tensor] | None = None,
     domain: str = "",
 ) -> tuple[ValueType | None, ...]:
-    """Return what `infer` does, for a call that has no names yet: `known` goes by the operands' places.
+    """Return the output types of a call that has no names yet; the keys of `known` are the positions of the
+    operands.
 
-    None among the operands is an optional one left out. Calls repeat too rarely to be remembered; what repeats are the
-    fragments that they are written in. Raises ModelError.
+    None among the operands is an omitted optional operand. There is no cache of calls, because they seldom repeat;
+    their serialised fragments repeat, and those are cached. Raises ModelError.
     """
     parts = [_frame(op, domain, tuple([operand is not None for operand in operands]), outputs)]
     for name, attribute in attributes.items():
@@ -122,7 +123,7 @@ def _results(count: int) -> tuple[str, ...]:
 
 @lru_cache(1 << 12)
 def _frame(op: str, domain: str, present: tuple[bool, ...], outputs: int) -> bytes:
-    """Return a NodeProto without attributes whose inputs are called by their places."""
+    """Return a NodeProto without attributes whose inputs are named by their positions."""
     inputs = tuple(str(place) if there else "" for place, there in enumerate(present))
     return _node(Node(op, inputs, _results(outputs), {}, domain))
 

@@ -1,7 +1,7 @@
 """Inlining of model-local functions.
 
-onnx's own inliner loses default attribute values of a function when a call passes them on to a nested function (seen
-with onnx 1.23), so this is done here.
+onnx's inliner loses default attribute values of a function when a call passes them to a nested function (observed
+with onnx 1.23), so this module has its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,9 +19,9 @@ from miscompile.graph.rename import NameSupply, refresh
 def inline(model: Model) -> Model:
     """Return `model` with every call to a model-local function replaced by the function's body, at any depth.
 
-    References to attributes are resolved, inlined values get fresh names, inlined nodes lose theirs. Domains that only
-    functions import are imported by the model. Raises ModelError when functions call each other in a circle, and
-    when a function's body means something else under the model's operator sets.
+    References to attributes are resolved, inlined values get fresh names, inlined nodes lose theirs. The model also
+    imports the domains that only functions import. Raises ModelError when functions call each other recursively, and
+    when a function's body has another meaning under the model's operator sets.
     """
     inliner = _Inliner(model)
     graph = inliner.graph(model.graph, ())
@@ -41,7 +41,7 @@ class _Inliner:
         return graph if same else replace(graph, nodes=nodes)
 
     def _nodes(self, nodes: Iterable[Node], path: tuple[FunctionKey, ...]) -> tuple[Node, ...]:
-        """Expand `nodes`; `path` holds the functions whose bodies they come from."""
+        """Expand `nodes`; `path` contains the functions in whose bodies they occur."""
         found: list[Node] = []
         for node in nodes:
             key = callee_key(node)
@@ -66,16 +66,16 @@ class _Inliner:
                 continue
             if formal not in names:
                 names[formal] = actual
-            elif names[formal]:  # an input, or an output that is listed twice, cannot have a second name
+            elif names[formal]:  # an input, or an output that occurs twice, cannot have a second name
                 copies.append(Node("Identity", (names[formal],), (actual,)))
             else:
                 raise ModelError(f"function {function.name!r} returns its input {formal!r}, which a call leaves out")
         body = refresh(function.nodes, names, self._names.fresh)
-        # Only now: a body that the call gives as an attribute speaks of values at the call, not in the function.
+        # Only now, because a body in an attribute of the call refers to values at the call, not in the function.
         return (*(_resolve(node, given) for node in body), *copies)
 
     def _admit(self, key: FunctionKey) -> None:
-        """Check that the body of a function means the same under the model's opsets, and import what is missing."""
+        """Check that a function's body has the same meaning under the model's opsets, and import missing domains."""
         if key in self._sound:
             return
         self._sound.add(key)
@@ -104,7 +104,8 @@ def _since(op: str, version: int, domain: str) -> int:
 
 
 def _resolve(node: Node, given: Mapping[str, Attribute]) -> Node:
-    """Return `node` with references to the function's attributes replaced by what the call gives, if anything."""
+    """Return `node` with references to the function's attributes replaced by the call's attributes, where it has
+    them."""
     attributes: dict[str, Attribute] = {}
     for name, attribute in node.attributes.items():
         if attribute.kind != "ref":

@@ -1,7 +1,7 @@
-"""The graph value: plain, slotted, immutable. Edges are value names, as in ONNX; `""` is a left-out optional.
+"""The graph value: plain, slotted, immutable. Edges are value names, as in ONNX; `""` is an omitted optional value.
 
-Everything that a ModelProto can say and that changes what a model means has a place here. Documentation strings
-and metadata are dropped on reading. There is no protobuf in this module: `emit` and `read` are the doors to it.
+It represents every part of a ModelProto that changes the model's meaning. Documentation strings and metadata are
+dropped on reading. This module does not use protobuf: only `emit` and `read` convert.
 """
 
 from collections.abc import Iterator, Mapping
@@ -88,7 +88,7 @@ NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator call. `attributes` keeps the order in which they were given."""
+    """An operator call. `attributes` keeps its order."""
 
     op: str
     inputs: tuple[str, ...]
@@ -99,7 +99,7 @@ class Node:
     overload: str = ""
 
     def subgraphs(self) -> Iterator["Graph"]:
-        """Yield the bodies that this node carries (If, Loop, Scan, SequenceMap)."""
+        """Yield the bodies in this node's attributes (If, Loop, Scan, SequenceMap)."""
         for attribute in self.attributes.values():
             if attribute.kind == "graph":
                 yield attribute.value
@@ -109,7 +109,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
-    """A named value with its type; None where the model does not say (function bodies, some subgraphs)."""
+    """A named value with its type, or None where the model declares none (function bodies, some subgraphs)."""
 
     name: str
     type: ValueType | None
@@ -117,10 +117,10 @@ class ValueInfo:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph or subgraph. Nodes stand in topological order.
+    """A graph or subgraph. Nodes are in topological order.
 
-    `types` holds what is known of inner values. An initialiser may share its name with an input: that input
-    then has a default.
+    `types` contains the known types of inner values. An initialiser with the name of an input is that input's
+    default.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Graph:
 class Function:
     """A model-local function: untyped, called as an operator of `domain`.
 
-    `attributes` are the names that a call must give, `defaults` the ones with a default value.
+    `attributes` are the names of required attributes, `defaults` those with a default value.
     """
 
     domain: str

@@ -15,7 +15,7 @@ def is_packed(dtype: str) -> bool:
 
 
 def packed_size(count: int, bits: int) -> int:
-    """Return the number of bytes that `count` elements of `bits` bits take."""
+    """Return the number of bytes in which `count` elements of `bits` bits fit."""
     return -(-count * bits // 8)
 
 

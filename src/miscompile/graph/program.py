@@ -1,4 +1,4 @@
-"""From the graph value to the program that crosses borders."""
+"""Conversion of a graph to a program: bytes with described inputs and outputs, which targets build."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Dropping what no output needs."""
+"""Removal of nodes, initialisers and functions that no output needs."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,8 +13,8 @@ FunctionKey = tuple[str, str, str]
 def prune(model: Model, *, inputs: bool = False) -> Model:
     """Return `model` without the nodes, initialisers, inner types and functions that no output needs.
 
-    Bodies and functions are pruned too, and a value that a body captures is needed where the body is. Graph inputs
-    stay, with their defaults, unless `inputs` asks to drop those that nothing uses; inputs of bodies always stay.
+    Bodies and functions are pruned too. A value that a needed body captures is needed. Graph inputs and their
+    defaults remain, unless `inputs` requests the removal of unused ones; inputs of bodies always remain.
     """
     graph = prune_graph(model.graph, inputs=inputs)
     functions = {function_key(function): _prune_function(function) for function in model.functions}
@@ -47,7 +47,7 @@ def prune_graph(graph: Graph, *, inputs: bool = False) -> Graph:
 
 
 def function_key(function: Function) -> FunctionKey:
-    """Return what a call must say to mean `function`; the two names of the standard domain are one."""
+    """Return the key by which a call refers to `function`; both names of the standard domain give the same key."""
     return _domain(function.domain), function.name, function.overload
 
 

@@ -1,17 +1,17 @@
-"""Which operators draw numbers, so that what they give differs from run to run."""
+"""Operators that draw random numbers, so that their results differ between runs."""
 
 from miscompile.graph.model import Node
 
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""Operators of the standard domain that always draw numbers. Dropout does so in training mode alone."""
+"""Operators of the standard domain that always draw random numbers. Dropout draws them only in training mode."""
 
 _STANDARD = ("", "ai.onnx")
 
 
 def plain(node: Node) -> bool:
-    """Tell whether `node`, with all that its bodies hold, is of the standard domain and gives the same each time."""
+    """Tell whether `node` and all nodes in its bodies are deterministic operators of the standard domain."""
     if node.domain not in _STANDARD or node.op in RANDOM:
         return False
     if node.op == "Dropout" and len(node.inputs) > 2 and node.inputs[2]:

@@ -1,4 +1,4 @@
-"""Reading: any ModelProto to the graph value. Documentation, metadata and training information are dropped."""
+"""Conversion of a ModelProto to the graph value. Documentation, metadata and training information are dropped."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ _FIELDS: dict[AttributeKind, str] = {
 def read(data: bytes | onnx.ModelProto) -> Model:
     """Return the model that `data`, a ModelProto or its bytes, holds.
 
-    Raises ModelError when the bytes are no ONNX model, when data lie in other files (use `load`), and when names
-    that must be unique are not. The ONNX rules beyond that are the business of `check`.
+    Raises ModelError when the bytes are not an ONNX model, when tensor data are in other files (use `load`), and
+    when names that must be unique are not. `check` validates the other rules of ONNX.
     """
     return _Reader(None).model(_parse(data) if isinstance(data, bytes) else data)
 
 
 def load(path: str | Path) -> Model:
-    """Return the model in the file at `path`, with the external data that lie beside it.
+    """Return the model in the file at `path`, with external data from files in the same folder.
 
     Raises ModelError when a file cannot be read or is broken.
     """
@@ -67,7 +67,7 @@ def load(path: str | Path) -> Model:
 
 
 def read_type(proto: onnx.TypeProto) -> ValueType | None:
-    """Return the value type that `proto` says, None when it says nothing. Raises ModelError for foreign kinds."""
+    """Return the value type in `proto`, or None when it is empty. Raises ModelError for kinds outside ONNX."""
     kind = proto.WhichOneof("value")
     if kind is None:
         return None
@@ -136,7 +136,7 @@ def _infos(infos: Iterable[Any]) -> tuple[ValueInfo, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads messages; `folder` is where external data lie, None when the model came without a place."""
+    """Reads messages; `folder` contains external data, None when the model did not come from a file."""
 
     folder: Path | None
 
@@ -208,7 +208,7 @@ class _Reader:
         kind = _KINDS.get(proto.type)
         if proto.ref_attr_name:
             return Attribute("ref", _name(proto.ref_attr_name), kind)
-        if kind is None:  # models of the first IR version do not say the kind
+        if kind is None:  # models of the first IR version do not contain the kind
             given = [kind for kind, field in _FIELDS.items() if field in {f.name for f, _ in proto.ListFields()}]
             if len(given) != 1:
                 raise ModelError(f"attribute {proto.name!r} does not say its kind")

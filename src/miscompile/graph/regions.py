@@ -1,6 +1,7 @@
-"""Regions of a graph that can run alone: which operators hang together, and what lies between them.
+"""Regions of a graph that can be extracted: connected operators, with all operators on the paths between them.
 
-A region is *convex*: no path leaves it and comes back. So it can stand in another graph, or be a graph of its own.
+A region is *convex*: no path leaves it and returns. It can therefore be a graph of its own, or a part of another
+one.
 """
 
 import math
@@ -12,19 +13,19 @@ from miscompile.graph.edges import map_bodies, producers, reads, users
 from miscompile.graph.model import Graph, Node, TensorType
 
 _MOST_SHARING = 8
-"""Users up to which a shared operand makes operators hang together; what half the model reads (a mask) does not."""
+"""The most users of an operand that connects its users; a mask that half the model reads connects nothing."""
 
 Members = frozenset[int]
-"""Operators by their places in the order of execution."""
+"""Operators by their indices in the order of execution."""
 
 
 class Regions:
-    """The dependency graph over the operators of a graph, by their places in the order of execution.
+    """The dependency graph over the operators of a graph, by their indices in the order of execution.
 
-    `before` and `after` are the operators that one reads from and that read from it; `beside` those that share an
-    operand with it, as the projections of an attention do; `fixed` tells whether one depends on constants alone, `fit`
-    whether it can stand in a region, as the caller says. `made` and `users` are the operators that make and that read
-    each value, `outer` the names of the graph's outputs.
+    `before` and `after` are the producers of an operator's operands and the users of its results. `beside` are the
+    operators that share an operand with it, such as the projections of an attention. `fixed` tells whether an
+    operator depends on constants only; `fit` tells whether the caller allows it in a region. `made` and `users` are
+    the producers and users of each value; `outer` contains the names of the graph's outputs.
     """
 
     def __init__(self, graph: Graph, fits: Callable[[Node], bool]) -> None:
@@ -42,7 +43,7 @@ class Regions:
         self.fit = [fits(node) for node in graph.nodes]
 
     def starts(self) -> list[int]:
-        """Return the operators from which regions grow: those that fit and depend on more than constants."""
+        """Return the operators from which regions grow: those that fit and depend on non-constant values."""
         return [place for place, fit in enumerate(self.fit) if fit and not self.fixed[place]]
 
     def near(self, members: Members) -> list[int]:
@@ -51,18 +52,18 @@ class Regions:
         return sorted(place for place in near - members if self.fit[place] and not self.fixed[place])
 
     def closed(self, members: Members) -> Members:
-        """Return `members` with every operator on a path between two of them."""
+        """Return `members` and every operator on a path between two of them."""
         first, last = min(members), max(members)
         below = _reached(members, self.after, first, last)
         above = _reached(members, self.before, first, last)
         return members | (below & above)
 
     def all_fit(self, members: Members) -> bool:
-        """Tell whether all of them can stand in a region."""
+        """Tell whether all of them are allowed in a region."""
         return all(self.fit[place] for place in members)
 
     def grown(self, start: int, size: int, rng: random.Random) -> Members:
-        """Grow a region of at most `size` operators from `start`, by neighbours and what lies between."""
+        """Grow a region of at most `size` operators from `start`, by neighbours and the operators between them."""
         members, refused = frozenset({start}), set[int]()
         while len(members) < size:
             options = [place for place in self.near(members) if place not in refused]
@@ -77,7 +78,8 @@ class Regions:
         return members
 
     def with_constants(self, members: Members) -> Members:
-        """Add what works on constants alone, such as their transposition: constants are not to become inputs."""
+        """Add operators that depend on constants only, such as a transposition, so that constants do not become
+        inputs."""
         wider, waiting = set(members), list(members)
         while waiting:
             for place in self.before[waiting.pop()]:
@@ -87,11 +89,11 @@ class Regions:
         return frozenset(wider)
 
     def leaves(self, name: str, members: Members) -> bool:
-        """Tell whether a value made in a region is read outside it; what nothing reads at all is no output."""
+        """Tell whether a value produced in a region is used outside it; a value without uses is not an output."""
         return name in self.outer or any(place not in members for place in self.users.get(name, ()))
 
     def constant(self, name: str) -> bool:
-        """Tell whether a value depends on constants alone."""
+        """Tell whether a value depends on constants only."""
         return name in self.graph.initializers or (name in self.made and self.fixed[self.made[name]])
 
     def _fixed(self) -> list[bool]:
@@ -109,7 +111,7 @@ class Regions:
 
 
 def _reached(members: Members, edges: Sequence[Sequence[int]], first: int, last: int) -> set[int]:
-    """Return the operators between `first` and `last` that can be reached from `members`."""
+    """Return the operators between `first` and `last` that are reachable from `members`."""
     found: set[int] = set()
     waiting = list(members)
     while waiting:
@@ -121,11 +123,11 @@ def _reached(members: Members, edges: Sequence[Sequence[int]], first: int, last:
 
 
 def standard(node: Node) -> Node:
-    """Return `node` with the standard domain called by its short name, in bodies too."""
+    """Return `node` with the short name of the standard domain, in bodies too."""
     inner = map_bodies(node, lambda body: replace(body, nodes=tuple(map(standard, body.nodes))))
     return replace(inner, domain="")
 
 
 def elements(kind: TensorType) -> int:
-    """Return the number of elements of a type; sizes that are not known count as one."""
+    """Return the number of elements of a type; unknown sizes count as one."""
     return math.prod(size for size in kind.shape or () if isinstance(size, int))

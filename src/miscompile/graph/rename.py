@@ -1,4 +1,4 @@
-"""Names: fresh ones, renaming everywhere, and redirecting uses."""
+"""Fresh names, renaming of values everywhere, and replacement of uses."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class NameSupply:
-    """A supply of value names, each given once. Give it every name of a model, bodies included."""
+    """A supply of unused value names. Construct it with every name of a model, bodies included."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -22,7 +22,7 @@ class NameSupply:
         return name in self._taken
 
     def fresh(self, base: str) -> str:
-        """Return `base`, or `base_1`, `base_2`, ... when that is taken, and take it."""
+        """Reserve and return `base`, or `base_1`, `base_2`, ... when it is taken."""
         name, number = base, self._next.get(base, 0)
         while not name or name in self._taken:
             number += 1
@@ -32,7 +32,7 @@ class NameSupply:
         return name
 
     def claim(self, name: str) -> str:
-        """Take exactly `name`. Raises ModelError when it is taken."""
+        """Reserve exactly `name`. Raises ModelError when it is taken."""
         if name in self._taken:
             raise ModelError(f"there is already a value named {name!r}")
         self._taken.add(name)
@@ -42,7 +42,7 @@ class NameSupply:
 def rename(graph: Graph, names: Mapping[str, str]) -> Graph:
     """Return `graph` with values renamed wherever they occur: defined, used or captured, bodies included.
 
-    Names that `names` lacks stay. Raises ModelError when two values would end with one name.
+    Names that `names` lacks do not change. Raises ModelError when two values would get one name.
     """
     present = all_names(graph)
     if len({names.get(name, name) for name in present}) < len(present):
@@ -51,7 +51,7 @@ def rename(graph: Graph, names: Mapping[str, str]) -> Graph:
 
 
 def rename_nodes(nodes: Iterable[Node], names: Mapping[str, str]) -> tuple[Node, ...]:
-    """Return `nodes` renamed as `rename` does, without its check; a value may become "", which is a left-out one."""
+    """Return `nodes` renamed as by `rename`, without its check; a value may become "", an omitted one."""
     return tuple(
         replace(
             map_bodies(node, lambda body: _rename(body, names)),
@@ -105,9 +105,10 @@ def _keys(values: Mapping[str, Value], names: Mapping[str, str]) -> dict[str, Va
 
 
 def refresh(nodes: Iterable[Node], names: Mapping[str, str], supply: Callable[[str], str]) -> tuple[Node, ...]:
-    """Return copies of `nodes` renamed by `names`, and every other value that they define by `supply`.
+    """Return copies of `nodes` renamed by `names`; all other values that they define get names from `supply`.
 
-    What they use and neither define nor find in `names` keeps its name. Node names are dropped: they must be unique.
+    Used values keep their names if the nodes do not define them and `names` lacks them. Node names are dropped,
+    because they must be unique.
     """
     copies = tuple(replace(node, name="") for node in nodes)
     mapping = dict(names)

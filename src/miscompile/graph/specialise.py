@@ -1,6 +1,6 @@
-"""From symbolic sizes to concrete ones: the model that a program with symbolic sizes is at one feed.
+"""Replacement of symbolic sizes by the sizes of one feed.
 
-What is known of a program with fixed sizes only (noise for every element, intervals, exactness) is asked of this model.
+Some analyses need fixed sizes (noise for every element, intervals, exactness). They run on the specialised model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,20 +26,20 @@ _SHAPE_ARITHMETIC = frozenset({
     "Gather", "Slice", "Concat", "Mul", "Add", "Sub", "Div", "Mod", "Min", "Max", "Neg", "Cast", "Unsqueeze", "Squeeze",
     "Reshape", "Identity", "Range", "Where", "Equal", "ReduceProd", "Split",
 })  # fmt: skip
-"""Operators that are evaluated when all that they are given is known and follows from shapes."""
+"""Operators that are evaluated when all their operands are known and follow from shapes."""
 
 _INTEGERS = frozenset({"int64", "int32", "bool"})
 
 
 def is_symbolic(ports: Sequence[Port]) -> bool:
-    """Tell whether some size of these ports is not fixed."""
+    """Tell whether any size of these ports is not fixed."""
     return any(port.shape is None or not all(isinstance(size, int) for size in port.shape) for port in ports)
 
 
 def bindings(declared: Sequence[tuple[str, tuple[Dim, ...] | None]], shapes: InputShapes) -> dict[str, int]:
-    """Return what each symbol stands for when values declared as (name, shape) have these shapes.
+    """Return the size of each symbol when values declared as (name, shape) have these shapes.
 
-    Raises ModelError when a shape does not fit its declaration, or a symbol would stand for two sizes.
+    Raises ModelError when a shape does not fit its declaration, or a symbol would have two sizes.
     """
     bound: dict[str, int] = {}
     for name, shape in declared:
@@ -55,9 +55,9 @@ def bindings(declared: Sequence[tuple[str, tuple[Dim, ...] | None]], shapes: Inp
 
 
 def specialised(model: Model, shapes: InputShapes) -> Model:
-    """Return `model` with its inputs declared to have `shapes`, and symbols that stand for a size replaced by it.
+    """Return `model` with its inputs declared to have `shapes`, and every symbol with a known size replaced by it.
 
-    Raises ModelError when `shapes` contradict what is declared.
+    Raises ModelError when `shapes` contradict the declarations.
     """
     graph = model.graph
     declared = [(info.name, info.type.shape) for info in graph.inputs if isinstance(info.type, TensorType)]
@@ -80,10 +80,10 @@ def _bound(kind: ValueType | None, bound: Mapping[str, int]) -> ValueType | None
 
 
 def folded(model: Model) -> Model:
-    """Return `model` with structural operands that follow from shapes as constants, as far as shapes are known.
+    """Return `model` with constants in place of structural operands that follow from known shapes.
 
-    Nodes that only served to compute them go, except where they make an output. Inputs must be declared with fixed
-    sizes; what cannot be typed stays as it is.
+    Nodes that only served to compute them are removed, except producers of graph outputs. Inputs must be declared
+    with fixed sizes. Nodes that cannot be typed do not change.
     """
     folder = _Folder(model)
     for node in model.graph.nodes:
@@ -106,7 +106,7 @@ class _Folder:
             self._learn(name, value)
 
     def meet(self, node: Node) -> None:
-        """Type the node's results, and evaluate them where they follow from shapes."""
+        """Infer the types of the node's results, and evaluate them where they follow from shapes."""
         if node.op == "Constant" and "value" in node.attributes:
             value = node.attributes["value"].value
             self._types[node.outputs[0]] = TensorType(value.dtype, value.shape)
@@ -129,7 +129,7 @@ class _Folder:
         self._types.update({name: kind for name, kind in zip(node.outputs, kinds, strict=True) if name and kind})
 
     def graph(self, graph: Graph) -> Graph:
-        """Return `graph` with what was evaluated as constants."""
+        """Return `graph` with constants in place of the evaluated values."""
         outputs = {info.name for info in graph.outputs}
         constants = dict(graph.initializers)
         names: dict[str, str] = {}
@@ -148,7 +148,7 @@ class _Folder:
             self._known[name] = value
 
     def _values(self, node: Node) -> list[Tensor] | None:
-        """Return the node's results where they follow from shapes, None elsewhere."""
+        """Return the node's results if they follow from shapes, otherwise None."""
         if node.op in ("Shape", "Size"):
             return self._measure(node)
         given = [name for name in node.inputs if name]
@@ -163,7 +163,7 @@ class _Folder:
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.outputs)
         try:
             results = ReferenceEvaluator(model).run(None, {name: self._known[name].array for name in given})
-        except Exception:  # noqa: BLE001 - whatever the interpreter raises, the node stays as it is
+        except Exception:  # noqa: BLE001 - the interpreter may raise anything; the node is then not folded
             return None
         arrays = [np.asarray(result) for result in results]
         if any(array.dtype.name not in _INTEGERS or array.size > STRUCTURAL_SIZE for array in arrays):

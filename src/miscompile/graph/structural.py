@@ -1,7 +1,7 @@
-"""Structural operands: those whose elements decide shapes or structure, and do not flow into the result like data.
+"""Structural operands: operands whose elements determine shapes or structure instead of being data.
 
-Everything that changes values has to know them: noise must not touch them, a barrier or a fed input in their place
-makes many compilers refuse the model, and a reducer must not set them to zero. One table, asked by role.
+Every component that changes values must know them: noise must not change them; many compilers reject a model with a
+barrier or an input in their place; a reducer must not set them to zero. They are in one table, looked up by role.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,16 @@ from functools import cache
 from typing import Literal
 
 STRUCTURAL_SIZE = 64
-"""Constants up to this many elements may be shapes, axes and the like; larger ones never decide a shape."""
+"""The most elements of a constant that may be a shape, axes and the like; larger ones never determine a shape."""
 
 Role = Literal["shape", "size", "control", "quantisation", "setting", "domain"]
 """Why an operand is structural.
 
-`shape`: shapes, axes, pads and positions along axes, which have to fit the shapes of other operands; `size`: a number
-that decides how many elements a result has, or which one is taken; `control`: conditions, trip counts and whether an
-operator does anything at all; `quantisation`: scales and zero points, and the bias that is in their product;
-`setting`: decides values only, but many compilers want it to be constant; `domain`: decides whether a result exists.
+`shape`: shapes, axes, pads and positions along axes, which must fit the shapes of other operands; `size`: a number
+that determines how many elements a result has, or which one is selected; `control`: conditions, trip counts and
+switches that disable an operator; `quantisation`: scales, zero points, and the bias whose unit is the product of
+scales; `setting`: determines values only, but many compilers require a constant; `domain`: determines whether a
+result is defined.
 """
 
 _REDUCTIONS = tuple(
@@ -52,7 +53,7 @@ _OPERANDS: Mapping[Role, Mapping[str, tuple[int, ...]]] = {
 
 @cache
 def structural_operands(*roles: Role) -> Mapping[str, frozenset[int]]:
-    """Return the places of the operands that have one of `roles`, by operator of the standard; others have none."""
+    """Return the positions of the operands with one of `roles`, by standard operator; other operators have none."""
     found: dict[str, frozenset[int]] = {}
     for role in roles:
         for op, places in _OPERANDS[role].items():
@@ -61,5 +62,5 @@ def structural_operands(*roles: Role) -> Mapping[str, frozenset[int]]:
 
 
 def wanted_constant() -> Mapping[str, frozenset[int]]:
-    """Return the operands that many compilers want to be constants: all but those that only decide a domain."""
+    """Return the operands that many compilers require to be constants: all except those with the role `domain`."""
     return structural_operands("shape", "size", "control", "quantisation", "setting")

@@ -12,18 +12,18 @@ from miscompile.graph.read import read_type
 def value_types(model: Model, *, strict: bool = True) -> dict[str, ValueType]:
     """Return the types of inputs, initialisers, inner values and outputs of the main graph, by name.
 
-    Declared types are merged with inferred ones. Values that nothing is known of (outputs of foreign operators)
-    are missing. Raises ModelError when `strict` and a node breaks its operator's rules or contradicts a declared
-    type; otherwise inference passes over such a node.
+    Declared types are merged with inferred ones. Values of unknown type (outputs of foreign operators) are missing.
+    Raises ModelError when `strict` and a node breaks its operator's rules or contradicts a declared type; otherwise
+    inference ignores such a node.
     """
     return inferred_types(model_proto(model), strict=strict)
 
 
 def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, ValueType]:
-    """Return what `value_types` does for a ModelProto.
+    """Return the types of a ModelProto's values, as `value_types` does.
 
-    Data propagation takes some tensors for shapes that are none, and then refuses valid models, so that what it
-    refuses is tried without.
+    onnx's data propagation mistakes some tensors for shapes and then rejects valid models. Inference is therefore
+    repeated without it for a rejected model.
     """
     try:
         found = _infer(proto, strict=strict, data_prop=True)
@@ -50,13 +50,13 @@ def _infer(proto: onnx.ModelProto, *, strict: bool, data_prop: bool) -> onnx.Gra
 
 
 def brief(error: BaseException) -> str:
-    """Return the lines of an onnx error as one line without the noise around its message."""
+    """Return the lines of an onnx error as one line, without the decoration around its message."""
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("==>"))[:500]
 
 
 def _merged(first: ValueType | None, second: ValueType) -> ValueType:
-    """Take the sizes of `first` (an initialiser knows all of its own) where `second` does not say."""
+    """Return `first` where `second` has no shape, because an initialiser has all of its sizes; otherwise `second`."""
     if isinstance(first, TensorType | SparseTensorType) and type(first) is type(second) and second.shape is None:
         return first
     return second

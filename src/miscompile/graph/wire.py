@@ -1,10 +1,9 @@
-"""Models as protobuf bytes, written by hand: a generator emits hundreds of models a second, and building message
-objects would cost it more than everything else that it does to a model.
+"""Serialisation of common models to protobuf bytes without message objects.
 
-Fragments that come back (names, types, heads of tensors, attributes) are kept. Field numbers are those of onnx.proto;
-fields stand in ascending order, and repeated numbers are not packed, as onnx.proto wants it. Whatever is uncommon
-(functions, subgraphs, sparse tensors, packed element types) is not written here: the functions return None, and
-`emit` goes the long way by ModelProto.
+A generator emits hundreds of models per second, and building message objects would take most of its time. Fragments
+that repeat (names, types, heads of tensors, attributes) are cached. Field numbers are those of onnx.proto; fields
+are in ascending order, and repeated numbers are not packed, as onnx.proto requires. The functions return None for
+uncommon models (with functions, subgraphs, sparse tensors, packed element types); `emit` then builds a ModelProto.
 """
 
 import struct
@@ -17,7 +16,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueType
 
 _KEPT = 1 << 14
-"""Fragments of each sort that are kept; a campaign makes names, small shapes and attributes over and over."""
+"""The most cached fragments of each kind; a campaign reuses names, small shapes and attributes."""
 
 _BYTEWISE = frozenset(dtype for dtype, info in DTYPES.items() if info.bits >= 8)
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
@@ -32,7 +31,7 @@ def model_bytes(model: Model) -> bytes | None:
 
 
 def assembled(ir_version: int, fields: Iterable[bytes], opsets: Mapping[str, int]) -> bytes:
-    """Return the serialised ModelProto of a graph given by its fields, which stand in ascending order."""
+    """Return the serialised ModelProto of a graph given by its fields, which must be in ascending order."""
     graph = b"".join(fields)
     imports = [_opset(domain, version) for domain, version in opsets.items()]
     return b"".join((_head(ir_version), b"\x3a", varint(len(graph)), graph, *imports))
@@ -50,7 +49,7 @@ def name_field(name: str) -> bytes:
 
 
 def tensor_field(name: str, value: Tensor) -> bytes | None:
-    """Return an initialiser as field 5 of a GraphProto, or None when its elements are not laid out in whole bytes."""
+    """Return an initialiser as field 5 of a GraphProto, or None when an element is narrower than a byte."""
     body = tensor_bytes(value, name)
     return None if body is None else b"".join((b"\x2a", varint(len(body)), body))
 
@@ -89,7 +88,7 @@ def attribute_field(name: str, attribute: Attribute) -> bytes | None:
     kind, value = attribute.kind, attribute.value
     if kind == "int":
         return _int(name, value) if _SMALLEST <= value <= _LARGEST else None
-    if kind == "float":  # not kept by value, because 0.0 and -0.0 are equal
+    if kind == "float":  # not cached by value, because 0.0 and -0.0 are equal
         return _floats(name, b"\x15", (value,), _FLOAT)
     if kind == "string":
         return _string(name, value)
@@ -153,7 +152,8 @@ _SMALL = tuple(map(_varint, range(1024)))
 
 
 class _Texts(dict[str, bytes]):
-    """Text fields of one number by their text: a dictionary that fills itself, as the fastest way to look one up."""
+    """Text fields of one field number by their text: a dictionary that fills itself, because that is the fastest
+    lookup."""
 
     def __init__(self, tag: int) -> None:
         super().__init__()
@@ -252,6 +252,6 @@ def _escaped(value: str) -> bytes:
 def _floats(name: str, tag: bytes, values: Iterable[float], kind: int) -> bytes | None:
     try:
         numbers = [tag + struct.pack("<f", value) for value in values]
-    except OverflowError:  # beyond float32: protobuf has its own answer
+    except OverflowError:  # outside the range of float32: protobuf decides
         return None
     return _field(name, b"".join(numbers), kind)

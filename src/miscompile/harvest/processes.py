@@ -10,7 +10,7 @@ LOG = "output.txt"
 """The file in a child's folder that gets what it prints."""
 
 ENVIRONMENT: Mapping[str, str] = {
-    "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for a network
+    "HF_HUB_OFFLINE": "1",  # tests that load weights would wait for the network
     "TRANSFORMERS_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
 }
@@ -29,7 +29,7 @@ def need(packages: Mapping[str, str], what: str) -> None:
 
 
 def home_of(path: Path) -> Path:
-    """Return where the authors of a test run it: the nearest folder above with settings of a project."""
+    """Return the folder in which a test's authors run it: the nearest folder above with project settings."""
     for folder in path.parents:
         if any((folder / mark).exists() for mark in _ROOT_MARKS):
             return folder
@@ -37,7 +37,7 @@ def home_of(path: Path) -> Path:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line that speaks of an error, or else the last one, up to 200 characters."""
+    """Return the last line that mentions an error, or else the last line, up to 200 characters."""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     told = [line for line in lines if "Error" in line or "Fatal" in line] or lines
     return told[-1][:200] if told else "it said nothing"

@@ -1,7 +1,7 @@
 """The operator spec, and the site: the interface through which a sampler gets operands for its call.
 
 A spec is a few lines: the element types, a sampler that picks operands and attributes, the bounds of the outputs,
-and the exactness class. Output types come from onnx's own inference, never from the spec.
+and the exactness class. Output types come from onnx's inference, not from the spec.
 """
 
 import random
@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 class Operand(NamedTuple):
-    """A value that can be an operand. `value` is given when the elements are known (constants, pinned inputs)."""
+    """A value that can be an operand. `value` is set when the elements are known (constants, pinned inputs)."""
 
     name: str
     dtype: str
@@ -32,7 +32,8 @@ class Operand(NamedTuple):
 
 
 class Call(NamedTuple):
-    """An operator call that a sampler proposes. A left-out optional input is None; `outputs` is their number."""
+    """An operator call that a sampler proposes. An omitted optional input is None; `outputs` is the number of
+    outputs."""
 
     op: str
     inputs: tuple[Operand | None, ...]
@@ -79,7 +80,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperatorLimits:
-    """How large the generated tensors may be."""
+    """Limits on the sizes of generated tensors."""
 
     max_rank: int = 5
     max_dim: int = 8
@@ -126,9 +127,9 @@ class Site(Protocol):
     ) -> Operand:
         """Return a value of `dtype` (default: the site's), existing if possible, else a new input or constant.
 
-        `shape` asks for exactly that shape; `ranks` bounds the rank, both ends included; `fits` decides on shapes, and
-        `draw` then makes a shape for a new value. `within` = (lo, hi) bounds every element: an existing value outside
-        it gets a guard operator (Clip, Abs, Sigmoid, ...) in front, or is not considered.
+        `shape` requires exactly that shape; `ranks` bounds the rank, both ends included; `fits` accepts or rejects a
+        shape, and `draw` then generates a shape for a new value. `within` = (lo, hi) bounds every element: an existing
+        value outside it gets a guard operator (Clip, Abs, Sigmoid, ...), or is not used.
         """
         ...
 
@@ -141,9 +142,9 @@ class Site(Protocol):
         ...
 
     def known(self, value: Array, dtype: str | None = None) -> Operand:
-        """Return an operand with these very elements, for axes, shapes, pads, scales and the like.
+        """Return an operand with exactly these elements, for axes, shapes, pads, scales and the like.
 
-        It becomes an initialiser, a Constant node, or a graph input that is always fed this value.
+        It is an initialiser, a Constant node, or a graph input that has this value in every feed.
         """
         ...
 
@@ -157,10 +158,10 @@ BoundsOf = Callable[[Call, tuple[TensorType, ...]], tuple[Bounds, ...]]
 
 
 OutputShapes = Callable[[Call], tuple[Shape, ...] | None]
-"""Returns one shape for each output of a call, or None where inference must decide."""
+"""Returns one shape for each output of a call, or None if onnx's inference must find it."""
 
 ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
-"""How the outputs' shapes follow: by onnx's inference; by broadcasting; as the first operand's; by a rule."""
+"""How outputs get their shapes: from onnx's inference; by broadcasting; from the first operand; by a rule."""
 
 
 Fusion = Literal["elementwise", "broadcast", "injective", "reduction", "out-elementwise-fusable", "opaque"]
@@ -168,7 +169,7 @@ Fusion = Literal["elementwise", "broadcast", "injective", "reduction", "out-elem
 
 
 def always(_: Call) -> bool:
-    """Guard of an operator that is defined for all operands of the right types."""
+    """The guard of an operator that is defined for all operands of the right types."""
     return True
 
 
@@ -176,16 +177,17 @@ def always(_: Call) -> bool:
 class OpSpec:
     """One operator.
 
-    `dtypes` are the element types tried for the main type variable (those that the schema of the opset in use
-    forbids are left out by the registry); `main` is the index of an input (or `~index` of an output, for
+    `dtypes` are the element types tried for the main type variable (the registry removes those that the schema of
+    the opset forbids); `main` is the index of an input (or `~index` of an output, for
     generators such as RandomUniform) that has this type. `bounds` must hold for every operand within the guard.
-    `defined` is the undefined-behaviour guard: True only if no element can meet undefined behaviour; samplers
-    build calls that pass it. `since` is the first opset whose form the sampler writes. Where `exact_when` says no,
-    a call merely rounds, whatever the exactness class of the operator. `shapes` other than "inferred" promises that
-    the outputs have that shape, and that their dtypes follow from operator, opset, the attributes that name a type,
-    and the operands' dtypes: inference is then asked once, and not for every call. `approximated` marks a function that
-    libraries approximate to an absolute error: near zero its results have no correct digits. `fusion` is the category
-    in which barriers to optimisations see the operator, unless a file of their rules says another.
+    `defined` is the guard against undefined behaviour: it returns True only if no element causes undefined
+    behaviour, and samplers build calls that pass it. `since` is the first opset whose signature the sampler uses. If
+    `exact_when` returns False, a call has the class of rounding operators, whatever the exactness class of the
+    operator. `shapes` other than "inferred" promises that the outputs have that shape, and that their dtypes follow
+    from operator, opset, the attributes that name a type, and the operands' dtypes; inference then runs once instead
+    of for every call. `approximated` marks a function that libraries approximate to an absolute error, so that its
+    results near zero have no correct digits. `fusion` is the operator's category for optimisation barriers, unless a
+    file of barrier rules overrides it.
     """
 
     op: str
@@ -205,7 +207,7 @@ class OpSpec:
 
     @property
     def elementwise(self) -> bool:
-        """Whether the shapes of the outputs follow from those of the operands by broadcasting, or are the first's."""
+        """Whether the outputs have the broadcast shape of the operands, or the shape of the first operand."""
         return self.shapes in ("broadcast", "first")
 
     def exactness_of(self, call: Call) -> Exactness:

@@ -1,9 +1,10 @@
 """The support table: the calls that a target supports, as observed by probing.
 
 A call's *key* is its operator, the schema version in force, the dtypes of its inputs and outputs, and the string
-attributes, which choose an algorithm. Where the target supports some calls of a key and refuses others, the table looks
-for the *traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in any dtype,
-and bars them. Where no trait explains the refusals, it admits only calls with the *detail* of a supported one.
+attributes, which choose an algorithm. If the target supports some calls of a key and refuses others, the table finds
+*traits* (rank of an operand, value of an attribute) that only refused calls of the operator have, in any dtype, and
+refuses calls with these traits. If no trait explains the refusals, the table admits only calls with the *detail* of
+a supported one.
 """
 
 import math
@@ -19,7 +20,7 @@ from miscompile.ops.spec import Call
 CallKey = str
 
 TABLES = ("taken", "mixed", "details", "barred")
-"""Fields of `Support` that are stored, all of them sets of keys."""
+"""The stored fields of `Support`, all of them sets of keys."""
 
 _SEVERAL = 2
 
@@ -55,13 +56,14 @@ def detail_of(call: Call, types: Sequence[TensorType], opset: int) -> CallKey:
 _UNKNOWN = object()
 
 _TYPING = frozenset({"to", "dtype", "output_dtype", "stash_type", "training_mode"})
-"""Numbers among the attributes that decide on the types of outputs."""
+"""Numeric attributes that determine the types of outputs."""
 
 
 class CallClass(NamedTuple):
-    """What holds for all calls that are alike in operator, version, dtypes and the attributes that choose a kernel.
+    """The support for all calls with one operator, version, dtypes and kernel-selecting attributes.
 
-    `dtypes` are those of the outputs; `mixed`: the details of a call decide; calls with `barred` traits are refused.
+    `dtypes` are those of the outputs. If `mixed`, the detail of a call determines its support. Calls with `barred`
+    traits are refused.
     """
 
     dtypes: tuple[str, ...]
@@ -70,7 +72,7 @@ class CallClass(NamedTuple):
 
 
 def call_class_key(call: Call, opset: int) -> Hashable:
-    """Return what calls of one `CallClass` have in common."""
+    """Return the key that all calls of one `CallClass` share."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     version = version_of(call.op, opset)
     if not call.attributes:
@@ -91,7 +93,7 @@ def call_class_key(call: Call, opset: int) -> Hashable:
 
 
 def _asked(call: Call, opset: int) -> tuple[object, ...]:
-    """Return the parts of a key except for the outputs."""
+    """Return the parts of a key without the outputs."""
     dtypes = tuple(["" if operand is None else operand.dtype for operand in call.inputs])
     if not call.attributes:
         return call.op, call.domain, opset, dtypes
@@ -106,7 +108,8 @@ def _beginning(key: CallKey) -> str:
 
 
 def _offered(keys: Iterable[CallKey]) -> Iterator[tuple[str, int, int, str]]:
-    """Yield operator, version, place and dtype of every operand of `keys`; outputs have the places ~0, ~1 and so on."""
+    """Yield operator, version, position and dtype of every operand of `keys`; outputs have the positions ~0, ~1 and
+    so on."""
     for key in keys:
         op, _, rest = key.partition("-")
         version, _, rest = rest.partition("(")
@@ -118,9 +121,10 @@ def _offered(keys: Iterable[CallKey]) -> Iterator[tuple[str, int, int, str]]:
 
 
 def family_of(call: Call) -> CallKey:
-    """Return the operator with its string attributes, such as `Conv auto_pad=SAME`, whatever version and dtypes.
+    """Return the operator with its string attributes, such as `Conv auto_pad=SAME`, without version and dtypes.
 
-    Of a string only what stands before an underscore counts: kernels seldom tell SAME_UPPER from SAME_LOWER.
+    Only the part of a string before an underscore counts, because kernels seldom distinguish SAME_UPPER from
+    SAME_LOWER.
     """
     chosen = [
         f" {name}={str(given.value).partition('_')[0]}"
@@ -158,9 +162,9 @@ class SupportAnswer:
 
 @dataclass(slots=True)
 class Support:
-    """The calls that a target supports. `open` tables admit all (before probing, or when a user asks for it).
+    """The calls that a target supports. `open` tables admit all (before probing, or on the user's request).
 
-    `barred` holds `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
+    `barred` contains `family|trait`, a family being an operator with or without its string attributes; keys in `mixed`
     of a family without barred traits are admitted by `details`.
     """
 
@@ -170,11 +174,12 @@ class Support:
     barred: set[CallKey] = field(default_factory=set)
     open: bool = False
     classes: dict[Hashable, CallClass | None] = field(default_factory=dict, compare=False, repr=False)
-    """Classes of calls met so far by their keys, for those who add calls; None is refused."""
+    """A cache of call classes by key, for callers that add calls; None means refused."""
     barren: set[Hashable] = field(default_factory=set, compare=False, repr=False)
-    """Whatever else was found to need a call that is refused, under keys of its own, so that it is not tried again."""
+    """A cache of other constructs that need a refused call, under keys of their own, so that they are not tried
+    again."""
     _answers: dict[tuple[object, ...], bool | None] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of answers by the parts of a key, so that its text is made once; None is "mixed"."""
+    """A cache of answers by the parts of a key, so that the text of the key is built once; None is "mixed"."""
     _beginnings: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
     _begun: frozenset[str] | None = field(default=None, compare=False, repr=False)
     _offers: frozenset[tuple[str, int, int, str]] | None = field(default=None, compare=False, repr=False)
@@ -188,7 +193,7 @@ class Support:
         return known is not None and self.suits(known, call, types, opset)
 
     def call_class_of(self, call: Call, types: Sequence[TensorType], opset: int) -> CallClass | None:
-        """Return what holds for all calls of this class, None when the target refuses them."""
+        """Return the class of a call; None when the target refuses all calls of that class."""
         dtypes = tuple([kind.dtype for kind in types])
         if self.open:
             return CallClass(dtypes, mixed=False, barred=_NONE)
@@ -203,7 +208,7 @@ class Support:
         return CallClass(dtypes, answer is None and not barred, barred)
 
     def suits(self, known: CallClass, call: Call, types: Sequence[TensorType], opset: int) -> bool:
-        """Tell whether a call of the class `known` is one that the target takes."""
+        """Tell whether the target supports a call of the class `known`."""
         if known.mixed:
             return detail_of(call, types, opset) in self.details
         return not known.barred or known.barred.isdisjoint(traits_of(call))
@@ -246,7 +251,7 @@ class Support:
 
     @property
     def pairs(self) -> set[tuple[str, str]]:
-        """(operator, dtype of the first operand) pairs that are supported in some form, for tables and samplers."""
+        """The pairs (operator, dtype of the first operand) with a supported call, for tables and samplers."""
         found = set()
         for key in self.taken | self.mixed:
             op, _, rest = key.partition("-")
@@ -257,12 +262,12 @@ class Support:
 
 
 def support_from(tables: Mapping[str, Iterable[CallKey]]) -> Support:
-    """Return the table that was stored field by field. Raises KeyError when one of `TABLES` is missing."""
+    """Return the table from its stored fields. Raises KeyError when one of `TABLES` is missing."""
     return Support(set(tables["taken"]), set(tables["mixed"]), set(tables["details"]), set(tables["barred"]))
 
 
 def gather(answers: Iterable[SupportAnswer]) -> Support:
-    """Make a table from a target's answers."""
+    """Build a table from a target's answers."""
     known = list(answers)
     yes = {answer.key for answer in known if answer.taken}
     no = {answer.key for answer in known if not answer.taken}
@@ -280,7 +285,7 @@ def gather(answers: Iterable[SupportAnswer]) -> Support:
 
 
 def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
-    """Return the traits, marked with the operator alone, and with its string attributes as well."""
+    """Return the traits, qualified by the operator alone, and by the operator with its string attributes."""
     families = {answer.family, answer.family.partition(" ")[0]}
     return frozenset(f"{family}|{trait}" for family in families for trait in answer.traits)
 
@@ -288,8 +293,8 @@ def _marks(answer: SupportAnswer) -> frozenset[CallKey]:
 def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey]:
     """Return a small set of marks that covers all refusals, frequent and general marks first (greedy cover).
 
-    A refusal counts fully when another call of its key is supported. Otherwise the key alone may be the cause, so a
-    mark needs several such refusals.
+    A refusal counts fully when another call of its key is supported. Otherwise the key itself may be the cause, so a
+    mark must explain several such refusals.
     """
     chosen: set[CallKey] = set()
     while refusals:
@@ -305,10 +310,10 @@ def _explanation(refusals: list[tuple[frozenset[CallKey], bool]]) -> set[CallKey
 
 
 def joint(parts: Sequence[Support]) -> Support:
-    """Return the table of the calls that every target supports; `parts` are the targets' tables, open ones admit all.
+    """Return the table of the calls that every target supports; `parts` are the targets' tables, and open ones admit
+    all.
 
-    A key is mixed when it is mixed for some target, and then admits the details that each such target is known to
-    support.
+    A key is mixed when it is mixed for any target, and then admits the details that each such target supports.
     """
     known = [part for part in parts if not part.open]
     if len(known) <= 1:

@@ -18,7 +18,7 @@ from miscompile.oracles.instrumentation import NOT_NARROWED
 from miscompile.oracles.judge import CompareRule, is_noise, judge_pair
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption, narrowed_between
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.transforms.catalogue import SEEDLESS, alters
+from miscompile.transforms.catalogue import alters, seeded
 
 LEVEL_SHARE = 0.3
 """Share of intermediate levels among builds with fewer optimisations, if there are passes and levels."""
@@ -106,7 +106,7 @@ class Optimisation:
             return [Build("full", self.disabled, threads=rng.randint(2, MOST_THREADS), device=self.device)]
         level = "full" if rng.random() < FULL_SHARE else "off"
         off = self.disabled if level == "full" else frozenset()
-        chosen = [self.settle(_seeded(transform, seed)) for transform in together]
+        chosen = [self.settle(seeded(transform, seed)) for transform in together]
         return [Build(level, off, device=self.device, transform=transform) for transform in chosen]
 
     def _ordered(self, rng: random.Random) -> Build:
@@ -134,11 +134,6 @@ class Optimisation:
             if last == Holds():
                 last = verdict
         return last
-
-
-def _seeded(transform: Spec, seed: int) -> Spec:
-    """Return `transform` with `seed` among its options; transforms in `SEEDLESS` draw nothing."""
-    return transform if transform in SEEDLESS else transform.with_options(seed=str(seed))
 
 
 def _same(reference: Outcome, other: Outcome) -> bool:

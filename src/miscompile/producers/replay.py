@@ -214,7 +214,7 @@ class Player:
         """Reject bodies that the target may not support, that may be undefined, or whose loop may not terminate."""
         taken = blocks(self.scope.support, self.scope.opset)
         if not (taken.has(node.op, "own") and taken.has(node.op, "captured")):
-            raise RejectedDraft(f"{node.op} is not taken by the target")
+            raise RejectedDraft(f"{node.op} is not supported by the target")
         turns = self._turns(node) if node.op == "Loop" else 1.0
         if turns > _MOST_TURNS:
             raise RejectedDraft("a loop may take long")

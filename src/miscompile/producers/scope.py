@@ -1,6 +1,6 @@
 """The graph under construction: values with their facts, nodes, inputs and constants, and rollback.
 
-Nodes are typed by onnx's own inference as they are added, so the graph is valid at every moment.
+Nodes are typed by onnx's inference when they are added, so the graph is always valid.
 """
 
 import math
@@ -25,10 +25,10 @@ from miscompile.ops.values import Range, Style, draw
 
 _PLAIN = frozenset(PLAIN)
 _MEASURED_SIZE = 16
-"""Drawn constants up to this many elements are measured; larger ones nearly reach the ends of their range."""
+"""The most elements of a random constant whose range is measured; larger ones nearly reach the ends of their range."""
 
 _MOST_CLASSES = 1 << 16
-"""Forms of calls that are remembered for a support table."""
+"""The most call classes cached in a support table."""
 
 _UNBOUNDED = Facts(-math.inf, math.inf)
 
@@ -36,7 +36,7 @@ _UNMET = CallClass((), mixed=False, barred=frozenset())
 
 
 class CallRefused(RejectedDraft):
-    """The target takes no call of this operator with these dtypes and modes, whatever shapes and elements."""
+    """The target supports no call of this operator with these dtypes and modes, in any shapes and with any elements."""
 
 
 class Mark(NamedTuple):
@@ -83,7 +83,9 @@ class Scope:
 
     def rollback(self, mark: Mark) -> None:
         """Remove everything added since `mark`."""
-        while len(self.operands) > mark.names:  # tables keep the order of insertion, so the newest is the last
+        while (
+            len(self.operands) > mark.names
+        ):  # dictionaries keep the order of insertion, so the newest entry is the last
             name, operand = self.operands.popitem()
             self.pool[operand.dtype].pop()
             del self.producer[name], self.uses[name]
@@ -99,7 +101,7 @@ class Scope:
     def new_input(self, dtype: str, shape: Shape, span: Range) -> Operand:
         """Add a graph input whose elements will be drawn from `span`. Raises RejectedDraft for a negative size."""
         if shape and min(shape) < 0:
-            raise RejectedDraft(f"what is wanted here cannot have the shape {shape}")
+            raise RejectedDraft(f"the value wanted here cannot have the shape {shape}")
         name = self._name("x")
         self.inputs[name] = span
         return self._register(Operand(name, dtype, shape, span.facts()), "")
@@ -115,13 +117,13 @@ class Scope:
         return self._register(operand, "Constant" if as_node else "")
 
     def new_pinned(self, value: Tensor) -> Operand:
-        """Add a graph input that is always fed `value`, because output types depend on its elements."""
+        """Add a graph input with `value` in every feed, because output types depend on its elements."""
         name = self._name("p")
         self.pinned[name] = value
         return self._register(Operand(name, value.dtype, value.shape, measure(value), value.array), "")
 
     def new_cycled(self, values: tuple[Tensor, ...], facts: Facts) -> Operand:
-        """Add a graph input that is fed `values` in turn, feed by feed; `facts` hold for all of them."""
+        """Add a graph input with `values` in turn, one per feed; `facts` hold for all of them."""
         name = self._name("s")
         self.cycled[name] = values
         return self._register(Operand(name, values[0].dtype, values[0].shape, facts), "")
@@ -144,9 +146,9 @@ class Scope:
         return self._register(Operand(name, value.dtype, value.shape, facts, value.array), "")
 
     def apply(self, call: Call, *, drawn: bool = False, loose: bool = False) -> tuple[Operand, ...]:
-        """Add a call and return its outputs. `drawn`: the operator's own sampler made it, so it is well-formed.
+        """Add a call and return its outputs. `drawn`: the operator's sampler built the call, so it is well-formed.
 
-        `loose`: results that may overflow according to the intervals have no facts, instead of being rejected.
+        `loose`: a result that may overflow according to its interval has no facts; otherwise the call is rejected.
 
         Raises RejectedDraft when the call is invalid, undefined for some elements, too large, able to overflow, or not
         supported by the target; the scope is then unchanged.
@@ -185,7 +187,7 @@ class Scope:
     ) -> tuple[Operand, ...]:
         """Add a node with bodies, whose results have these types and facts, and return the results.
 
-        Nothing is checked here: the caller is responsible for types and facts. Types are static.
+        The method checks neither types nor facts; the caller is responsible for them. Types are static.
         """
         call = Call(op, tuple(inputs), attributes, len(results))
         made = self._add(call, tuple([kind for kind, _ in results]), tuple([facts for _, facts in results]))
@@ -195,9 +197,9 @@ class Scope:
         return made
 
     def add_inner(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Attribute]) -> str:
-        """Add a node whose one result is no tensor (a sequence, an optional), and return that one's name.
+        """Add a node whose single result is not a tensor (a sequence, an optional), and return the result's name.
 
-        It has no entry among the operands, so the caller must add the nodes that read it.
+        The result has no entry among the operands, so the caller must add the nodes that read it.
         """
         name = f"v{self._fresh}"
         self._fresh += 1
@@ -245,7 +247,7 @@ class Scope:
     def _types(self, call: Call, spec: OpSpec) -> tuple[TensorType, ...]:
         """Return the output types of a call that the target supports: by the spec's shape rule, else inferred.
 
-        The dtypes of a class of calls, and what the target says to it, are asked for once.
+        The dtypes of a class of calls and the target's support for it are looked up once.
         """
         if spec.shapes == "inferred" or call.domain:
             types = self._ask(call)
@@ -255,7 +257,7 @@ class Scope:
         if known is _UNMET:
             return self._meet(call, key)
         if known is None:
-            raise CallRefused(f"{call.op} is not taken by the target")
+            raise CallRefused(f"{call.op} is not supported by the target")
         try:
             shapes = promised_shapes(spec, call)
         except ValueError as error:
@@ -269,16 +271,16 @@ class Scope:
         return types
 
     def _meet(self, call: Call, key: Hashable) -> tuple[TensorType, ...]:
-        """Return the output types of a call whose class is new, and remember it."""
+        """Return the output types of a call whose class is new, and cache the class."""
         support = self.support
         classes = support.classes if len(support.classes) < _MOST_CLASSES else {}
         if not support.may_admit(call, self.opset):
             classes[key] = None
-            raise CallRefused(f"{call.op} is not taken by the target")
+            raise CallRefused(f"{call.op} is not supported by the target")
         types = self._ask(call)
         known = classes[key] = support.call_class_of(call, types, self.opset)
         if known is None:
-            raise CallRefused(f"{call.op} is not taken by the target")
+            raise CallRefused(f"{call.op} is not supported by the target")
         return types if support.suits(known, call, types, self.opset) else _refuse(call)
 
     def _ask(self, call: Call) -> tuple[TensorType, ...]:
@@ -337,18 +339,19 @@ class Scope:
 
 
 def _refuse(call: Call) -> NoReturn:
-    raise RejectedDraft(f"{call.op} is not taken by the target")
+    raise RejectedDraft(f"{call.op} is not supported by the target")
 
 
 @lru_cache(1 << 14)
 def tensor_type(dtype: str, shape: Shape) -> TensorType:
-    """Return the type; equal ones are one object, because a look-up costs less than construction."""
+    """Return the type; equal types are one object, because a lookup is faster than construction."""
     return TensorType(dtype, shape)
 
 
 @cache
 def _least(op: str, opset: int, domain: str) -> int | None:
-    """Return the least number of inputs, None when the opset has no such operator; the schema is slow to tell."""
+    """Return the least number of inputs, None when the opset has no such operator; cached, because reading the
+    schema is slow."""
     found = schema(op, opset, domain)
     return None if found is None else int(found.min_input)
 

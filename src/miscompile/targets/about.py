@@ -42,20 +42,22 @@ class ScriptLines:
 
 @dataclass(frozen=True, slots=True)
 class FrontLines:
-    """What a front end adds to a standalone script in the library's own terms.
+    """The lines by which a front end completes a standalone script that uses the library's API.
 
-    The script defines `model`, which the library can call on the list `inputs`, before these lines stand. `run` is the
-    source of a function `converted(model, inputs)` that converts and compiles the model as this front end does, runs it
-    and returns its outputs as a flat list of numpy arrays. `sources` are modules that it may call functions of, and
-    `imports` import lines for other names that it uses, as in `ScriptLines`; `setup` are lines that must stand before
-    all imports, `versions` is a Python expression list for `print`.
+    The script defines `model`, which the library can call on the list `inputs`, before these lines. `run` is the
+    source of a function `converted(model, inputs)` that converts and compiles the model as this front end does, runs
+    it and returns its outputs as a flat list of numpy arrays. `sources` are modules whose functions it may call, and
+    `imports` import lines for other names that it uses, as in `ScriptLines`. `setup` are lines that must precede all
+    imports, `versions` is a Python expression list for `print`. With `isolated` the script contains the expected
+    outputs instead of running the model in the library, because the library's back end cannot share a process with
+    this front end.
     """
 
     imports: tuple[str, ...]
     run: str
     versions: str
     setup: tuple[str, ...] = ()
-    apart: bool = False
+    isolated: bool = False
     sources: tuple[str, ...] = ()
 
 

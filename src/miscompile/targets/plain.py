@@ -26,9 +26,13 @@ class NamedSession:
     call: ByName
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run once; the compiler gets copies, because it may write to what it is fed."""
+        """Run once; the compiler gets copies, because it may write to its inputs.
+
+        A model may have outputs after those of the program, which a transform has added. They are left out.
+        """
         named = {port.name: to_foreign(value).copy() for port, value in zip(self.program.inputs, feed, strict=True)}
-        return tuple(None if found is None else from_foreign(np.asarray(found)) for found in self.call(named))
+        found = self.call(named)[: len(self.program.outputs)]
+        return tuple(None if one is None else from_foreign(np.asarray(one)) for one in found)
 
 
 class PlainAdapter(ABC):

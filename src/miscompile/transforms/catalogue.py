@@ -1,14 +1,14 @@
-"""Transforms: equivalent ways to write a program, by name, and the programs that they make of a case's own.
+"""Transforms: rewritings of a program into an equivalent one, by name, and their application to cases.
 
-A build names the transform whose result the target gets to see. That program is derived from the case's own anew
-wherever it is needed (campaign, reduction, bisection, script), by a pure function, so the two stay equivalent at every
-step of a reduction, and whatever holds one build against another serves metamorphic testing as it is.
+A build names the transform whose result the target builds. A pure function derives that program from the case's own
+program wherever it is needed (campaign, reduction, bisection, script). Both programs therefore remain equivalent in
+every step of a reduction, and every oracle that compares two builds also serves metamorphic testing.
 
-A transformed program gives what the case's own gives: outputs with the same names, in the same order. It may have
-further outputs after them, which nobody compares, and it may be fed more than the case's own.
+A transformed program has outputs with the same names and in the same order as the case's own program. It may have
+further outputs after them, which no oracle compares, and further inputs.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -54,20 +54,20 @@ TRANSFORMS: Catalogue[type[Any]] = Catalogue(
 """Transforms of ONNX models by name, each a class; other packages add theirs."""
 
 _UNSPEAKABLE = frozenset("+,{}=")
-"""What a spec cannot say within an option; places with such names are always changed."""
+"""Characters that an option of a spec cannot contain; places with such names are always changed."""
 
 STATIC = Spec("static")
-"""The transform in which every symbolic size is what it is fed: one program for each set of sizes."""
+"""The transform that replaces every symbolic size by its size in a feed: one program for each set of sizes."""
 
 AGAIN = Spec("again")
-"""The transform in which the program runs on every feed once more, in the opposite order; the later results count.
+"""The transform in which the program runs on every feed a second time, in reverse order; the later results count.
 
-What is fed is the same memory both times: a program that writes to its inputs, or that remembers, gives itself away.
+Both runs use the same memory for the inputs, which reveals a program that writes to its inputs or keeps state.
 """
 
 ALTERING = frozenset({"splice"})
-"""Transforms of adapters whose result computes something else than the case's own program, by name: both builds must
-be of the same one."""
+"""Transforms of adapters that change the program's results, by name: an oracle may only compare builds with the same
+one."""
 
 SEEDLESS = frozenset({STATIC, AGAIN})
 """Transforms without options."""
@@ -75,9 +75,9 @@ SEEDLESS = frozenset({STATIC, AGAIN})
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of what a transformed case consists of: a case, and which feeds of the original it answers for.
+    """One case of a transformed case, and the feeds of the original case whose results it provides.
 
-    Where a feed of the original stands there twice, the last answer counts.
+    If a feed of the original occurs twice, the later result counts.
     """
 
     case: Case
@@ -98,7 +98,7 @@ def transform_of(spec: Spec) -> object:
 
 
 def present(case: Case, transform: Spec | None) -> tuple[Share, ...]:
-    """Return what `transform` makes of `case`; the case as it is where the transform has nothing to say about it."""
+    """Return `case` after `transform`; the same case if the transform does not apply to it."""
     if transform is None:
         return (Share(case, _all(case)),)
     try:
@@ -113,24 +113,25 @@ def present(case: Case, transform: Spec | None) -> tuple[Share, ...]:
 
 
 def is_own(transform: Spec | None) -> bool:
-    """Tell whether `transform` is one that adapters apply themselves, in their compiler's own representation."""
+    """Tell whether adapters apply `transform`, in their compiler's representation."""
     return transform is not None and transform not in SEEDLESS and transform.name not in TRANSFORMS
 
 
 def alters(transform: Spec | None) -> bool:
-    """Tell whether the program that `transform` makes computes something else than the case's own."""
+    """Tell whether `transform` changes the results of the program."""
     return transform is not None and transform.name in ALTERING
 
 
 def with_noise(transform: Spec) -> Spec:
-    """Return a transform that `alters`, with which the adapter computes with noise (`montecarlo.numbered`)."""
+    """Return a variant of a transform that `alters`, with which the adapter instruments the program with noise
+    (`montecarlo.numbered`)."""
     return transform.with_options(noise="yes")
 
 
 def may_be_refused(transform: Spec | None) -> bool:
-    """Tell whether a compiler may refuse the transformed program although it takes the case's own.
+    """Tell whether a compiler may refuse the transformed program although it accepts the case's own.
 
-    It may where the transform brings operators, or kinds of node, that the program does not have.
+    It may if the transform adds operators or kinds of nodes that the program does not have.
     """
     if transform is None or transform in SEEDLESS:
         return False
@@ -138,9 +139,9 @@ def may_be_refused(transform: Spec | None) -> bool:
 
 
 def keeps_bits(transform: Spec | None) -> bool:
-    """Tell whether the transformed program computes the very same values, so that exact outputs stay exact.
+    """Tell whether the transformed program computes the same values to the bit, so that exact outputs remain exact.
 
-    A transform whose class depends on the model, as that of function bodies does, counts as one that rounds.
+    A transform whose exactness depends on the model, such as that of function bodies, counts as one that rounds.
     """
     if transform is None or transform in SEEDLESS or is_own(transform):
         return True
@@ -148,9 +149,10 @@ def keeps_bits(transform: Spec | None) -> bool:
 
 
 def exact_beside(case: Case, transform: Spec | None) -> frozenset[str]:
-    """Return the outputs on which the case's own program and the transformed one agree to the bit on every compiler.
+    """Return the outputs that are equal to the bit in the case's own program and the transformed one, on every
+    compiler.
 
-    Reassociated sums may leave the numbers in which arithmetic is exact although the original does not.
+    Reassociated sums may exceed the numbers in which arithmetic is exact although the original sums do not.
     """
     own = frozenset(port.name for port in case.program.outputs if port.exact)
     if not own or keeps_bits(transform):
@@ -171,7 +173,7 @@ def _exact(program: Program, feed: Feed) -> frozenset[str]:
 
 
 def places_of(case: Case, transform: Spec | None) -> tuple[str, ...]:
-    """Return the keys of the places that `transform` changes in `case`; none for one that is all or nothing."""
+    """Return the keys of the places that `transform` changes in `case`; none for a transform without places."""
     if transform is None or transform in SEEDLESS or is_own(transform):
         return ()
     parsed = transform_of(transform)
@@ -187,8 +189,21 @@ def places_of(case: Case, transform: Spec | None) -> tuple[str, ...]:
     return tuple(place for place in places if place in picked and _UNSPEAKABLE.isdisjoint(place))
 
 
+def seeded(transform: Spec, seed: int) -> Spec:
+    """Return `transform` with `seed` among its options; one that has no such option comes back as it is.
+
+    A transform without that option draws nothing, so every build gets the same program from it. Raises UsageError for
+    another package's transform that is broken.
+    """
+    if transform in SEEDLESS:
+        return transform
+    if transform.name in TRANSFORMS and "seed" not in {field.name for field in fields(TRANSFORMS.get(transform.name))}:
+        return transform
+    return transform.with_options(seed=str(seed))
+
+
 def restricted(transform: Spec, places: tuple[str, ...]) -> Spec:
-    """Return `transform` as one that changes a program in `places` only."""
+    """Return `transform`, restricted to change a program in `places` only."""
     return transform.with_options(only="+".join(places))
 
 
@@ -208,7 +223,7 @@ def _presented(case: Case, transform: Spec) -> tuple[Share, ...]:
 
 @lru_cache(64)
 def _other(program: Program, transform: Spec) -> Program:
-    """Return the transformed program; remembered, because triage asks for the same one again and again."""
+    """Return the transformed program; cached, because triage needs the same one repeatedly."""
     parsed = transform_of(transform)
     if isinstance(parsed, Storing):
         return replace(program, payload=parsed.apply_bytes(program.payload))
@@ -228,7 +243,7 @@ def _opened(program: Program, transform: Spec) -> tuple[Program, Feed]:
 
 
 def _closed(case: Case, transform: Fixing, place: int) -> Share:
-    """Return the program for one feed, with what is still fed."""
+    """Return the program for one feed, with the remaining inputs of that feed."""
     names = [port.name for port in case.program.inputs]
     fed = dict(zip(names, case.feeds[place], strict=True))
     model = transform.apply_to_feed(read(case.program.payload), case.feeds[place])
@@ -239,7 +254,7 @@ def _closed(case: Case, transform: Fixing, place: int) -> Share:
 
 
 def _with_outputs(program: Program, model: Model) -> Program:
-    """Name the outputs that a transform has added at the end, so that adapters which return all of them can."""
+    """Name the outputs that a transform has appended, because some adapters return all outputs."""
     if len(model.graph.outputs) == len(program.outputs):
         return program
     added = to_program(model).outputs[len(program.outputs) :]
@@ -247,7 +262,7 @@ def _with_outputs(program: Program, model: Model) -> Program:
 
 
 def _static(case: Case) -> tuple[Share, ...]:
-    """Return one case for each set of sizes that is fed, in the order in which they first appear."""
+    """Return one case for each set of sizes in the feeds, in the order of first occurrence."""
     from miscompile.transforms.static import specialise
 
     groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}

@@ -59,7 +59,7 @@ def write_front_script(
     lines = load_attribute(spec.front.script)
     assert isinstance(lines, FrontLines)
     source: Callable[..., str] = load_attribute(f"miscompile.targets.{instance.library}.source:source")
-    spelled = _spelled(failure) if lines.apart else ""
+    spelled = _spelled(failure) if lines.isolated else ""
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )

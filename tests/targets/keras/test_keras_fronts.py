@@ -121,7 +121,7 @@ def test_a_script_shows_a_wrong_result_and_only_that(target: str, tmp_path: Path
     spec = parse_target(target)
     assert spec.front is not None
     tries = [(expected, 0)]
-    if load_attribute(spec.front.script).apart:  # else the library says in the script itself what is right
+    if load_attribute(spec.front.script).isolated:  # else the library says in the script itself what is right
         tries.append((shifted, 1))
     for values, code in tries:
         text = write_front_script(DENSE, target, Failure("wrong", "run", "a test", "", 0, 0, 1e-4, values), {})

@@ -286,7 +286,7 @@ import onnx.parser
 import tvm
 from tvm.relax.frontend.onnx import from_onnx
 
-from miscompile.targets.tvm.functions import wrap
+from miscompile.targets.tvm.relax.functions import wrap
 
 model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> {graph}')
 module = from_onnx(model)

@@ -20,7 +20,7 @@ from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.execution.pool import LocalPool
-from miscompile.targets.tvm.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
+from miscompile.targets.tvm.relax.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
 from miscompile.triage.inlining import inlined
 
 pytestmark = [
@@ -61,7 +61,10 @@ import json, sys
 sys.modules.setdefault("torch", None)
 import tvm, tvm_ffi
 from tvm import relax
-from miscompile.targets.tvm import fragments as cut, hazards, splice as sewing, text
+from miscompile.targets.tvm.relax import fragments as cut
+from miscompile.targets.tvm.relax import hazards
+from miscompile.targets.tvm.relax import splice as sewing
+from miscompile.targets.tvm.relax import text
 
 def parse(script):
     return relax.transform.Normalize()(text.parse(script, []))
@@ -221,7 +224,7 @@ with builder.function("main", [x]):
     y = builder.emit(relax.op.add(relax.op.multiply(x, two), one))
     builder.emit_func_output(builder.emit(relax.op.add(y, two)))
 module = builder.finalize()
-said = json.loads(json.dumps(text.say(module)))
+said = json.loads(json.dumps(text.encode(module)))
 print(json.dumps([len(said["constants"]), text.digest(text.parse(**said)) == text.digest(module)]))
 """) == [2, True]
 
@@ -321,7 +324,7 @@ def test_the_source_of_a_reproducer_splices(library: Path) -> None:
 def test_a_program_that_is_not_well_formed_stays_as_it_is() -> None:
     """TVM's importer makes some for sizes that it does not know; they are built nevertheless."""
     accepted, kept, refused = told('''
-from miscompile.targets.tvm.functions import wrap
+from miscompile.targets.tvm.relax.functions import wrap
 
 text = """
 @R.function

@@ -71,7 +71,11 @@ sys.modules.setdefault("torch", None)
 import numpy as np, tvm
 from tvm import relax
 from miscompile.core.run import Build
-from miscompile.targets.tvm import hazards, loops, ranges, splice as sewing, text
+from miscompile.targets.tvm.relax import hazards
+from miscompile.targets.tvm.relax import loops
+from miscompile.targets.tvm.relax import ranges
+from miscompile.targets.tvm.relax import splice as sewing
+from miscompile.targets.tvm.relax import text
 from miscompile.targets.tvm.adapter import Tvm
 
 def parse(script):
@@ -201,7 +205,7 @@ def test_loops_that_sum_integers_up_are_refused() -> None:
 def test_no_pattern_is_taken_out_whose_integers_may_overflow() -> None:
     assert told(
         """
-from miscompile.targets.tvm.fragments import fragments
+from miscompile.targets.tvm.relax.fragments import fragments
 print(json.dumps([getattr(one, "why", "") for one in fragments(pattern, "block")]))
 """,
         of_one('R.add(hole0, R.const(2147483647, "int32"))'),
@@ -275,7 +279,7 @@ def test_the_proof_follows_every_integer_through_wide_arithmetic() -> None:
     """All integers that a spliced program computes are held against the same arithmetic without bounds."""
     wrong = told(
         """
-from miscompile.targets.tvm.seams import replaced
+from miscompile.targets.tvm.relax.seams import replaced
 WIDE = {"relax.add": lambda a, b: a + b, "relax.multiply": lambda a, b: a * b, "relax.subtract": lambda a, b: a - b}
 feed = np.array([[5, -5, 4], [3, -4, 5]], np.int32)
 wrong = []
@@ -317,7 +321,7 @@ def test_loops_that_nothing_follows_are_not_trusted(statement: str, why: str) ->
     """Nothing proves that the lanes of a vector stay within their type."""
     script = f"""
 from tvm import tirx
-from miscompile.targets.tvm.intervals import OverflowsError
+from miscompile.targets.tvm.relax.intervals import OverflowsError
 block = tirx.decl_buffer((8,), "int32")
 part, one = tirx.BufferLoad(block, [tirx.Ramp(0, 1, 4)]), tirx.BufferLoad(block, [0])
 try:

@@ -43,7 +43,7 @@ def test_all_is_what_the_target_is_able_to() -> None:
 @pytest.mark.parametrize(
     ("names", "device", "word"),
     [
-        (("nothing",), "cpu", "there is no check 'nothing'"),
+        (("nothing",), "cpu", "no check 'nothing'; there are: .* sequences, dynamic, disruptive, device, and all"),
         (("sequences",), "cpu", "does not let us order"),
         (("device",), "cpu", "say which device"),
         ((), "abacus", "has no build for the device 'abacus'"),

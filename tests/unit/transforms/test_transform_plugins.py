@@ -1,5 +1,6 @@
 """Transforms of other packages, and the example of the page on adding one, word for word."""
 
+import random
 import re
 import sys
 from collections.abc import Callable
@@ -21,7 +22,8 @@ from miscompile.engine.plan import Plan
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.graph.read import read
-from miscompile.transforms.catalogue import is_own, keeps_bits, present, transform_of
+from miscompile.oracles.optimisation import Optimisation
+from miscompile.transforms.catalogue import is_own, keeps_bits, present, seeded, transform_of
 from miscompile.transforms.conformance import check_transform
 
 PAGE = (Path(__file__).parents[3] / "docs" / "adding-a-transform.md").read_text("utf-8")
@@ -63,6 +65,21 @@ def test_a_spec_names_it_and_a_program_is_presented() -> None:
     assert not is_own(parse_spec("commuted"))
     spec = parse_spec("commuted{ops=Add}")
     assert Plan("toy", transforms=(spec,)).chosen_transforms == (spec,)
+
+
+def test_a_seed_goes_only_to_a_transform_with_that_option() -> None:
+    assert seeded(parse_spec("commuted{ops=Add}"), 7) == parse_spec("commuted{ops=Add}")
+    assert seeded(parse_spec("again"), 7) == parse_spec("again")
+    assert seeded(parse_spec("functions{depth=3, seed=1}"), 7) == parse_spec("functions{depth=3, seed=7}")
+    assert seeded(parse_spec("relax"), 7) == parse_spec("relax{seed=7}")  # of an adapter
+
+
+def test_a_campaign_presents_a_transform_without_a_seed() -> None:
+    oracle = Optimisation("toy", lesser_chance=1.0, families=(((parse_spec("commuted{ops=Add}"),),),))
+    runs = oracle.plan(case(), random.Random(0))
+    (transform,) = {run.build.transform for run in runs} - {None}
+    (share,) = present(case(), transform)
+    assert share.case.program != case().program
 
 
 def test_errors_name_the_package_or_what_there_is() -> None:

@@ -23,7 +23,7 @@ from miscompile.triage.signature import (
     symptom_of,
 )
 
-RUN = Run(Case(Program("onnx", b"", (), ()), ()), "onnxruntime{threads=2}", Build())
+RUN = Run(Case(Program("onnx", b"", (), ()), ()), "toy{bugs=none}", Build())
 WRONG = Evidence("wrong", "exact", "output 'y' differs", RUN, RUN, "y")
 
 MESSAGES = [
@@ -131,12 +131,12 @@ def model(names: str, size: int, op: str = "Add", axis: int = 0) -> Model:
     return Model(Graph("g", (ValueInfo(names[0], kind),), (ValueInfo(names[2], kind),), nodes), {"": 18})
 
 
-def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_the_graph() -> None:
+def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_of_the_graph() -> None:
     guilty = signature_of(WRONG, Values(()), ("B", "A"), model("xyz", 2))
-    assert guilty == Signature("onnxruntime", "wrong", "", ("A", "B"), "")
-    assert str(guilty) == "onnxruntime:wrong:A+B"
+    assert guilty == Signature("toy", "wrong", "", ("A", "B"), "")
+    assert str(guilty) == "toy:wrong:A+B"
     raised = signature_of(replace(WRONG, kind="exception"), Raised("run", "Fail", "bad 7"), (), model("xyz", 2))
-    assert str(raised) == "onnxruntime:exception@run:Fail: bad #"
+    assert str(raised) == "toy:exception@run:Fail: bad #"
     formed = signature_of(WRONG, Values(()), (), model("xyz", 2))
     assert formed.text.startswith("Softmax>Add:")
     assert signature_of(WRONG, Values(())).text == ""

@@ -1,1 +1,2 @@
-"""The text form of graphs: readable, diffable, and exact to the bit. The grammar stands at the head of `printer`."""
+"""The text form of graphs: readable, diffable, and exact to the bit. The docstring of `printer` contains the
+grammar."""

@@ -1,7 +1,7 @@
 """Elements of tensors as text, exact to the bit.
 
-Numbers stand as decimals that read back to the same bits; an element without such a decimal (a NaN with a payload,
-a bool that is neither 0 nor 1) stands as the hexadecimal word that stores it.
+Numbers are written as decimals that read back to the same bits. An element without such a decimal (a NaN with a
+payload, a bool that is neither 0 nor 1) is written as the hexadecimal word that stores it.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def words(array: Array) -> Array:
 
 
 def format_elements(value: Tensor) -> list[str]:
-    """Return the text of every element of a non-string tensor, in row-major order; complex ones give two each."""
+    """Return the text of every element of a non-string tensor, in row-major order, two texts for a complex one."""
     dtype = part_dtype(value.dtype)
     stored = words(value.array)
     texts = _decimals(dtype, stored)
@@ -54,9 +54,9 @@ def format_elements(value: Tensor) -> list[str]:
 
 
 def parse_elements(dtype: str, texts: Sequence[str]) -> Array:
-    """Return the flat storage array of the elements that `texts` say; `dtype` is neither complex nor string.
+    """Return the flat storage array of the elements in `texts`; `dtype` is neither complex nor string.
 
-    Raises ValueError for a text that is no element of `dtype` and OverflowError for an integer out of range.
+    Raises ValueError for a text that is not an element of `dtype` and OverflowError for an integer out of range.
     """
     info = DTYPES[dtype]
     given = {index: int(text, 16) for index, text in enumerate(texts) if text.startswith("0x")}

@@ -1,4 +1,4 @@
-"""Tokens of the graph text, and the cursor that a parser moves over them."""
+"""Tokens of the graph text, and the cursor with which the parser reads them."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _NOT_WORDS = frozenset({"inf", "nan", "_"})
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind, its meaning (names and strings unquoted), and where it begins in the text."""
+    """A token: its kind, its text (names and strings unquoted), and its offset."""
 
     kind: TokenKind
     text: str
@@ -38,7 +38,7 @@ class Token:
 
 
 def quote(text: str) -> str:
-    """Return `text` in double quotes with JSON's escapes; what cannot be printed is escaped."""
+    """Return `text` in double quotes with JSON's escapes; unprintable characters are escaped."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
@@ -58,7 +58,7 @@ def mark(text: str) -> str:
 
 
 class Cursor:
-    """A place in the tokens of a text. Every failure is a ModelError that names line and column."""
+    """A position in the tokens of a text. Every error is a ModelError that names line and column."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -77,18 +77,18 @@ class Cursor:
         return token
 
     def at(self, *texts: str) -> bool:
-        """Tell whether one of these signs or words stands at the cursor."""
+        """Tell whether the token at the cursor is one of these signs or words."""
         return self.token.kind in ("sign", "word") and self.token.text in texts
 
     def accept(self, text: str) -> bool:
-        """Move over the sign or word `text` if it stands at the cursor, and tell whether it did."""
+        """Consume the sign or word `text` if it is at the cursor, and tell whether it was."""
         if not self.at(text):
             return False
         self._next += 1
         return True
 
     def expect(self, text: str) -> None:
-        """Move over the sign or word `text`, which must stand at the cursor."""
+        """Consume the sign or word `text`, which must be at the cursor."""
         if not self.accept(text):
             raise self.error(f"expected {text!r} but found {self._found()}")
 
@@ -111,7 +111,7 @@ class Cursor:
         return self.as_integer(token, 10)
 
     def as_integer(self, token: Token, base: int) -> int:
-        """Return the integer that `token` says, which must fit in 64 bits."""
+        """Return the integer that `token` denotes, which must fit in 64 bits."""
         try:
             number = int(token.text, base)
         except ValueError:
@@ -129,12 +129,12 @@ class Cursor:
         return "" if self.accept("_") else self.expect_kind("value", "a value such as %x, or '_'")
 
     def items(self, opening: str, closing: str, item: Callable[["Cursor"], Item]) -> tuple[Item, ...]:
-        """Return what `item` parses between `opening` and `closing`, parted by commas; nothing at all will do."""
+        """Return the results of `item` between `opening` and `closing`, separated by commas; the list may be empty."""
         self.expect(opening)
         return self.rest(closing, item)
 
     def rest(self, closing: str, item: Callable[["Cursor"], Item]) -> tuple[Item, ...]:
-        """Return what `items` does, when the opening sign has been passed already."""
+        """Return the results of `item` up to `closing`, as `items` does after the opening sign."""
         found: list[Item] = []
         while not self.accept(closing):
             if found:
@@ -143,7 +143,7 @@ class Cursor:
         return tuple(found)
 
     def error(self, message: str, token: Token | None = None) -> ModelError:
-        """Return the ModelError that puts `message` at `token`, by default the one at the cursor."""
+        """Return a ModelError with `message` and the position of `token`, by default the token at the cursor."""
         return self._error_at(message, (token or self.token).start)
 
     def _found(self) -> str:

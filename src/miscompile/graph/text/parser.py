@@ -1,4 +1,4 @@
-"""Parsing models from the text form; `printer` holds the grammar."""
+"""Parser of models in the text form; the docstring of `printer` contains the grammar."""
 
 from collections.abc import Mapping
 from typing import cast, get_args
@@ -24,7 +24,7 @@ _PLURALS = ("ints", "floats", "strings", "tensors", "graphs", "types", "sparses"
 
 
 def parse_model(text: str) -> Model:
-    """Return the model that `text` says. Raises ModelError, with line and column, when it says none."""
+    """Return the model that `text` denotes. Raises ModelError, with line and column, for invalid text."""
     cursor = Cursor(text)
     ir_version = 10
     if cursor.accept("ir"):
@@ -216,7 +216,7 @@ def _bare_list(cursor: Cursor) -> Attribute:
 
 
 def _single(cursor: Cursor, wanted: str = "") -> tuple[AttributeKind, object]:
-    """Parse one attribute value that is no list; `wanted` is the kind that it must have, "" for any."""
+    """Parse one attribute value that is not a list; `wanted` is its required kind, "" for any."""
     token = cursor.token
     kind, value = _number(cursor, wanted) if _numeric(cursor) else _compound(cursor)
     if wanted and kind != wanted:

@@ -1,4 +1,4 @@
-"""Printing models. This is the grammar; blanks and line ends only separate, `#` begins a comment.
+"""Printer of models in the text form. This is the grammar; white space only separates, `#` begins a comment.
 
     ir 10                                              header
     opset 21                                           version of the standard operator set
@@ -7,7 +7,7 @@
     graph main(%x: float32[N,3,?], %y: float32[*]) -> (%out: float32[2,3]) {
       init %w: float32[3] = [1.0, -0.5, nan]           or: fill 0.0, or: base64 "..." (the bytes in memory)
       init %s = sparse [4,4] float32[1] [2.0] at int64[1] [5]
-      type %w: float32[3]                              what `types` says of a value that no node makes
+      type %w: float32[3]                              type of a value without a producer
       %h: float32[2,3], _ = Foo(%x, _, %w) {axis=1, mode="linear", scale=0.5, pads=[0, 1]} @node_name
       () = my.domain::Bar:overload(%h)
       %out = If(%c) {
@@ -21,10 +21,10 @@
       %b = LeakyRelu(%a) {alpha=@alpha:float}
     }
 
-A `_` is a left-out value, `?` an unknown size, `[*]` an unknown rank, `[]` a scalar. Further types: `seq(T)`,
+A `_` is an omitted value, `?` an unknown size, `[*]` an unknown rank, `[]` a scalar. Further types: `seq(T)`,
 `optional(T)`, `map(int64, T)`, `sparse(float32[2,2])`. Further attribute values: `tensor float32[1] [2.0]`,
-`sparse ...`, `graph ...`, `type T`, lists of those, `ints[]` (any list may be led by its kind, and an empty list must
-be), and `float 0x7fc00001` (the bits of a float32). Names that are no plain words stand in double quotes.
+`sparse ...`, `graph ...`, `type T`, lists of those, `ints[]` (a kind may precede any list, and must precede an empty
+one), and `float 0x7fc00001` (the bits of a float32). Names that are not plain words are in double quotes.
 """
 
 import base64
@@ -77,7 +77,7 @@ def print_graph(graph: Graph, indent: str = "") -> str:
 
 
 def print_node(node: Node, types: Mapping[str, ValueType] | None = None, indent: str = "") -> str:
-    """Return the text of one node, one line unless it carries bodies; `types` annotates its outputs."""
+    """Return the text of one node, one line unless it has bodies; `types` annotates its outputs."""
     known = types or {}
     outputs = ", ".join(_made(name, known.get(name)) for name in node.outputs) or "()"
     inputs = ", ".join(value_name(name) if name else "_" for name in node.inputs)

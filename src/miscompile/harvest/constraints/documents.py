@@ -123,7 +123,7 @@ def ranks_in(text: str) -> tuple[int, ...]:
 
 
 def kinds_in(text: str) -> tuple[ParameterKind, ...]:
-    """Return the kinds that the text of a type names: an annotation, or what stands in brackets after a name."""
+    """Return the kinds named in the text of a type: an annotation, or the text in brackets after a name."""
     plain = text.replace("torch.", "").replace("typing.", "")
     rules: tuple[tuple[ParameterKind, str], ...] = (
         (
@@ -152,7 +152,7 @@ def constraint(
     documented: Mapping[str, DocumentedParameter],
     place: ParameterPlace = "given",
 ) -> Constraint | None:
-    """Return the constraint on a parameter out of its name, default, annotation and documentation.
+    """Return the constraint on a parameter from its name, default, annotation and documentation.
 
     None for an ignored parameter, or when its kind is unknown.
     """

@@ -1,4 +1,5 @@
-"""Constraints on the parameters of operators, and instances made from them: DocTer's way (https://doi.org/10.1145/3533767).
+"""Constraints on the parameters of operators, and instances generated from them, after DocTer
+(https://doi.org/10.1145/3533767).
 
 Other modules provide the constraints (schemas, signatures, documentation). Conforming instances have parameters drawn
 within the constraints; boundary instances are valid ones with one parameter at an end of its range. Documentation is
@@ -91,8 +92,8 @@ def generate(
 ) -> Iterator[Instance | None]:
     """Yield instances that the library runs, at most `count` conforming ones and as many at boundaries.
 
-    None is yielded for each that it refuses. `bases` are known valid instances, of library tests for example. Boundary
-    instances are made from them too, which reaches operators with relations between tensors that no constraint
+    Yields None for each that the library rejects. `bases` are known valid instances, of library tests for example.
+    Boundary instances are made from them too, which reaches operators with relations between tensors that no constraint
     expresses.
     """
     conforming: list[Instance] = []
@@ -240,8 +241,8 @@ def _tensor_ends(one: Constraint, now: Value, shape: tuple[int, ...]) -> Iterato
     if isinstance(now, Held | Drawn):
         shape = _shape(now)
         given = now.tensor.dtype if isinstance(now, Held) else now.dtype
-        dtype = dtype if given == "string" else given  # texts are not drawn
-    for place in range(len(shape)):  # no element, and one, in each dimension
+        dtype = dtype if given == "string" else given  # texts are not generated
+    for place in range(len(shape)):  # size zero, and size one, in each dimension
         for size in (0, 1):
             yield tensor_drawn(dtype, (*shape[:place], size, *shape[place + 1 :]), 7, one)
     for other in ((), (1,) * (6 - len(shape)) + shape, shape[1:]):

@@ -40,7 +40,7 @@ _TEXTS = Held(Tensor("string", np.array(["ab", "", "Ünïcode", "ab"], object)))
 
 
 def operations() -> list[Operation]:
-    """Return the newest version of every operator whose operands are dense tensors, and that has no body."""
+    """Return the newest version of every operator without bodies whose operands are dense tensors."""
     found = (_operation(schema) for schema in defs.get_all_schemas() if not schema.deprecated)
     return sorted((one for one in found if one is not None), key=lambda one: one.api)
 

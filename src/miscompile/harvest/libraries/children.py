@@ -35,9 +35,10 @@ _ENVIRONMENT: Mapping[str, str] = {**ENVIRONMENT, "PYTHONHASHSEED": "0"}
 class Harvested:
     """The results of children.
 
-    `tests` counts tests, or entries of a database, by outcome; `left` uses of operators that could not be kept, by
-    reason; `files` the children by outcome: they `ran` to their end, had no test (`empty`), crashed (`died`), exceeded
-    the timeout (`time`), or were `stopped`. `notes` describes the failures. `stopped`: the user interrupted it.
+    `tests` counts tests, or entries of a database, by outcome; `left` counts uses of operators that could not be
+    recorded, by reason; `files` counts children by outcome: they `ran` to their end, had no test (`empty`), crashed
+    (`died`), exceeded the timeout (`time`), or were `stopped`. `notes` describes the failures. `stopped`: the user
+    interrupted it.
     """
 
     instances: list[Instance] = field(default_factory=list)
@@ -194,6 +195,6 @@ def _read(out: Path, harvested: Harvested) -> tuple[int, bool]:
 def _versions(distributions: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in distributions:
-        with contextlib.suppress(metadata.PackageNotFoundError):  # an optional one that is not here
+        with contextlib.suppress(metadata.PackageNotFoundError):  # an optional distribution that is not installed
             found[name] = metadata.version(name)
     return found

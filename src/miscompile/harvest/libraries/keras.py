@@ -1,4 +1,4 @@
-"""Instances of Keras: the tests inside its own package, and any other tests, run under hooks."""
+"""Instances of Keras, recorded by hooks while tests run: those in its own package, or any others."""
 
 import os
 import tempfile
@@ -19,14 +19,14 @@ _RECORDER = "miscompile.harvest.libraries.hooks.record_tests"
 _DISTRIBUTIONS = ("keras", "jax")
 
 _OPERATORS = frozenset({"layers", "ops", "activations"})
-"""Folders of the package whose tests are of operators."""
+"""Folders of the package with tests of operators."""
 
 _OTHERS = frozenset({"applications", "callbacks", "datasets", "distribution", "optimizers", "saving", "wrappers"})
-"""Folders whose tests are of other things: training, files, whole networks."""
+"""Folders with tests of other things: training, files, whole networks."""
 
 
 def own_tests() -> list[Path]:
-    """Return the test files inside the installed Keras. Raises UsageError when it is not here."""
+    """Return the test files inside the installed Keras. Raises UsageError when it is not installed."""
     need({"keras": "keras", "jax": "jax"}, "to harvest tests of Keras")
     spec = find_spec("keras")
     if spec is None or spec.origin is None:
@@ -35,24 +35,24 @@ def own_tests() -> list[Path]:
 
 
 def operators_first(files: Sequence[Path]) -> list[Path]:
-    """Return the files with those in front that test operators; no file is left out."""
+    """Return all files, those that test operators first."""
     return sorted(
         files, key=lambda path: (not _OPERATORS.intersection(path.parts), bool(_OTHERS.intersection(path.parts)))
     )
 
 
 FIRST, FIRST_SECONDS = 20, 60.0
-"""Files, and seconds for each, of a harvest that nobody has asked for by name."""
+"""The number of files, and the timeout of each in seconds, of a harvest that the user did not request by name."""
 
 
 def harvest_keras(
     say: ProgressListener, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT
 ) -> Archive:
-    """Return the instances that the tests inside the installed Keras use, or those of them that are in `files`.
+    """Return the instances in the tests of the installed Keras; with `files` only in those.
 
     Each file runs in a process of its own, on the JAX back end, for at most `seconds`; at most `limit` instances of an
-    operator are kept of it. An interruption ends the harvest, and what was found comes back. Raises UsageError when
-    Keras or JAX is missing.
+    operator are kept per file. An interruption ends the harvest and returns the instances found until then. Raises
+    UsageError when Keras or JAX is missing.
     """
     chosen = operators_first(own_tests()) if files is None else list(files)
     need({"keras": "keras", "jax": "jax"}, "to harvest tests of Keras")
@@ -72,7 +72,8 @@ def harvest_keras(
 
 
 def harvest_first(say: ProgressListener) -> Archive:
-    """Return the instances of the files that test operators, each for a minute at most: what a migration begins with.
+    """Return the instances in the files that test operators, with a timeout of a minute per file; migrations use
+    these first.
 
     All files take more than an hour. Raises UsageError as `harvest_keras` does.
     """
@@ -81,15 +82,16 @@ def harvest_first(say: ProgressListener) -> Archive:
 
 
 def _child(path: Path, out: Path, seconds: float, limit: int) -> Child:
-    """Return the process for a file. Its folder is its own: among Keras' are some called `numpy.py` and `random`."""
+    """Return the process for a file. It runs in a folder of its own, because Keras' folders contain a `numpy.py` and
+    a `random`."""
     words = ("keras", str(path), str(out), str(limit))
     return Child(_RECORDER, words, out, seconds, home=out)
 
 
 def harvest_keras_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
-    """Return the instances of Keras that the tests at `path` use: a file, or a folder of test files.
+    """Return the instances of Keras in the tests at `path`, a file or a folder of test files.
 
-    They run on the back end that `KERAS_BACKEND` says, else on JAX. Raises UsageError for a path without tests, and
+    They run on the back end in `KERAS_BACKEND`, by default on JAX. Raises UsageError for a path without tests, and
     when Keras is missing.
     """
     files = files_of(path)
@@ -100,7 +102,7 @@ def harvest_keras_tests(path: Path, say: ProgressListener, seconds: float = 600.
 
 
 def _archive(harvested: Harvested, distributions: Sequence[str]) -> Archive:
-    """Return an archive of what was harvested, with some of its layers in sequences as well."""
+    """Return an archive of the harvested instances, and of some of its layers in sequences."""
     harvested.instances += sequences(list(distinct(harvested.instances)))
     return harvested.archive("keras", distributions)
 

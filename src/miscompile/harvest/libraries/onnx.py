@@ -1,4 +1,4 @@
-"""The harvest of ONNX: the backend tests of the onnx package, and every version of the operators that they use."""
+"""Harvest of instances from the backend tests of the onnx package, for every version of the operators that they use."""
 
 import warnings
 from collections import Counter
@@ -22,20 +22,20 @@ from miscompile.producers.instances.onnx_values import from_array
 from miscompile.producers.instances.onnx_versions import restate_all
 
 _NODE = "onnx.backend.test node"
-"""What the origin of an instance from a node case begins with."""
+"""The prefix of the origin of an instance from a node case."""
 _RUN = ("simple", "pytorch-converted", "pytorch-operator")
-"""Sets of models in the wheel that are small enough to run; the weights of those in `light` are not in it."""
+"""Sets of models in the wheel that are small enough to run; the wheel lacks the weights of those in `light`."""
 
 
 def harvest_onnx(say: Callable[[str], None], *, versions: bool = True) -> Archive:
     """Return every node of onnx's backend tests as an instance, and with `versions` of each operator's versions too.
 
-    `say` is told how far it is. Takes two minutes; nothing is downloaded. `figures` count cases, nodes, what was lost
-    and why, instances, operators, and pairs of operator and version.
+    `say` receives the progress. Takes two minutes; nothing is downloaded. `figures` count cases, nodes, lost nodes
+    by reason, instances, operators, and pairs of operator and version.
     """
     found = NodeHarvest()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # tests overflow on purpose, and old models are old
+        warnings.simplefilter("ignore")  # tests overflow on purpose, and old models use old forms
         for place, (name, model, feed) in enumerate(_cases()):
             gather(model, feed, name, found)
             if place % 500 == 499:
@@ -67,7 +67,9 @@ def _figures(
 
 def _cases() -> Iterator[tuple[str, Model, dict[str, Any]]]:
     """Yield every model that ships with inputs: name, model, inputs of each of its data sets."""
-    from onnx.backend.test.case.node import collect_testcases  # takes a second, and only the harvest needs it
+    from onnx.backend.test.case.node import (
+        collect_testcases,
+    )  # imported late, because it takes a second and only the harvest needs it
 
     for item in collect_testcases(None):
         model = read(item.model.SerializeToString())
@@ -85,8 +87,10 @@ def _cases() -> Iterator[tuple[str, Model, dict[str, Any]]]:
 
 @cache
 def node_results() -> Mapping[str, tuple[Tensor, ...]]:
-    """Return what onnx says comes of its node cases that are one node with tensors as results, by their origin."""
-    from onnx.backend.test.case.node import collect_testcases  # takes ten seconds, and few ask
+    """Return the expected results of onnx's node cases that consist of one node with tensors as results, by origin."""
+    from onnx.backend.test.case.node import (
+        collect_testcases,
+    )  # imported late, because it takes ten seconds and is seldom needed
 
     found: dict[str, tuple[Tensor, ...]] = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -108,7 +112,7 @@ def _data() -> Path:
 
 
 def read_feed(model: Model, folder: Path) -> dict[str, Any]:
-    """Return the inputs in a folder of onnx's layout (`input_0.pb`, ...), as the evaluator takes them."""
+    """Return the inputs in a folder of onnx's layout (`input_0.pb`, ...), as values for the evaluator."""
     given = [info for info in model.graph.inputs if info.name not in model.graph.initializers]
     infos = given if len(list(folder.glob("input_*.pb"))) <= len(given) else list(model.graph.inputs)
     feed: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """A pytest plugin that records how a project's own tests use operators: `pytest --miscompile-record FILE`.
 
-Without the option nothing happens, and nothing but pytest is imported. With pytest-xdist each worker records, and what
-they saw is put together where the tests were started.
+Without the option the plugin does nothing and imports only pytest. With pytest-xdist each worker records, and the
+main process merges the recordings.
 """
 
 import importlib
@@ -17,7 +17,8 @@ import pytest
 
 _LIBRARIES = ("torch", "keras")
 _KEY = "miscompile_instances"
-"""Where a worker of pytest-xdist leaves what it has: the instances, and the counts of what it left out."""
+"""The key under which a worker of pytest-xdist returns its instances and the counts of uses that it could not
+record."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,10 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to record when that was asked for.
+    """Start recording if the option is given.
 
-    Raises pytest's UsageError for what would only come up when the tests have run: a file that cannot be written, a
-    library that is not here.
+    Raises pytest's UsageError now for errors that would otherwise appear after the tests: a file that cannot be
+    written, a library that is not installed.
     """
     path = config.getoption("--miscompile-record", default=None)
     if path is not None:
@@ -62,10 +63,11 @@ def _check(path: Path) -> None:
 
 
 class Recording:
-    """Watches the libraries during a session, and writes one archive for each at its end.
+    """Records the use of libraries during a session, and writes one archive for each library at its end.
 
-    A library is hooked when it is seen to have been imported, after the collection of a file or before a test. One
-    that was named is imported at once: then modules constructed while test files are imported are seen as well.
+    A library is hooked once it has been imported, which the plugin checks after the collection of a file and before
+    a test. A library named by the user is imported at once, so that modules constructed during the import of test
+    files are recorded too.
     """
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
@@ -81,14 +83,14 @@ class Recording:
             self._hook_chosen(self._chosen)
 
     def _hook_chosen(self, library: str) -> None:
-        """Hook a library whose import nobody has tried yet. Raises pytest's UsageError when that fails."""
+        """Import and hook a library that is not hooked yet. Raises pytest's UsageError when the import fails."""
         try:
             self._hook(library)
-        except Exception as error:  # noqa: BLE001 - an import raises whatever it likes: Keras has back ends to choose
+        except Exception as error:  # noqa: BLE001 - an import can raise anything, for example because of the back end chosen for Keras
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise pytest.UsageError(f"--miscompile-library: {library} cannot be watched here ({reason})") from None
 
-    def _keep(self, instance: Any) -> None:  # noqa: ANN401 - an Instance, whose module is not imported in vain
+    def _keep(self, instance: Any) -> None:  # noqa: ANN401 - an Instance, whose module is imported late
         self._found.append(self._code.encoded(instance))
 
     def _hook(self, library: str) -> None:
@@ -102,24 +104,24 @@ class Recording:
                 self._hook(library)
 
     def pytest_collectreport(self) -> None:
-        """Look for libraries that a test file has imported."""
+        """Hook libraries that a test file has imported."""
         self._hook_imported()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Remember which test runs."""
+        """Store the name of the current test."""
         self._hook_imported()
         self._into.test = nodeid
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - a worker of pytest-xdist
-        """Take over what a worker has recorded."""
+        """Add the recording of a worker."""
         lines, left = getattr(node, "workeroutput", {}).get(_KEY, ((), {}))
         self._found += [line.encode() for line in lines]
         self._into.left.update(left)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """End the recording; a worker hands over what it has, else it is written."""
+        """End the recording; a worker sends it to the main process, which writes all of it."""
         while self._stops:
             self._stops.pop()()
         output = getattr(self._config, "workeroutput", None)
@@ -127,7 +129,7 @@ class Recording:
             output[_KEY] = [line.decode() for line in self._found], dict(self._into.left)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 - pytest's reporter
-        """Write the archives, and say where they are."""
+        """Write the archives, and print their paths."""
         archive: Any = importlib.import_module("miscompile.instances.archive")
         found = list(archive.distinct(self._code.decoded(line) for line in self._found))
         libraries = sorted({one.library for one in found})
@@ -144,7 +146,7 @@ class Recording:
 
 
 def _written(found: Any, path: Path, say: Callable[[str], None]) -> Path:  # noqa: ANN401 - an Archive, imported late
-    """Write an archive and return where it is: in a folder of its own when its place has gone or filled up since."""
+    """Write an archive and return its path; in a temporary folder if the requested path is no longer writable."""
     write: Any = importlib.import_module("miscompile.instances.archive").write_archive
     try:
         write(found, path)
@@ -156,7 +158,7 @@ def _written(found: Any, path: Path, say: Callable[[str], None]) -> Path:  # noq
 
 
 def _versions(library: str) -> dict[str, str]:
-    """Return the version of a library; nothing of one that was not installed under its name."""
+    """Return the version of a library; empty for one that was not installed under its name."""
     with suppress(metadata.PackageNotFoundError):
         return {library: metadata.version(library)}
     return {}

@@ -1,6 +1,6 @@
-"""Where instances come from: the libraries' own tests, harvested once for each version, and archives that one names.
+"""Sources of instances: the libraries' own tests, harvested once for each version, and archives named by the user.
 
-A harvest takes minutes, so what it gives is kept in the user's cache, under the versions that it is from.
+A harvest takes minutes, so its result is cached in the user's cache folder under the versions of the library.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,27 +21,28 @@ from miscompile.targets.front_ends import reference_of
 from miscompile.targets.registry import parse_target, versions
 
 FORMATS: Mapping[str, int] = {"onnx": 1, "torch": 1, "keras": 2}
-"""Of each library; grows when its harvest takes other instances than before, so that older archives are not used any
-longer."""
+"""The version of each library's harvest; it is increased when the harvest finds other instances, so that older
+archives are not used any longer."""
 
 _FILED = frozenset({"keras"})
-"""Libraries whose own tests are files."""
+"""Libraries with test files of their own."""
 
 
 def harvest_own(library: str, say: ProgressListener, seconds: float = 600.0) -> Archive:
-    """Harvest a library's own tests; where they are files, each may take `seconds`. May be cut short: see `stopped`."""
+    """Harvest a library's own tests; `seconds` is the timeout of a test file. The figure `stopped` tells of an
+    interruption."""
     if library == "onnx":
         return harvest_onnx(say)
     return harvest_database(say) if library == "torch" else harvest_keras(say, seconds=seconds)
 
 
 def harvest_at(library: str, path: Path, say: ProgressListener, seconds: float) -> Archive:
-    """Harvest the tests at `path` that use torch or Keras, of which each file may take `seconds`. Raises UsageError."""
+    """Harvest the tests at `path` that use torch or Keras, with a timeout of `seconds` per file. Raises UsageError."""
     return (harvest_tests if library == "torch" else harvest_keras_tests)(path, say, seconds)
 
 
 def place_of(library: str) -> Path:
-    """Return where the instances of a library's own tests are kept. Raises UsageError when it is not installed."""
+    """Return the path of the cached instances of a library's own tests. Raises UsageError when it is not installed."""
     found = versions(parse_target(reference_of(library)).about)
     words = [word for name, version in sorted(found.items()) for word in (name, version)]
     digest = digest_words(FORMATS[library], *words)
@@ -49,7 +50,7 @@ def place_of(library: str) -> Path:
 
 
 def harvested(library: str, say: ProgressListener) -> Path | None:
-    """Return the archive of a library's own tests if there is one already; else None, with a line about it.
+    """Return the cached archive of a library's own tests; without one return None, and report that to the user.
 
     Raises UsageError when the library is not installed.
     """
@@ -61,9 +62,9 @@ def harvested(library: str, say: ProgressListener) -> Path | None:
 
 
 def own_instances(library: str, say: ProgressListener) -> Archive:
-    """Return the instances of a library's own tests, harvesting them (with a line about it) on first use.
+    """Return the instances of a library's own tests, harvesting them (with a message) on first use.
 
-    Raises KeyboardInterrupt when the harvest was interrupted: a part of it would be taken for the whole from then on.
+    Raises KeyboardInterrupt when the harvest was interrupted, because the cache must not contain a partial harvest.
     """
     place = place_of(library)
     if place.exists():
@@ -82,15 +83,15 @@ def own_instances(library: str, say: ProgressListener) -> Archive:
 
 
 def _cut_short(archive: Archive) -> bool:
-    """Tell whether a process of the harvest died or ran out of time, so that this may be a part of what there is."""
+    """Tell whether a process of the harvest crashed or exceeded its timeout, so that instances may be missing."""
     files = archive.figures.get("files", {})
     return bool(files.get("died") or files.get("time"))
 
 
 def instances_of(library: str, archives: Sequence[Path], say: ProgressListener) -> Iterator[Instance]:
-    """Yield the instances of a library: those in `archives` if there are any, else those of its own tests.
+    """Yield the instances of a library from `archives`, or from its own tests when there are no archives.
 
-    Raises UsageError for a file that is no archive, or when none of them is of this library.
+    Raises UsageError for a file that is not an archive, or when the archives contain no instance of this library.
     """
     if not archives:
         yield from own_instances(library, say).instances
@@ -105,12 +106,14 @@ def instances_of(library: str, archives: Sequence[Path], say: ProgressListener) 
 
 
 def of_operators(instances: Sequence[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
-    """Return the instances of the operators called `names`: by path, or its last part; all without names."""
+    """Return the instances of the operators called `names` (paths, or the last parts of paths); without names, all
+    of them."""
     return tuple(one for one in instances if not names or any(_named(name, one) for name in names))
 
 
 def check_operators(names: Sequence[str], instances: Sequence[Instance], libraries: Sequence[str]) -> None:
-    """Raise UsageError for a name that no instance has: a misspelt operator must not look like one without bugs."""
+    """Raise UsageError for a name without instances, because a misspelt operator must not look like one without
+    bugs."""
     missing = [name for name in names if not any(_named(name, one) for one in instances)]
     if missing:
         has = " or ".join(libraries)
@@ -118,6 +121,6 @@ def check_operators(names: Sequence[str], instances: Sequence[Instance], librari
 
 
 def _named(name: str, instance: Instance) -> bool:
-    """Tell whether an instance is of the operator called `name`; a layer in a sequence is still that layer."""
+    """Tell whether an instance is of the operator called `name`; a layer in a sequence counts."""
     layer = layer_of(instance)
     return name in (instance.api, instance.operator, layer.api, layer.operator)

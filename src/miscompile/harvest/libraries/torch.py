@@ -1,4 +1,4 @@
-"""Instances of PyTorch: its operator database, and any tests run under hooks."""
+"""Instances of PyTorch from its operator database, and from any tests, which run under hooks."""
 
 import json
 import tempfile
@@ -20,11 +20,11 @@ _EVERY = 25
 def harvest_database(
     say: ProgressListener, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
 ) -> Archive:
-    """Return the instances of PyTorch's own database of operators and modules.
+    """Return the instances in PyTorch's database of operators and modules.
 
-    At most `samples` inputs are taken for each operator and element type, and `references` of the longer list of
-    reference inputs. `only` names entries, where not all are wanted. An interruption ends the harvest and what was
-    found comes back; so does what was found after `seconds`. Raises UsageError when a package is missing.
+    At most `samples` inputs are used for each operator and element type, and at most `references` of the longer list
+    of reference inputs. `only` names entries; by default all are used. An interruption or the timeout of `seconds`
+    ends the harvest and returns the instances found until then. Raises UsageError when a package is missing.
     """
     packages = {name: name for name in ("torch", "expecttest", "hypothesis")}
     need(packages, "the operator database of PyTorch")
@@ -43,10 +43,10 @@ def harvest_database(
 
 
 def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
-    """Return the instances that the tests at `path` use: a file, or a folder of `test_*.py` and `*_test.py`.
+    """Return the instances in the tests at `path`, a file or a folder of `test_*.py` and `*_test.py`.
 
-    Each file runs for at most `seconds`, and at most `limit` instances of an operator are kept of it. Raises UsageError
-    for a path without tests, and when torch is missing.
+    Each file runs for at most `seconds`, and at most `limit` instances of an operator are kept per file. Raises
+    UsageError for a path without tests, and when torch is missing.
     """
     files = files_of(path)
     need({"torch": "torch"}, "to harvest tests of PyTorch")
@@ -56,7 +56,7 @@ def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, lim
 
 
 def _parsed_progress(line: str) -> dict[str, int] | None:
-    """Return what a line of progress says; None for other output."""
+    """Return the contents of a line of progress; None for other output."""
     if not line.startswith('{"operator"'):
         return None
     told: dict[str, int] = json.loads(line)

@@ -1,4 +1,4 @@
-"""From a small program that was run to the concrete form of a pattern."""
+"""Conversion of a small program and its inputs to a seed, the concrete representation of a pattern."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,15 +20,16 @@ from miscompile.triage.reduce.draft import Draft, take_apart
 from miscompile.triage.reduce.leaves import structural
 
 MOST_BYTES = 64 << 10
-"""Constants of a pattern take no more; what needs more is a model, not a pattern."""
+"""The most bytes of a pattern's constants; a program with more is a model, not a pattern."""
 
 
 def seed_of(case: Case, outcome: Values, source: str) -> Seed | None:
-    """Return the program of `case` as a seed; `outcome` is what came of running it, which tells the outputs' sizes.
+    """Return the program of `case` as a seed; `outcome` is the result of its run, which contains the sizes of
+    outputs.
 
-    Inputs are the holes, bounded by what they were fed; those that decide shapes are pinned. None for what a seed
-    cannot hold: functions, foreign or random operators, sparse constants, inputs, outputs or constants of other than
-    plain dense types, more than 64 KiB of constants.
+    Inputs become holes, with the ranges of their fed values; inputs that determine shapes are fixed. Returns None
+    for programs that a seed cannot represent: functions, foreign or random operators, sparse constants, inputs,
+    outputs or constants of other than plain dense types, more than 64 KiB of constants.
     """
     try:
         draft = take_apart(case)
@@ -61,7 +62,7 @@ def seed_of(case: Case, outcome: Values, source: str) -> Seed | None:
 
 
 def _bounded(source: str, graph: Graph, opset: int, draft: Draft) -> Seed:
-    """Return the seed with what the feeds tell of its inputs."""
+    """Return the seed with the ranges and fixed values of its inputs, taken from the feeds."""
     fixed = structural(draft)
     feeds = {info.name: [feed[info.name] for feed in draft.feeds] for info in graph.inputs}
     pinned = {name: values[0] for name, values in feeds.items() if name in fixed}
@@ -70,7 +71,7 @@ def _bounded(source: str, graph: Graph, opset: int, draft: Draft) -> Seed:
 
 
 def range_of(values: Sequence[Tensor]) -> Range | None:
-    """Return the closed range of all elements; None when there are none, or not all are finite numbers."""
+    """Return the closed range of all elements; None when the array is empty, or not all elements are finite numbers."""
     if values[0].dtype == "bool":
         return Range(0, 1, integral=True)
     flat = np.concatenate([value.numbers().ravel() for value in values])

@@ -1,4 +1,4 @@
-"""The store of harvested models, each once, and of the pieces cut from them."""
+"""The store of distinct harvested models, and of the pieces cut from them."""
 
 import random
 import re
@@ -26,7 +26,7 @@ _EVERY = 25
 
 @dataclass(slots=True, eq=False)
 class HarvestedModel:
-    """A harvested model, where it comes from, and the passes that tests name for it."""
+    """A harvested model, its origin, and the passes that tests name for it."""
 
     model: Model
     origin: str
@@ -34,9 +34,9 @@ class HarvestedModel:
 
 
 class FragmentStore:
-    """The pieces of all models, each once whatever models have it: `seeds`, and with the same number its `sources`.
+    """The distinct pieces of all models: `seeds`, and under the same index their `sources`.
 
-    Pieces that differ in nothing but the contents of large constants count as one. `left` counts what is left out.
+    Pieces that differ only in the contents of large constants count as one. `left` counts excluded pieces by reason.
     """
 
     def __init__(self, models: Sequence[HarvestedModel], limits: PieceLimits, seconds: float, seed: int) -> None:
@@ -59,7 +59,7 @@ class FragmentStore:
                     whole = watched(source.model, source.origin, rng, self._seconds)
                 for seed in pieces(whole, self._limits, rng, self.left):
                     self._add(source, seed)
-            except (MiscompileError, ValueError) as error:  # protobuf's own limits are bare ValueErrors
+            except (MiscompileError, ValueError) as error:  # protobuf raises ValueError for models beyond its limits
                 self.left[f"models that cannot be cut ({brief(error)})"] += 1
 
     def _add(self, source: HarvestedModel, seed: Seed) -> None:
@@ -74,9 +74,10 @@ class FragmentStore:
         return stream(self._seed, "harvest", source.origin)
 
     def ranged(self, cut: Collection[tuple[int, Seed]], say: ProgressListener) -> list[Seed]:
-        """Return pieces, each given with the number of that which it is a part of, with the ranges of their inputs.
+        """Return pieces with the ranges of their inputs; each is given with the index of the piece that contains it.
 
-        Their models are run for that, each in a process of its own. Where one does not run, nothing is added.
+        The models of the pieces run for that, each in a process of its own. If one does not run, its pieces get no
+        ranges.
         """
         wholes: dict[HarvestedModel, Whole | None] = {}
         found: list[Seed] = []
@@ -93,13 +94,13 @@ class FragmentStore:
         try:
             return watched(source.model, source.origin, self.rng(source), self._seconds)
         except (MiscompileError, ValueError):
-            return None  # then its inputs are drawn as usual
+            return None  # then its inputs have the usual ranges
 
 
 def distinct(pairs: Sequence[Pair], left: Counter[str]) -> list[HarvestedModel]:
-    """Return the models of `pairs`, each once, with the passes named for it, but for those that left it as it was.
+    """Return the distinct models of `pairs`, each with the named passes, without those that did not change it.
 
-    `left` counts, by reason, what holds no model.
+    `left` counts unreadable models by reason.
     """
     by_file: dict[Path, HarvestedModel | None] = {}
     by_kind: dict[str, HarvestedModel] = {}

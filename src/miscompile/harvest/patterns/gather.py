@@ -1,4 +1,4 @@
-"""Where pairs come from: the kinds of source that `miscompile harvest` takes, in one place."""
+"""The kinds of sources that `miscompile harvest` accepts for pairs."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from miscompile.harvest.patterns.suites import SUITES, check_packages, files_of,
 from miscompile.targets.registry import parse_target, target_names
 
 MODELS = "models"
-"""The source that is a folder of models."""
+"""The name of the source that is a folder of models."""
 
 SOURCES = (*SUITES, MODELS)
-"""Sources whose pairs hold ONNX models."""
+"""Sources whose pairs contain ONNX models."""
 
 
 def gather(source: str, path: Path, folder: Path, seconds: float, say: ProgressListener) -> Gathered:
-    """Return the pairs that `source` holds at `path`; models that tests make are left in `folder`.
+    """Return the pairs that `source` has at `path`; models constructed by tests are written to `folder`.
 
-    `seconds` limits each test file. Raises UsageError for a path that holds nothing of the kind, and when a package
-    is missing that the tests need.
+    `seconds` limits each test file. Raises UsageError for a path without such sources, and when a package is missing
+    that the tests need.
     """
     if source == MODELS:
         passes = {name for target in target_names() for name in parse_target(target).about.passes}

@@ -71,15 +71,15 @@ class Extracted:
         """Return the number of patterns by target and triggered pass, and by granularity."""
         found: dict[tuple[str, str], Counter[Granularity]] = defaultdict(Counter)
         for pattern in self.patterns:
-            for wake in pattern.triggers:
-                found[wake.target, wake.name][pattern.granularity] += 1
+            for trigger in pattern.triggers:
+                found[trigger.target, trigger.name][pattern.granularity] += 1
         return found
 
 
 class TriggeringPiece(NamedTuple):
     """A piece, or a part of it, that was observed to trigger a pass; `number` is the piece's in the store."""
 
-    wake: Trigger
+    trigger: Trigger
     number: int
     seed: Seed
     granularity: Granularity
@@ -93,10 +93,10 @@ def extract(
     say: ProgressListener,
     pool: Callable[[str], LocalPool] = LocalPool,
 ) -> Extracted:
-    """Return the patterns that the models of `pairs` hold for passes of `targets`; their names begin with `name`.
+    """Return the patterns in the models of `pairs` for passes of `targets`; their names begin with `name`.
 
-    Pieces that trigger no pass are no patterns, whatever the test claims. An interruption ends the search, and the
-    results so far are returned. Raises UsageError for a target that is not here.
+    A piece that triggers no pass is not a pattern, even if a test claims so. An interruption ends the search, and the
+    results so far are returned. Raises UsageError for a target that is not installed.
     """
     versions = {target: version_of(target) for target in targets}
     found, chosen, triggers = Extracted(), list[TriggeringPiece](), list[list[Trigger]]()
@@ -135,7 +135,7 @@ def _search(search: "_Search", chosen: list[TriggeringPiece], triggers: list[lis
         if kind not in known:
             known.add(kind)
             chosen.append(one)
-            triggers.append([one.wake])
+            triggers.append([one.trigger])
 
 
 class _Search:
@@ -205,15 +205,15 @@ class _Search:
                 yield one
 
     def _chosen(self, called: str, number: int) -> TriggeringPiece:
-        """Return the pattern in a piece: all of it, or the smallest block."""
+        """Return the pattern in a piece: the whole piece, or its smallest block."""
         seed, label = self.fragment_store.seeds[number], self.labels.get(called)
-        wake = Trigger(self.about.name, self.version, called)
+        trigger = Trigger(self.about.name, self.version, called)
         if label == "subgraph":
-            return TriggeringPiece(wake, number, seed, label)
+            return TriggeringPiece(trigger, number, seed, label)
         fires, rng = Fires(self.target, called), self.fragment_store.rng(self.fragment_store.sources[number])
         small = smallest(seed, fires, self.runner, rng)
         label = label or granularity_of(small, case_of(small, rng), fires, self.runner)
-        return TriggeringPiece(wake, number, small if label == "block" else seed, label)
+        return TriggeringPiece(trigger, number, small if label == "block" else seed, label)
 
 
 def _add_triggers(
@@ -239,7 +239,7 @@ def _patterns(
         if not sound(seed):
             left["pieces that break ONNX's rules"] += 1
             continue
-        called = one.wake.name
+        called = one.trigger.name
         counts[called] += 1
         title = re.sub(r"\W+", "_", f"{name}_{called}_{counts[called]}")
         source = fragment_store.sources[one.number]
@@ -253,5 +253,5 @@ def _patterns(
 
 
 def pattern_form_of(seed: Seed) -> str:
-    """Return a digest that pieces share which have the same operators, edges and attributes, whatever their sizes."""
+    """Return a digest of a piece's operators, edges and attributes, which does not depend on sizes."""
     return fingerprint(Model(replace(seed.graph, name=""), {"": seed.opset}), values=False, shapes=False)

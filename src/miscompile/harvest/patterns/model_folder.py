@@ -1,7 +1,7 @@
-"""Pairs from a folder of models whose names say which pass they are for.
+"""Pairs from a folder of models whose names contain the pass that they are for.
 
-Compilers keep models for the tests of their passes, and people keep models on which a pass went wrong. No test needs
-to run: the name of the folder, or of the file, is the pass.
+Compilers have models for the tests of their passes, and users have models on which a pass failed. No test runs: the
+name of the folder, or of the file, is the pass.
 """
 
 import re
@@ -12,15 +12,15 @@ from miscompile.base.errors import UsageError
 from miscompile.harvest.patterns.pairs import Gathered, Pair
 
 _TELLING = 8
-"""Shorter names of passes (dce, fusion) stand in names of files by chance."""
+"""The shortest name of a pass that counts in a file name; shorter ones (dce, fusion) occur there by chance."""
 
 
 def gather_models(folder: Path, passes: Iterable[str]) -> Gathered:
     """Return a pair for every `*.onnx` file below `folder`.
 
-    In `FOLDER/PASS/.../any.onnx` the pass is PASS, in the spelling of `passes` if one of them is meant. A file that
-    lies in `folder` itself is for the pass that its name holds, whatever the case and the separators of words: the
-    longest of several, and none when there is none. Raises UsageError when there is no model.
+    In `FOLDER/PASS/.../any.onnx` the pass is PASS, in the spelling of `passes` if it is one of them. For a file in
+    `folder` itself the pass is the longest one that its name contains, ignoring case and separators; it is empty if
+    the name contains none. Raises UsageError when there is no model.
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")

@@ -1,8 +1,8 @@
-"""The pair record: a model, and what a test suite says of the pass that looks for something in it.
+"""The pair record: a model, and the pass that a test suite applies to it.
 
-A test of an optimiser is a program on which a pass is expected to do something (OATest, section 3.1): the pair of both
-is what patterns are cut from. Records are kept as lines of JSON beside the models, each written as soon as it is
-known, so that a test that crashes its process takes nothing along that was seen before.
+A test of an optimiser is a program on which a pass is expected to do something (OATest, section 3.1). Patterns are
+cut from pairs of program and pass. Records are lines of JSON beside the models. A hook writes each record
+immediately, so that a test that crashes its process loses no earlier record.
 """
 
 import json
@@ -22,8 +22,8 @@ LINES = "pairs.jsonl"
 class Pair:
     """A model file, and the pass that a source names for it.
 
-    `named` is empty where the source does not say which pass it tests; `changed` is None where it does not say
-    whether the pass changed the model. `test` names the test, or whatever else the model comes from.
+    `named` is empty if the source does not name the pass that it tests. `changed` is None if the source does not
+    tell whether the pass changed the model. `test` names the test or other origin of the model.
     """
 
     model: Path
@@ -34,10 +34,10 @@ class Pair:
 
 @dataclass(slots=True)
 class SuiteRecord:
-    """What one test file (or folder of models) gave.
+    """The results of one test file (or folder of models).
 
-    `tests` counts tests by outcome (`passed`, `failed`, `skipped`), `left` what could not be taken, by reason. `ended`
-    says that the child came to its end; its exit code is `code`.
+    `tests` counts tests by outcome (`passed`, `failed`, `skipped`), `left` models that could not be recorded, by
+    reason. `ended` tells that the child process ended normally; `code` is its exit code.
     """
 
     pairs: list[Pair] = field(default_factory=list)
@@ -49,11 +49,11 @@ class SuiteRecord:
 
 @dataclass(slots=True)
 class Gathered:
-    """What a source gave in all.
+    """The results of a source.
 
-    `sources` counts its files by what became of them: `ran` to their end, had no test that could be run (`empty`),
-    `died` on the way, ran out of `time`, were `stopped`. What they gave before they died is here too. `notes` says
-    for each that did not run what happened. `stopped` says that the user interrupted it: files are missing.
+    `sources` counts its files by outcome: they `ran` to their end, had no test that could run (`empty`), crashed
+    (`died`), exceeded the timeout (`time`), or were `stopped`. Results before a crash are included. `notes`
+    describes the failures. `stopped`: the user interrupted it, so files are missing.
     """
 
     pairs: list[Pair] = field(default_factory=list)
@@ -64,19 +64,19 @@ class Gathered:
     stopped: bool = False
 
     def add(self, record: SuiteRecord) -> None:
-        """Add what one file gave."""
+        """Add the results of one file."""
         self.pairs += record.pairs
         self.tests += record.tests
         self.left += record.left
 
 
 def read_record(folder: Path) -> SuiteRecord:
-    """Return what the hook wrote to `folder`, up to the last whole line. Raises StoreError for a line that is none."""
+    """Return the hook's records in `folder`, up to the last complete line. Raises StoreError for an invalid line."""
     path, record = folder / LINES, SuiteRecord()
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return record  # the child died before it could say anything
+        return record  # the child process crashed before it wrote anything
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from None
     for number, line in enumerate(_whole_lines(data), 1):
@@ -88,7 +88,7 @@ def read_record(folder: Path) -> SuiteRecord:
 
 
 def _whole_lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of `data` that have an end: the last one may have been cut off."""
+    """Yield the complete lines of `data`; a crash may have truncated the last one."""
     yield from data[: data.rfind(b"\n") + 1].splitlines()
 
 

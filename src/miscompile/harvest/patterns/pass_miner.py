@@ -38,7 +38,7 @@ class Mining:
     """The options of mining.
 
     `each` patterns for every pass, which differ in their operators, attributes or edges; a pass is given up
-    after `patience` programs that came to no new pattern. A pattern has at most `most` operators, and at most `tries`
+    after `patience` programs without a new pattern. A pattern has at most `most` operators, and at most `tries`
     programs are built to find it. `level` is the build level at which passes are observed.
     """
 
@@ -51,12 +51,12 @@ class Mining:
 
 @dataclass(slots=True)
 class _Ledger:
-    """What has been found so far."""
+    """The patterns found so far, and the passes that are given up."""
 
     found: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The passes that the patterns of each form trigger; a form is a graph without sizes and elements."""
+    """The passes that patterns trigger, by the digest of the pattern's graph without sizes and elements."""
 
 
 def mine(
@@ -70,9 +70,9 @@ def mine(
 ) -> Iterator[Pattern]:
     """Yield the smallest programs found, made from `cases`, that passes of `target` are observed to change.
 
-    `wanted` names the passes (None: all that the target has, rules within passes included). Yields as it finds, and
-    ends when every wanted pass has its patterns or is given up, or the cases are used up. The same arguments give the
-    same patterns. Raises UsageError for a target that is not here.
+    `wanted` names the passes (None: all of the target, with the rules inside passes). Yields each pattern as soon as it
+    is found, and ends when every wanted pass has its patterns or is given up, or the cases are used up. The same
+    arguments give the same patterns. Raises UsageError for a target that is not here.
     """
     search = _Search(target, runner, mining or Mining(), rng or stream(0, "mining"))
     names = frozenset(parse_target(target).about.passes if wanted is None else wanted)
@@ -149,7 +149,8 @@ class _Search:
 
 
 def version_of(target: str) -> str:
-    """Return the version of the compiler that a target spec names; ours for a target that is a part of this tool.
+    """Return the version of the compiler that a target spec names; miscompile's version for a target without a
+    compiler.
 
     Raises UsageError when it is not installed.
     """

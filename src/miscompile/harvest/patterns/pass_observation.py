@@ -1,4 +1,4 @@
-"""Observation of the passes that change a program; rules inside one pass are observed with only one of them on."""
+"""Observation of the passes that change a program. A rule inside a pass is observed with all other rules off."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,7 +16,7 @@ def fired(
     level: str = "full",
     wanted: Collection[str] | None = None,
 ) -> list[frozenset[str] | None]:
-    """Return for each case the names of the passes that changed it on `target`, None where it was not built.
+    """Return for each case the names of the passes that changed it on `target`; None if it was not built.
 
     Passes that contain rewrite rules (`About.rules`) are replaced by their rules; of these, only those in `wanted`
     (None: all) are observed, because each costs a build.

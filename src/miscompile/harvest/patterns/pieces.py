@@ -29,9 +29,9 @@ _SHAPES = ("int64", "int32")
 
 @dataclass(frozen=True, slots=True)
 class PieceLimits:
-    """How large pieces are: operators in a `unit` and in a `block`, bytes of `constants`.
+    """The limits on pieces: operators in a `unit` and in a `block`, bytes of `constants`.
 
-    Of a unit that is larger, `sample` blocks are drawn.
+    From a larger unit, `sample` random blocks are used.
     """
 
     unit: int = 24
@@ -41,9 +41,9 @@ class PieceLimits:
 
 
 def inferred(model: Model, name: str) -> Whole | None:
-    """Return the inferred types of a model; None where they may not suffice to cut it.
+    """Return the inferred types of a model; None if the model must run before it can be cut.
 
-    They do not if a type is unknown, or an operator reads computed integers, which may be shapes.
+    It must run if a type is unknown, or an operator reads computed integers, which may be shapes.
     """
     bound = next(bindings(model))
     found = known(bound, ())
@@ -71,7 +71,8 @@ def whole_of(found: Observed, name: str) -> Whole:
 
 
 def pieces(whole: Whole, limits: PieceLimits, rng: random.Random, left: Counter[str]) -> Iterator[Seed]:
-    """Yield the units of a graph; where they are too large, random blocks instead. `left` counts what is left out."""
+    """Yield the units of a graph, or random blocks of units that are too large. `left` counts excluded pieces by
+    reason."""
     found = False
     for seed in subgraphs(whole, PieceSizes(1, limits.unit, limits.constants), left):
         found = True
@@ -82,9 +83,9 @@ def pieces(whole: Whole, limits: PieceLimits, rng: random.Random, left: Counter[
 
 
 def smallest(seed: Seed, fires: Fires, runner: Runner, rng: random.Random) -> Seed:
-    """Return the block of `seed` that the pass still changes, and none with one operator less.
+    """Return a block of `seed` that the pass changes, such that it changes no block with one operator less.
 
-    `seed` itself comes back when there is no smaller one.
+    Returns `seed` itself when there is no smaller block.
     """
     while smaller := next(_smaller(seed, fires, runner, rng), None):
         seed = smaller
@@ -92,7 +93,7 @@ def smallest(seed: Seed, fires: Fires, runner: Runner, rng: random.Random) -> Se
 
 
 def _smaller(seed: Seed, fires: Fires, runner: Runner, rng: random.Random) -> Iterator[Seed]:
-    """Yield the blocks with one operator less that the pass changes; the last operators are left out first."""
+    """Yield the blocks with one operator less that the pass changes; the last operators are removed first."""
     candidates = list(_one_less(seed))
     cases = [case_of(candidate, rng) for candidate in candidates]
     runs = [fires.plan(case, rng)[0] for case in cases]
@@ -149,7 +150,7 @@ def _fed(seed: Seed, name: str, kind: object, rng: random.Random) -> Tensor:
 def with_ranges(seed: Seed, whole: Whole) -> Seed:
     """Return `seed` with the ranges of its inputs in `whole`, the observed model that it was cut from.
 
-    Nothing is added where the model was run with other sizes.
+    Inputs whose sizes in that run differ get no range.
     """
     inputs = {info.name: info.type for info in seed.graph.inputs}
     if any(whole.types.get(name) != kind for name, kind in inputs.items()):

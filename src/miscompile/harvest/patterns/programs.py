@@ -31,7 +31,7 @@ _FEEDS = 2
 
 
 def generated(target: str, support: Support, seed: int) -> Iterator[Case]:
-    """Yield generated programs that `target` supports, without end; their motifs help to trigger rare passes."""
+    """Yield endlessly generated programs that `target` supports; their motifs help to trigger rare passes."""
     newest = parse_target(target).about.max_opset
     opsets = tuple(opset for opset in _OPSETS if opset <= newest) or (newest,)
     strict = Strict(GeneratorOptions(opsets=opsets, variants=1, motifs=0.3), support)
@@ -41,15 +41,16 @@ def generated(target: str, support: Support, seed: int) -> Iterator[Case]:
 
 
 def documented(target: str) -> Iterator[Case]:
-    """Yield onnx's node cases, as far as they are made of tensors."""
+    """Yield those of onnx's node cases whose values are all tensors."""
     newest = parse_target(target).about.max_ir_version
     return (one.case for one in node_cases(newest) if one.case is not None)
 
 
 def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Case]:
-    """Yield the model at `path`, or all models below that folder, each on two feeds; `say` hears of those left out.
+    """Yield the model at `path`, or all models below that folder, each on two feeds; `say` receives the excluded
+    ones.
 
-    Sizes that are names become those of the feed, because patterns have fixed sizes. Raises UsageError when there is
+    Symbolic sizes become the sizes of the feed, because patterns have fixed sizes. Raises UsageError when there is
     no model.
     """
     if not path.exists():
@@ -68,7 +69,7 @@ def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Cas
 
 
 def _mixed(finite: Iterator[Case], endless: Iterator[Case]) -> Iterator[Case]:
-    """Yield two endless cases after each finite one, and then those alone."""
+    """Yield two endless cases after each finite one, then only endless ones."""
     for case in finite:
         yield from (case, next(endless), next(endless))
     yield from endless
@@ -87,8 +88,8 @@ def mined(
 ) -> Iterator[Pattern]:
     """Yield patterns for passes of `target` (`wanted`, or all), from node cases, `more` cases and generated programs.
 
-    With `only` from these cases and no others. At most `each` for a pass, and none after `seconds`. Raises UsageError
-    for a target that is not here.
+    With `only` it uses only `more`. Yields at most `each` patterns for a pass, and none after `seconds`. Raises
+    UsageError for a target that is not installed.
     """
     versions_of(target)
     until = float("inf")
@@ -97,7 +98,7 @@ def mined(
         nonlocal until
         usual = _mixed(chain(documented(target), more), generated(target, support, seed))
         for number, case in enumerate(usual if only is None else only):
-            until = min(until, time.monotonic() + seconds)  # to collect the node cases takes a while
+            until = min(until, time.monotonic() + seconds)  # late, because collecting the node cases takes a while
             if time.monotonic() > until:
                 return
             if number % 100 == 0:

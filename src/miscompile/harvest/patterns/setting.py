@@ -1,8 +1,8 @@
 """Block or subgraph: does a pass need the whole unit, or does it match the pattern inside a larger program?
 
-A block is a contiguous region (OATest, section 3.1): its operators hang together by what they compute, and the pass
-finds them inside a larger program as well. Both are looked at, the second by putting operators in front of every
-input and behind every output.
+A block is a contiguous region (OATest, section 3.1): its operators are connected by values that they compute, and
+the pass matches them inside a larger program as well. This module checks both; for the second it adds operators
+before every input and after every output.
 """
 
 import random
@@ -32,7 +32,8 @@ _TAG = "setting_"
 
 
 def granularity_of(seed: Seed, case: Case, fires: Fires, runner: Runner) -> Granularity:
-    """Return what the pass works on, judged by the pattern `seed` and the program `case` that it was made of."""
+    """Return the granularity of the pass, given the pattern `seed` and the program `case` from which the pattern was
+    made."""
     if not contiguous(seed.graph.nodes):
         return "subgraph"
     inside = embedded(take_apart(case), seed)
@@ -40,7 +41,7 @@ def granularity_of(seed: Seed, case: Case, fires: Fires, runner: Runner) -> Gran
 
 
 def contiguous(nodes: Sequence[Node]) -> bool:
-    """Tell whether every node is connected with every other by values that are made among them."""
+    """Tell whether the nodes are connected by values that they produce."""
     if not nodes:
         return False
     made = {name: place for place, node in enumerate(nodes) for name in node.outputs if name}
@@ -59,9 +60,9 @@ def contiguous(nodes: Sequence[Node]) -> bool:
 
 
 def embedded(draft: Draft, seed: Seed) -> Case | None:
-    """Return the program with an operator in front of each hole and behind each output; None where it is no valid one.
+    """Return the program with an operator before each hole and after each output; None if the result is not valid.
 
-    The operators leave all values as they are: something is subtracted that happens to be zero.
+    The operators change no value: they subtract an input that is zero in this feed.
     """
     graph, feed = draft.graph, dict(draft.feeds[0])
     before, after, inputs = [], [], list(graph.inputs)
@@ -84,7 +85,7 @@ def embedded(draft: Draft, seed: Seed) -> Case | None:
 
 
 def _operator(kind: TensorType, name: str, result: str, inputs: list[ValueInfo], feed: dict[str, Tensor]) -> Node:
-    """Return the operator that makes `result` of the value `name`; its second operand joins `inputs` and `feed`."""
+    """Return the operator that computes `result` from `name`; its second operand is added to `inputs` and `feed`."""
     other = f"{result}_zero"
     shape = tuple(int(size) for size in kind.shape or () if isinstance(size, int))
     inputs.append(ValueInfo(other, kind))
@@ -97,7 +98,7 @@ def _case(model: Model, feed: dict[str, Tensor]) -> Case | None:
         check(model)
         program = to_program(model)
     except MiscompileError:
-        return None  # the operators do not take such elements in this opset
+        return None  # the operators do not accept such elements in this opset
     return Case(program, (tuple(feed[port.name] for port in program.inputs),))
 
 

@@ -48,15 +48,15 @@ _INDEXED = frozenset({
     "GatherND", "ScatterND", "TensorScatter", "RotaryEmbedding", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
     "MaxUnpool", "ReverseSequence", "OneHot", "AffineGrid",
 })  # fmt: skip
-"""Operators with operands that count places of another one, beside those that `triage.reduce.defined` knows: where that
-one shrinks, they point beyond it, and what a compiler then does is no matter of optimisation."""
+"""Operators with operands that are indices into another operand, in addition to those in `triage.reduce.defined`. If
+the other operand shrinks, the indices are out of range, and the behaviour is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fires:
     """An oracle that reports a program which the pass `name` of `target` is observed to change at `level`.
 
-    A rewrite rule that runs inside a pass of several (`About.rules`) is seen when that pass changes the program with
+    A rewrite rule that runs inside a pass of several (`About.rules`) fires when that pass changes the program with
     all other rules off.
     """
 
@@ -83,12 +83,12 @@ class Fires:
 
 
 def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget: Budget | None = None) -> Case | None:
-    """Return the smallest program found that the pass still changes, with one feed; None where there is none.
+    """Return the smallest program found that the pass still changes, with one feed; None if there is none.
 
-    There is none when the pass does not change `case`, or its model cannot be read or meets undefined behaviour.
-    Constants stay constants, ranks stay, and sizes above one stay above one, because a pattern is to fit other
-    programs. Operands that determine shapes become constants if the pass still fires then. Deterministic for a given
-    `rng`.
+    There is none when the pass does not change `case`, when its model cannot be read, or when it has undefined
+    behaviour. Constants remain constants, ranks do not change, and sizes above one remain above one, because a pattern
+    must fit other programs. Operands that determine shapes become constants if the pass still fires then. Deterministic
+    for a given `rng`.
     """
     seed = rng.getrandbits(64)
     for candidate in _prepared(case):
@@ -109,10 +109,10 @@ def shrunk(case: Case, fires: Fires, runner: Runner, rng: random.Random, budget:
 
 @dataclass(frozen=True, slots=True)
 class LargeEnough:
-    """Smaller sizes, but no new size of 1: it broadcasts, which a pattern may not mean. Ranks stay as they are.
+    """Smaller sizes, but no new size of 1, because that would add a broadcast. Ranks do not change.
 
-    Nothing is proposed for graphs with operators whose rules about sizes are not known here: what breaks one is no
-    valid program, and inference lets much pass.
+    It proposes nothing for graphs with operators whose rules about sizes are unknown here, because inference accepts
+    many programs that break such rules.
     """
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
@@ -133,10 +133,10 @@ def _is_known(draft: Draft) -> bool:
 
 
 def lawful(model: Model, feed: Feed) -> Program:
-    """Return `model` as a program: the way back from a draft. Raises RejectedDraft when a node breaks a rule.
+    """Return the `model` of a draft as a program. Raises RejectedDraft when a node breaks a rule.
 
-    The rules are those of the operators' pages that inference does not enforce; what breaks one may crash a compiler,
-    and is no pattern.
+    The rules are those of the operators' documentation that inference does not enforce. A model that breaks one may
+    crash a compiler, and is not a pattern.
     """
     program = to_program(model)
     names = [port.name for port in program.inputs]
@@ -148,7 +148,7 @@ def lawful(model: Model, feed: Feed) -> Program:
 
 
 def _reductions(fires: Fires, runner: Runner) -> tuple[Reduction[Draft], ...]:
-    """Return the reductions for patterns: those that remove parts, but none that makes a program more special."""
+    """Return the reductions for patterns: those that remove parts, but none that makes a program more specific."""
     capture = ReferenceCapture(runner, fires.target, Build(fires.level))
     return (
         FewerOutputs(),
@@ -179,11 +179,11 @@ def _prepared(case: Case) -> Iterator[Case]:
         if fixed is not flat:
             yield put_together(flat, lawful, case.recipe)
     except MiscompileError:
-        return  # not readable, or not lawful: nothing to mine
+        return  # unreadable, or against a rule: nothing to mine
 
 
 def _fixed(draft: Draft) -> Draft:
-    """Return the draft with the inputs that decide shapes as constants."""
+    """Return the draft with the inputs that determine shapes as constants."""
     feed = draft.feeds[0] if draft.feeds else {}
     names = structural(draft) & feed.keys()
     if not names:
@@ -195,5 +195,5 @@ def _fixed(draft: Draft) -> Draft:
 
 
 def _serves(case: Case) -> bool:
-    """Tell whether a program has a hole, and outputs of sizes that do not depend on what is fed."""
+    """Tell whether a program has a hole, and outputs whose sizes do not depend on the feed."""
     return bool(case.program.inputs) and not is_symbolic(case.program.outputs)

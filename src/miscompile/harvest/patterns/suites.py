@@ -1,7 +1,7 @@
 """Running test suites under a hook: a child process for each file, with a time limit.
 
-A test suite of a compiler imports the compiler, may crash it, hang, or leave threads behind. So no test runs in this
-process, each file runs in a process of its own, and what a hook saw before such an end is kept.
+A compiler's tests import the compiler, and may crash it, hang, or leave threads running. Each file therefore runs in
+a process of its own, and the records of the hook before a crash are kept.
 """
 
 import os
@@ -21,7 +21,7 @@ _WHY = {"died": "died", "empty": "ran no test"}
 
 _ENVIRONMENT = {
     **ENVIRONMENT,
-    "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # on a hit no pass runs
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "0",  # on a cache hit no pass runs
     "TORCHINDUCTOR_AUTOGRAD_CACHE": "0",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
 }
@@ -29,7 +29,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class SuiteKind:
-    """A kind of test suite: the hook that watches it, and the packages that must be installed for that.
+    """A kind of test suite: the hook that records it, and the packages that the hook needs.
 
     `packages` maps the name to import to the name to install.
     """
@@ -52,14 +52,14 @@ SUITES = {
 
 
 def check_packages(suite: SuiteKind) -> None:
-    """Raise UsageError, which says what to install, when a package that the hook needs is not here."""
+    """Raise UsageError, which names the package to install, when a package that the hook needs is missing."""
     need(dict(suite.packages), f"harvest {suite.name}")
 
 
 def files_of(path: Path) -> list[Path]:
     """Return the test files at `path`: itself, or `test_*.py` and `*_test.py` below it, in order.
 
-    Raises UsageError when there is none.
+    Raises UsageError when there is no test file.
     """
     if path.is_file():
         if path.suffix != ".py":
@@ -74,9 +74,9 @@ def files_of(path: Path) -> list[Path]:
 
 
 def run_suite(suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener) -> Gathered:
-    """Run `files` one after the other, each for at most `seconds`; models are left in `folder`.
+    """Run `files` one after the other, each for at most `seconds`; the hook writes models to `folder`.
 
-    An interruption (Ctrl-C) ends the file that runs, and what was seen until then comes back with `stopped`.
+    An interruption (Ctrl-C) ends the current file, and the results until then are returned with `stopped`.
     """
     gathered = Gathered()
     for number, path in enumerate(files, 1):
@@ -106,7 +106,7 @@ def run_suite(suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: fl
 
 
 def _run(suite: SuiteKind, path: Path, out: Path, seconds: float) -> str:
-    """Run one file; return `ended` or `time`. The child with all that it started is dead afterwards."""
+    """Run one file; return `ended` or `time`. The child and all processes that it started are killed afterwards."""
     command = [sys.executable, "-m", suite.hook, str(path), str(out)]
     with (out / LOG).open("wb") as log:
         child = start(command, stdout=log, stderr=log, folder=home_of(path), environment={**os.environ, **_ENVIRONMENT})

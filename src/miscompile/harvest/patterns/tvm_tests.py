@@ -1,8 +1,8 @@
-"""Harvest of the pairs (pass, module) that TVM's own tests make, one child process for each file of tests.
+"""Harvest of the pairs (pass, module) in TVM's own tests, with one child process for each test file.
 
-OATest takes its patterns from documented tests by running them under a hook (section 3.1); `hooks/tvm.py` is the hook,
-`hooks/tvm_fragments.py` takes the patterns out of what it wrote. A file that crashes, hangs or fails keeps what it gave
-until then.
+OATest collects its patterns from documented tests by running them under a hook (section 3.1). `hooks/tvm.py` is the
+hook; `hooks/tvm_fragments.py` extracts patterns from its records. The records of a file before a crash, timeout or
+failure are kept.
 """
 
 import json
@@ -18,26 +18,27 @@ from typing import Any, Literal
 from miscompile.base.child import attend, start
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.harvest.processes import need
-from miscompile.targets.tvm.splice_transform import ENDING, read_entry
+from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
 
 End = Literal["passed", "failed", "crashed", "timed out"]
 
 FIRST = ("test_transform", "test_dataflow", "test_optimize", "test_remove", "test_fuse", "test_eliminate", "test_kill",
          "test_lower", "test_inline", "test_bind", "test_fast", "test_group", "test_backend")  # fmt: skip
-"""How the names of those files begin that test passes, in the order in which they are run, before all others."""
+"""The prefixes of the names of files that test passes; they run before all others, in this order."""
 
 _HOOK = "miscompile.harvest.patterns.hooks.tvm"
 _PASSED, _NO_TESTS = 0, 5
-"""Exit codes of pytest: all is well, and there was nothing to run."""
+"""Exit codes of pytest: all tests passed, and there was no test."""
 
 
 @dataclass(frozen=True, slots=True)
 class TvmTestHarvest:
-    """What the tests of a checkout gave. All counts are of what lies in the folder now, earlier runs included.
+    """The results of a checkout's tests. All counts are of the records in the folder, those of earlier runs
+    included.
 
-    `files` counts files of tests by how they ended, `pairs` pairs of pass and module, each once, `changed` those of
-    them in which the pass changed the module; `by_pass` has the latter two for each pass. `left` says why a module
-    could not be taken, and how often. `stopped`: it was interrupted, and files are left.
+    `files` counts test files by outcome, `pairs` distinct pairs of pass and module, `changed` the pairs in which the
+    pass changed the module; `by_pass` contains the latter two for each pass. `left` counts modules that could not be
+    recorded, by reason. `stopped`: the user interrupted it, so files are missing.
     """
 
     files: Mapping[str, int]
@@ -51,10 +52,10 @@ class TvmTestHarvest:
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """What the pairs of a harvest gave: patterns in the library, by granularity and by pass and granularity.
+    """The results of an extraction: patterns in the library, by granularity and by pass and granularity.
 
-    `left` says why pieces of modules are no patterns, or patterns not to be trusted, and how often; `files` counts the
-    files of pairs by how their extraction ended. `stopped`: it was interrupted.
+    `left` counts rejected pieces and rejected patterns by reason; `files` counts the files of pairs by the outcome
+    of their extraction. `stopped`: the user interrupted it.
     """
 
     files: Mapping[str, int]
@@ -67,12 +68,13 @@ class Yield:
 def harvest_tvm(
     path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
 ) -> TvmTestHarvest:
-    """Run each file of tests in `path`/tests/python/relax of a checkout of TVM under the hook; return what there is.
+    """Run the test files in `path`/tests/python/relax, in a checkout of TVM, under the hook; return the results.
 
-    `out` gets `pairs/FILE.jsonl` for each file, as the hook writes it, and a line in `ended.jsonl` when the file has
-    ended: files that have one are not run again, so that a harvest that was stopped goes on. An interruption ends the
-    tests, and what they gave until then counts. `python` is an interpreter with this package, TVM and pytest. Raises
-    SpecError where there are no such tests, UsageError without these packages, and for a folder that is none.
+    The hook writes `pairs/FILE.jsonl` in `out` for each file. This function adds a line to `ended.jsonl` when the
+    file has ended. Files with such a line do not run again, so that an interrupted harvest can continue. An
+    interruption ends the tests, and their records until then count. `python` is an interpreter with this package,
+    TVM and pytest. Raises SpecError when `path` has no such tests, and UsageError when a package is missing or `out`
+    is not a folder.
     """
     files = files_of_tests(path)
     if not files:
@@ -80,7 +82,7 @@ def harvest_tvm(
     if python == sys.executable:
         need({"tvm": "apache-tvm", "pytest": "pytest"}, "harvest tvm")
     _make(out / "pairs")
-    _make(out / "library")  # where the patterns go, hours later
+    _make(out / "library")  # checked now, because patterns are written hours later
     try:
         _run_files(files, out, say, seconds, python)
     except KeyboardInterrupt:
@@ -98,7 +100,7 @@ def _make(folder: Path) -> None:
 
 
 def _run_files(files: Sequence[Path], out: Path, say: Callable[[str], None], seconds: float, python: str) -> None:
-    """Run the files that have not ended yet. Raises UsageError when the tests of one could not even begin."""
+    """Run the files that have not ended yet. Raises UsageError when the tests of a file did not start."""
     ended = out / "ended.jsonl"
     done = {line["file"] for line in _lines(ended)}
     for place, file in enumerate(files, 1):
@@ -123,11 +125,11 @@ def extract_tvm(
     seconds: float = 900.0,
     python: str = sys.executable,
 ) -> Yield:
-    """Put the patterns of a harvest into the folder `library`; return what there is.
+    """Extract the patterns of a harvest into the folder `library`; return the results.
 
-    Each file of pairs has a child of its own, which is started again when a pattern kills it, at most `seconds` in all.
-    Files that are done are not looked at again, unless they have grown. An interruption ends it, and what there is by
-    then comes back. Raises SpecError where `harvest` has no pairs.
+    Each file of pairs has a child process, which is restarted when a pattern crashes it, with a timeout of `seconds`
+    in all. Files that are done are skipped, unless they have grown. An interruption ends the extraction, and the
+    results until then are returned. Raises SpecError when `harvest` contains no pairs.
     """
     files = sorted((harvest / "pairs").glob("*.jsonl"))
     if not files:
@@ -143,7 +145,7 @@ def extract_tvm(
             begun = time.monotonic()
             end = _extract(file, library, seconds, python)
             if end == "timed out":
-                _forgive(log)  # our own limit, and most likely no pattern's fault
+                _forgive(log)  # the timeout of the whole file; most likely no pattern caused it
             ends[end] += 1
             say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
     except KeyboardInterrupt:
@@ -153,7 +155,7 @@ def extract_tvm(
 
 
 def _extract(file: Path, library: Path, seconds: float, python: str) -> str:
-    """Put the patterns of one file of pairs into the library; return how it ended."""
+    """Extract the patterns of one file of pairs into the library; return the outcome."""
     log, begun = library / "vetted.jsonl", time.monotonic()
     end = "crashed"
     while end == "crashed" and time.monotonic() - begun < seconds:
@@ -161,12 +163,12 @@ def _extract(file: Path, library: Path, seconds: float, python: str) -> str:
         command = ["miscompile.harvest.patterns.hooks.tvm_fragments", str(file.absolute()), str(library.absolute())]
         end = _child([python, "-m", *command], library, seconds - (time.monotonic() - begun))
         if end == "crashed" and sum(1 for _ in _lines(log)) == known:
-            break  # not a pattern's doing: it would only happen again
+            break  # no pattern caused it, so a restart would fail again
     return end
 
 
 def _forgive(log: Path) -> None:
-    """Write down that the pattern that was being built when we were interrupted has not killed anything."""
+    """Record that the pattern under construction at the interruption has not crashed the process."""
     last = None
     for line in _lines(log):
         last = line.get("begun")
@@ -176,7 +178,7 @@ def _forgive(log: Path) -> None:
 
 
 def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
-    """Count what a library holds, and why other pieces are not in it."""
+    """Count the patterns in a library, and the rejected pieces by reason."""
     patterns: Counter[str] = Counter()
     by_pass: Counter[tuple[str, str]] = Counter()
     damaged = 0
@@ -201,7 +203,7 @@ def _yielded(library: Path, ends: Mapping[str, int]) -> Yield:
 
 
 def files_of_tests(path: Path) -> list[Path]:
-    """Return the files of tests of Relax in a checkout of TVM, those of its passes first."""
+    """Return the test files of Relax in a checkout of TVM, those of its passes first."""
     found = sorted((path / "tests" / "python" / "relax").glob("test_*.py"))
     return sorted(
         found, key=lambda file: next((i for i, word in enumerate(FIRST) if file.name.startswith(word)), len(FIRST))
@@ -209,9 +211,9 @@ def files_of_tests(path: Path) -> list[Path]:
 
 
 def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable) -> End:
-    """Run one file of tests under the hook in a child of its own, at most `seconds`; `out` gets what the hook writes.
+    """Run one test file under the hook in a child process for at most `seconds`; the hook writes to `out`.
 
-    The child and all that it has started are killed when the time is up.
+    The child and all processes that it started are killed at the timeout.
     """
     command = [python, "-m", _HOOK, str(file.absolute()), str(out.absolute())]
     if _child(command, out.parent, seconds) == "timed out":
@@ -223,14 +225,14 @@ def run_file(file: Path, out: Path, seconds: float, python: str = sys.executable
 
 
 def _child(command: list[str], folder: Path, seconds: float) -> Literal["ended", "crashed", "timed out"]:
-    """Run a child in `folder`, at most `seconds`; kill all that it has started."""
+    """Run a child in `folder` for at most `seconds`; kill all processes that it started."""
     environment = {**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     status = attend(start(command, folder=folder, environment=environment), max(seconds, 1.0))
     return "timed out" if status is None else "crashed" if status else "ended"
 
 
 def gathered(out: Path) -> TvmTestHarvest:
-    """Count what a folder of `harvest_tvm` holds."""
+    """Count the records in a folder of `harvest_tvm`."""
     files = Counter({line["file"]: line["end"] for line in _lines(out / "ended.jsonl")}.values())
     modules: set[str] = set()
     pairs: dict[tuple[str, str], bool] = {}
@@ -255,14 +257,14 @@ def gathered(out: Path) -> TvmTestHarvest:
 
 
 def harvested(out: Path) -> Iterator[dict[str, Any]]:
-    """Yield every line that hooks have written into the folder `out`, with the name of the file of tests as `file`."""
+    """Yield every record of the hooks in the folder `out`, with the name of the test file as `file`."""
     for file in sorted((out / "pairs").glob("*.jsonl")):
         for line in _lines(file):
             yield {**line, "file": f"{file.stem}.py"}
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a file of JSON lines; what was cut off in the middle of a line by a crash does not count."""
+    """Yield the records of a file of JSON lines; a line truncated by a crash is skipped."""
     if not file.exists():
         return
     for text in file.read_text("utf-8").splitlines():

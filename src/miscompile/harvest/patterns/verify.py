@@ -1,13 +1,13 @@
 """Observation of the passes that each motif of the catalogue triggers on a target, planted alone in many settings.
 
-A motif's name and its author's intention prove nothing. Every motif is therefore planted in an empty graph, in several
+A motif's name does not prove which pass it triggers. Every motif is therefore planted in an empty graph, in several
 opsets and in each of its dtypes, and the passes that change the programs are observed. Earlier passes may consume the
 pattern of a later one, so the passes that fired can be disabled one by one.
 
     python -m miscompile.harvest.patterns.verify onnxruntime /tmp/triggers.json --siblings
 
-writes the table of a target for the installed version. Where a compiler takes seconds for a program, `--tries 1 --opset
-17` asks for one program in each dtype, and `--dtypes 1` for the first dtype alone.
+writes the table of a target for the installed version. If a compiler needs seconds for a program, `--tries 1 --opset
+17` tries one program in each dtype, and `--dtypes 1` tries only the first dtype.
 """
 
 import argparse
@@ -40,11 +40,11 @@ from miscompile.producers.scope import Scope
 from miscompile.targets.registry import parse_target
 
 OPSETS = (12, 13, 17, 21)
-"""Opsets at which many operators have another form than at the one before, or optimisers another way to write the
-result: axes as attributes (12) and as inputs (13), LayerNormalization (17), Gelu and blocked quantisation (21)."""
+"""Opsets at which many operators change their signature, or optimisers change how they write the result: axes as
+attributes (12) and as inputs (13), LayerNormalization (17), Gelu and blocked quantisation (21)."""
 
 TRIES = 3
-"""Programs per motif, opset and dtype: enough for a majority, in spite of sizes that happen to be one."""
+"""Programs per motif, opset and dtype: enough for a majority, although some sizes happen to be one."""
 
 
 class MotifSetting(NamedTuple):
@@ -79,12 +79,12 @@ def verify(
     dtypes: int | None = None,
     siblings: Collection[str] = (),
 ) -> ObservedTriggers:
-    """Return the passes that `motifs` trigger on `target`, whose `version` runs; equal on every run.
+    """Return the passes that `motifs` trigger on `version` of `target`; deterministic.
 
     A pass counts when it fires in at least half of the programs of some opset and dtype that the target builds.
-    `opsets` are those to try (None: `OPSETS` and the newest one), `dtypes` how many of a motif's (None: all). Of the
-    passes in `siblings` those that fire are then disabled one by one, and with their twins (`About.twins`), to observe
-    the passes that fire without them.
+    `opsets` are the opsets to try (None: `OPSETS` and the newest one), `dtypes` is the number of a motif's dtypes to
+    try (None: all). The passes of `siblings` that fire are then disabled one by one, and with their twins
+    (`About.twins`), to observe the passes that fire without them.
     """
     name = parse_target(target).about.name
     tried = opsets_of(target) if opsets is None else opsets
@@ -103,7 +103,7 @@ def verify(
 
 
 def write(triggers: ObservedTriggers, path: Path) -> None:
-    """Write `triggers` to the file `path`; the shipped ones are in `patterns/data/wakes/<target>.json`."""
+    """Write `triggers` to the file `path`; the shipped ones are in `patterns/data/triggers/<target>.json`."""
     path.write_text(print_triggers(triggers), "utf-8")
 
 
@@ -116,8 +116,8 @@ def opsets_of(target: str) -> tuple[int, ...]:
 def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) -> tuple[MotifSetting, ...]:
     """Return the settings to try: every opset in the first dtype, and every other dtype in the middle opset.
 
-    `dtypes` is how many of the motif's to try (None: all).
-    Rules that ask for an opset seldom ask for a dtype as well, and the full product costs twice as much.
+    `dtypes` is the number of the motif's dtypes to try (None: all). A rewrite rule that depends on the opset seldom
+    depends on the dtype as well, and the full product costs twice as much.
     """
     first, *others = motif.dtypes[:dtypes]
     middle = opsets[len(opsets) // 2]
@@ -127,10 +127,10 @@ def settings_of(motif: Motif, opsets: Sequence[int], dtypes: int | None = None) 
 def programs(
     motif: Motif, opsets: Sequence[int], tries: int, dtypes: int | None = None
 ) -> dict[MotifSetting, list[Case]]:
-    """Return programs that hold `motif` alone, by setting; settings in which it cannot be planted are left out.
+    """Return programs that contain only `motif`, by setting, without settings in which it cannot be planted.
 
-    A motif that changes nothing stands between two operators, because optimisers keep a node whose result is the
-    graph's output.
+    A motif that is an identity is planted between two operators, because optimisers keep a node whose result is a
+    graph output.
     """
     made = {
         setting: [_program(motif, setting, turn) for turn in range(tries)]
@@ -159,7 +159,7 @@ def _alone(scope: Scope, motif: Motif, setting: MotifSetting) -> Planted | None:
 
 
 def _between(scope: Scope, motif: Motif, setting: MotifSetting, turn: int) -> Planted | None:
-    """Plant `motif` on the result of a call, and use its own in another; which calls matters to no optimiser."""
+    """Plant `motif` on the result of one call and use its result in another; these calls match no optimisation."""
     first, last = ("And", "Or") if setting.dtype == "bool" else ("Max", "Min")
     trial = _scope(motif, setting, turn)
     if _alone(trial, motif, setting) is None:
@@ -177,7 +177,7 @@ def _inputs(scope: Scope, dtype: str, shape: tuple[int, ...], count: int) -> lis
 
 
 PassesBySetting = Mapping[MotifSetting, Sequence[frozenset[str] | None]]
-"""For each program of a setting the passes that fired; None where it was not built."""
+"""For each program of a setting the passes that fired; None if it was not built."""
 
 
 def _fired(groups: Mapping[MotifSetting, Sequence[Case]], target: str, runner: Runner) -> PassesBySetting:
@@ -203,7 +203,7 @@ def _hidden(
     runner: Runner,
     siblings: Collection[str],
 ) -> Iterator[Hidden]:
-    """Yield the passes that fire only with others off, in order of name, with the smallest such set."""
+    """Yield the passes that fire only with others off, in order of name, with the smallest set of passes to disable."""
     hidden: dict[str, tuple[str, ...]] = {}
     for off in _choices(names.intersection(siblings), parse_target(target).about.twins):
         touched = {

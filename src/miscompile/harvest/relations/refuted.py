@@ -1,6 +1,6 @@
-"""Relations that were seen on samples but do not hold in general: which, and why.
+"""Relations that were observed on samples but do not hold in general, with the reasons.
 
-What is left can be relied on. An entry of `data/refuted-torch.toml`:
+All other relations count as sound. An entry of `data/refuted-torch.toml`:
 
     [[refuted]]
     among = ["torch.fmax", "torch.maximum"]                     # any two of these, or
@@ -21,14 +21,14 @@ from miscompile.instances.archive import Archive
 
 @dataclass(frozen=True, slots=True)
 class Refuted:
-    """Relations that do not hold: between any two operators `among` these, or the one that is `composed` of three."""
+    """Relations that do not hold: between any two operators in `among`, or the one `composed` of three operators."""
 
     reason: str
     among: tuple[str, ...] = ()
     composed: tuple[str, ...] = ()
 
     def covers(self, relation: Relation) -> bool:
-        """Tell whether it is `relation` that does not hold."""
+        """Tell whether this entry refutes `relation`."""
         if relation.then:
             return (relation.first, relation.second, relation.then) == self.composed
         return relation.first in self.among and relation.second in self.among
@@ -37,7 +37,7 @@ class Refuted:
 def sound_relations() -> list[Relation]:
     """Return the equivalences between PyTorch's operators that come with the tool and are not refuted.
 
-    The form `related` of Inductor has a table of those that lowered programs call, which is held against these.
+    A test compares the table of Inductor's transform `related` with them.
     """
     with as_file(files("miscompile.harvest.relations").joinpath("data", "relations-torch.json")) as path:
         found = read_relations(path)
@@ -46,9 +46,10 @@ def sound_relations() -> list[Relation]:
 
 
 def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, say: Callable[[str], None]) -> Path:
-    """Write the relations that gave `archive` beside `out`, its place, and return where; they say which are refuted.
+    """Write the relations behind `archive` beside its path `out`, marked where they are refuted, and return the
+    path.
 
-    Those of a harvest that was stopped do not replace older ones. Raises UsageError when they cannot be written.
+    Relations from an interrupted harvest do not replace older ones. Raises UsageError when they cannot be written.
     """
     place = relations_beside(out)
     if archive.figures.get("stopped") and place.exists():
@@ -64,19 +65,19 @@ def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, s
 
 
 def relations_beside(out: Path) -> Path:
-    """Return where the relations of the archive at `out` are kept: `OUT` with the ending `.relations.json`."""
+    """Return the path of the relations of the archive at `out`: `OUT` with the ending `.relations.json`."""
     return out.with_name(out.name.removesuffix(".gz").removesuffix(".jsonl") + ".relations.json")
 
 
 def refuted_relations() -> tuple[Refuted, ...]:
-    """Return what comes with the tool."""
+    """Return the refuted relations that come with the tool."""
     return parse_refuted(
         files("miscompile.harvest.relations").joinpath("data", "refuted-torch.toml").read_text("utf-8")
     )
 
 
 def parse_refuted(text: str) -> tuple[Refuted, ...]:
-    """Read entries from TOML. Raises SpecError that names what is wrong."""
+    """Read entries from TOML. Raises SpecError that describes the error."""
     try:
         return tuple(_entry(**row) for row in tomllib.loads(text).get("refuted", ()))
     except (tomllib.TOMLDecodeError, TypeError, ValueError) as error:

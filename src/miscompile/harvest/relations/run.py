@@ -1,4 +1,4 @@
-"""Relations between a library's operators, found in child processes; inputs at the ends of what is allowed end some.
+"""Relations between a library's operators, observed in child processes, because extreme inputs crash some of them.
 
 A child runs one class of candidates after the other and prints the class with which it begins. After a crash, another
 child continues with the next class.
@@ -39,7 +39,7 @@ MODULES = {
     "torch": "miscompile.harvest.libraries.hooks.relations_torch",
     "keras": "miscompile.harvest.libraries.hooks.relations_keras",
 }
-"""Modules whose process runs the operators of a library. ONNX has none: its operators have no names for one thing."""
+"""Modules whose process runs the operators of a library. ONNX has none, because no two of its operators do the same."""
 
 _MEMORY = 3 << 30
 """Memory limit of a child in bytes, in addition to that of its library after the import."""
@@ -48,7 +48,7 @@ _GIVEN = 8
 """Greatest number of instances of an operator that are tried on others."""
 
 _LARGEST = 1 << 14
-"""Elements of their tensors together: what is larger takes time and shows nothing more."""
+"""The most elements of an instance's tensors; larger ones take time and give no further information."""
 
 _DEATHS = 50
 
@@ -56,10 +56,10 @@ _DEATHS = 50
 def harvest_relations(
     library: Library, known: Path, say: Callable[[str], None], seconds: float = 1800.0
 ) -> tuple[Archive, list[Relation]]:
-    """Return instances that operators gave each other, and the relations that were seen.
+    """Return instances that operators have taken over from each other, and the observed relations.
 
     `known` is an archive of instances that work; `seconds` limits each child. Raises UsageError when the library is
-    missing or not one whose operators are compared, or `known` cannot be read.
+    missing or unsupported, or `known` cannot be read.
     """
     if library not in MODULES:
         raise UsageError(f"relations between operators of {library} are not looked for; there are torch and keras")
@@ -92,7 +92,7 @@ def _relations(path: Path) -> list[Relation]:
 
 
 def write(words: Sequence[str], operations: Sequence[Operation], run: InstanceRunner) -> None:
-    """Be the child: OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
+    """Run as the child with OUT KNOWN FIRST; write relations and instances of the classes from number FIRST on."""
     out, known, first = Path(words[0]), _known(words[1]), int(words[2])
     limit_memory(_MEMORY)
     warnings.simplefilter("ignore")
@@ -131,7 +131,7 @@ def _known(path: str) -> dict[str, list[Instance]]:
 def _composed(
     alike: Sequence[Sequence[Operation]], known: dict[str, list[Instance]], run: InstanceRunner
 ) -> list[Relation]:
-    """Return the composed relations between functions of one tensor, on floats that reach all sides of zero."""
+    """Return the composed relations between functions of one tensor, on floats that include both signs and zero."""
     unary = [members for members in alike if _unary(members[0])]
     if not unary:
         return []
@@ -149,7 +149,7 @@ def _unary(operation: Operation) -> bool:
 
 
 def after(instance: Instance, results: InstanceResults) -> Instance | None:
-    """Return the instance with a result in the place of its tensor; None unless there is one result."""
+    """Return the instance with its tensor replaced by the result; None unless there is exactly one result."""
     if len(results) != 1 or results[0] is None:
         return None
     held = Held(results[0])

@@ -1,9 +1,9 @@
-"""Relations between operators: DeepREL's way (https://doi.org/10.1145/3540250.3549085).
+"""Relations between operators, after DeepREL (https://doi.org/10.1145/3540250.3549085).
 
-Operators whose parameters fit each other are candidates: of one signature (so are aliases), a function and the method
-of its name, a function and the module of its name, and one function after another. They are run on each other's
-inputs. Equal results on all of them make an equivalence, which the equivalence oracle may use; the same inputs taken
-and refused make a status relation. Either way the inputs of one have become instances of the other.
+Candidates are operators with matching parameters: operators with one signature (such as aliases), a function and the
+method of its name, a function and the module of its name, and one function after another. Each runs on the other's
+inputs. Equal results on all inputs are an equivalence, which the equivalence oracle may use. Accepting and rejecting
+the same inputs is a status relation. In both cases the inputs of one operator become instances of the other.
 """
 
 import json
@@ -25,23 +25,24 @@ from miscompile.instances.values import Drawn, Held, Value, tensor_of
 
 InstanceResults = tuple[Tensor | None, ...]
 InstanceRunner = Callable[[Instance], InstanceResults | None]
-"""Runs an instance in its library; None when the library refuses it."""
+"""Runs an instance in its library; None when the library rejects it."""
 
 RelatedBy = Literal["signature", "method", "module", "composed"]
 RelationStrength = Literal["equivalent", "equal where both run", "status"]
 
 ENOUGH = 5
-"""Inputs that both sides must have run for a relation to count."""
+"""The least number of inputs that both operators must accept for a relation to count."""
 
 MEMBERS = 40
-"""Inputs that a class of candidates is run on at most."""
+"""The most inputs on which a class of candidates runs."""
 
 _RTOL, _ATOL = 1e-4, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Two operators and what was seen: `ran` inputs that both ran, `tried` that at least one did or both refused.
+    """Two operators and their relation: both accepted `ran` inputs; `tried` also counts those that one or both
+    rejected.
 
     `first` and `second` are import paths; of a composed relation `second` is applied first and `then` to its result.
     Equality is up to 1e-4 relatively and 1e-6 absolutely, the numerical noise of float32.
@@ -59,7 +60,7 @@ class Relation:
 
 
 def classes(operations: Iterable[Operation]) -> list[list[Operation]]:
-    """Return the operations whose parameters have the same names, kinds and defaults, two or more together."""
+    """Return the groups of two or more operations whose parameters have the same names, kinds and defaults."""
     found: defaultdict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for one in operations:
         found[one.form, _shape(one)].append(one)
@@ -67,13 +68,13 @@ def classes(operations: Iterable[Operation]) -> list[list[Operation]]:
 
 
 def _shape(operation: Operation) -> tuple[object, ...]:
-    """Return what makes two signatures fit: places and kinds in order; names only of what is optional."""
+    """Return the key by which signatures match: positions and kinds in order, and the names of optional parameters."""
     parameters = operation.parameters
     return tuple((one.place, one.required, "" if one.required else one.name, one.kinds) for one in parameters)
 
 
 def counterparts(operations: Sequence[Operation]) -> list[tuple[Operation, Operation, RelatedBy]]:
-    """Return functions with the modules and methods that are called as they are, letter case and `_` aside."""
+    """Return functions with the modules and methods of the same name, ignoring letter case and `_`."""
     named: defaultdict[str, list[Operation]] = defaultdict(list)
     for one in operations:
         named[_plain(one.api)].append(one)
@@ -90,11 +91,12 @@ def _plain(api: str) -> str:
 
 
 def transferred(instance: Instance, source: Operation, target: Operation) -> Instance:
-    """Return what the instance of one operation is as one of the other: by names, and what is required by its place."""
+    """Return an instance of one operation as an instance of the other; required parameters match by position, others
+    by name."""
     values = values_of(source, instance)
     ours = [one.name for one in source.parameters if one.required]
     theirs = [one for one in target.parameters if one.required or one.place == "called"]
-    theirs.sort(key=lambda one: one.place != "called")  # tensors are what a function begins with
+    theirs.sort(key=lambda one: one.place != "called")  # the first parameters of a function are tensors
     names = {one.name for one in target.parameters}
     renamed: dict[str, str] = {}
     free = [one.name for one in theirs if one.name not in values]
@@ -106,7 +108,7 @@ def transferred(instance: Instance, source: Operation, target: Operation) -> Ins
 
 
 def compare(first: InstanceResults | None, second: InstanceResults | None) -> bool:
-    """Tell whether both are the same results, up to the noise of arithmetic."""
+    """Tell whether both results are equal up to rounding errors."""
     if first is None or second is None or len(first) != len(second):
         return False
     return all(map(_equal, first, second))
@@ -124,7 +126,7 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 def is_conclusive(results: InstanceResults | None) -> bool:
-    """Tell whether results are conclusive: one of the tensors holds two different finite numbers."""
+    """Tell whether results are conclusive: one of the tensors contains two different finite numbers."""
     for one in results or ():
         if one is not None and one.array.size > 1 and DTYPES[one.dtype].kind != "string":
             numbers = one.numbers().ravel()
@@ -137,7 +139,8 @@ def is_conclusive(results: InstanceResults | None) -> bool:
 def verdict_of(
     first: Sequence[InstanceResults | None], second: Sequence[InstanceResults | None]
 ) -> tuple[RelationStrength | None, int]:
-    """Return what the results on the same inputs say of two operators, and the number of inputs that both ran."""
+    """Return the relation that two operators' results on the same inputs imply, and the number of inputs that both
+    accepted."""
     both = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
     alike = all((one is None) == (other is None) for one, other in zip(first, second, strict=True))
     if len(both) < ENOUGH:
@@ -174,7 +177,7 @@ def study(
 
 
 def _inputs(members: Sequence[Operation], known: Mapping[str, Sequence[Instance]]) -> list[tuple[Instance, Operation]]:
-    """Return inputs of all members in turn, so that each gives its share."""
+    """Return inputs of all members in turn, so that each contributes equally many."""
     columns = [[(instance, one) for instance in known.get(one.api, ())] for one in members]
     longest = max((len(column) for column in columns), default=0)
     turns = [column[place] for place in range(longest) for column in columns if place < len(column)]
@@ -198,8 +201,8 @@ def compositions(
 ) -> Iterator[Relation]:
     """Yield relations `first(x) = then(second(x))` between operations of one tensor.
 
-    `after` puts a result in the place of an instance's tensor. Operations that change nothing on these inputs, or that
-    give the same as `second` alone, say nothing and are left out.
+    `after` replaces an instance's tensor by a result. Operations that change nothing on these inputs, and
+    compositions equal to `second` alone, are omitted because they prove nothing.
     """
     alone = {one.api: [run(transferred(item, unary[0], one)) for item in inputs] for one in unary}
     plain = [one for one in unary if sum(is_conclusive(result) for result in alone[one.api]) >= ENOUGH]
@@ -228,7 +231,8 @@ def compositions(
 def _one_of_each(
     operations: Sequence[Operation], alone: Mapping[str, Sequence[InstanceResults | None]]
 ) -> list[Operation]:
-    """Return the operations without those that gave what another gave: aliases, whose relations are known."""
+    """Return the operations without those with the results of an earlier one: these are aliases, whose relations are
+    known."""
     kept: list[Operation] = []
     for one in operations:
         if not any(verdict_of(alone[other.api], alone[one.api])[0] == "equivalent" for other in kept):
@@ -250,9 +254,10 @@ def write_relations(
     versions: Mapping[str, str],
     refuted: Callable[[Relation], str] = lambda relation: "",
 ) -> None:
-    """Write relations as JSON, status relations as groups. Raises UsageError when that is not possible.
+    """Write relations as JSON, status relations as groups. Raises UsageError when the file cannot be written.
 
-    `refuted` gives the reason why a relation does not hold although it was seen; those that have one are listed again.
+    `refuted` returns the reason why an observed relation does not hold; relations with a reason are listed
+    separately too.
     """
     found = list(relations)
     kept = [one for one in found if one.verdict != "status"]
@@ -275,7 +280,7 @@ def write_relations(
 
 
 def _groups(relations: Iterable[Relation]) -> list[list[str]]:
-    """Return the operators that take and refuse the same, in groups."""
+    """Return groups of operators that accept and reject the same inputs."""
     heads: dict[str, str] = {}
 
     def head(name: str) -> str:
@@ -293,7 +298,7 @@ def _groups(relations: Iterable[Relation]) -> list[list[str]]:
 
 
 def read_relations(path: Path) -> list[Relation]:
-    """Return the equivalences that `write_relations` wrote. Raises UsageError for anything else."""
+    """Return the equivalences in a file of `write_relations`. Raises UsageError for anything else."""
     try:
         rows = json.loads(path.read_text("utf-8"))["relations"]
         return [Relation(**{**row, "forms": tuple(row["forms"])}) for row in rows]

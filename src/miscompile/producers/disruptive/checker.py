@@ -1,7 +1,7 @@
 """onnx's checker in a child process, because it is C++ code and some invalid models crash it.
 
 Run as `python -m miscompile.producers.disruptive.checker`: reads models, each after its length in eight bytes, and
-answers each with one line of JSON: the error message.
+prints one line of JSON for each: the error message.
 """
 
 import json
@@ -36,7 +36,7 @@ class ChildChecker:
         self._child: Conversation | None = None
 
     def __call__(self, payload: bytes) -> str | None:
-        """Return what `refusal_of` does; None when the check dies of the model, or does not end."""
+        """Return the error of `refusal_of` for a model; None when the check crashes or exceeds its timeout."""
         self._child = child = self._child or Conversation([sys.executable, "-m", __name__])
         child.write(_LENGTH.pack(len(payload)) + payload)
         line = child.read_line(PATIENCE)
@@ -53,7 +53,7 @@ class ChildChecker:
 
 
 def serve(models: BinaryIO, answers: BinaryIO) -> None:
-    """Answer one model after another until end of input."""
+    """Check models one after the other until end of input."""
     while len(head := models.read(_LENGTH.size)) == _LENGTH.size:
         payload = models.read(_LENGTH.unpack(head)[0])
         answers.write(json.dumps(refusal_of(payload)).encode() + b"\n")

@@ -1,8 +1,8 @@
-"""The generator of HIRFUZZ, as exactly as ONNX can express its programs.
+"""The generator of HIRFUZZ, as exactly as ONNX can represent its programs.
 
-`hirfuzz` is strict generation of HIRFUZZ (sections 3.1.2 to 3.1.4, Algorithm 1) over its own 58 operators and eleven
-dtypes: no motifs, no no-ops, one program for each graph. One difference remains: every operand is within the operator's
-domain, by choice or by a guard operator, whereas the paper leaves domain errors to its oracle.
+`hirfuzz` is the strict generation of HIRFUZZ (sections 3.1.2 to 3.1.4, Algorithm 1) over its 58 operators and eleven
+dtypes: no motifs, no no-ops, one program for each graph. One difference remains: every operand is within the
+operator's domain, by selection or by a guard operator, whereas the paper's oracle handles domain errors.
 """
 
 import random
@@ -30,25 +30,26 @@ from miscompile.producers.sites import ScopeSite
 
 PresetGuidance = Literal["gate", "released", "steer", "off"]
 """gate: a node enters only if it adds coverage, as in the paper; released: with a probability that grows with the
-number of coverages it adds to, as in the released code; steer: pairs with fewer attempts are preferred; off: uniform.
+number of coverages it increases, as in the released code; steer: pairs with fewer attempts are preferred; off: uniform.
 """
 
 _RELEASED = (0.0, 0.11, 0.51, 1.0)
-"""Probability with which the released code inserts a node that adds to none, one, two or three coverages."""
+"""The probability with which the released code inserts a node that increases none, one, two or three coverages."""
 
 _LARGEST_VALUE = 10.0
-"""Largest magnitude of a drawn float, as in the released code."""
+"""The largest magnitude of a random float, as in the released code."""
 
 
 @dataclass(frozen=True, slots=True)
 class HirfuzzOptions:
     """The options of the preset; the defaults are those of the paper, or else of the released code.
 
-    `nodes` is the number of the paper's operators in a graph, guards and the inner steps of chains not counted; `ops`
-    leaves out every operator whose decomposition needs an ONNX operator that is not named; `path` = 3 adds the coverage
-    of paths of three operators; `reuse` is the probability to look for an existing operand first, `constants` that a
-    new one is a constant; `patience` the draws in a row that may come to nothing before a graph ends early; `integral`
-    the share of graphs in exact arithmetic, `full` the share whose narrow integers run over their whole range.
+    `nodes` is the number of the paper's operators in a graph, without guards and the inner steps of chains. `ops`
+    excludes every operator whose decomposition needs an ONNX operator that it does not name. `path` = 3 adds the
+    coverage of paths of three operators. `reuse` is the probability to look for an existing operand first,
+    `constants` the probability that a new operand is a constant. `patience` is the number of consecutive failed
+    draws after which a graph ends early. `integral` is the share of graphs in exact arithmetic, `full` the share
+    whose narrow integers use their whole range.
     """
 
     nodes: int = 100
@@ -69,7 +70,7 @@ class HirfuzzOptions:
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise SpecError for values that leave nothing to generate."""
+        """Raise SpecError for values that exclude every graph."""
         if min(self.nodes, self.max_dim, self.max_elements, self.patience, self.feeds) < 1:
             raise SpecError("nodes, max_dim, max_elements, patience and feeds must be at least 1")
         if self.path not in (2, 3):
@@ -82,10 +83,10 @@ class HirfuzzOptions:
 
 @dataclass(slots=True)
 class HirfuzzGraph:
-    """A graph under construction: its scope, its operators, and the operator that made each value.
+    """A graph under construction: its scope, its operators, and the producer of each value.
 
-    `labels` holds for each value the paper's name of the operator that made it ("" for none of the 58), `parents` for
-    each operator's result the labels of its parents.
+    `labels` contains for each value the paper's name of its producer ("" for none of the 58), `parents` the labels
+    of the parents of each operator's result.
     """
 
     scope: Scope
@@ -94,7 +95,7 @@ class HirfuzzGraph:
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def label(self, operand: Operand) -> str:
-        """Return the paper's name of the operator that made `operand`; for a guard, that of its ONNX operator."""
+        """Return the paper's name of the producer of `operand`; for a guard, the name of its ONNX operator."""
         own = self.labels.get(operand.name)
         return plain_names().get(self.scope.producer[operand.name], "") if own is None else own
 
@@ -106,7 +107,7 @@ class HirfuzzGraph:
         return {path for path in found if all(path)}
 
     def add(self, op: str, result: Operand, operands: Sequence[Operand]) -> None:
-        """Take a node into account."""
+        """Add a node to the coverage and the labels."""
         parents = tuple([self.label(operand) for operand in operands])
         self.operators.append(op)
         self.labels[result.name] = op
@@ -114,7 +115,7 @@ class HirfuzzGraph:
 
 
 class Hirfuzz:
-    """Producer of the preset `hirfuzz`. Its coverage grows with every case, so a case depends on those before."""
+    """Producer of the preset `hirfuzz`. Its coverage grows with every case, so a case depends on earlier ones."""
 
     def __init__(self, options: HirfuzzOptions, support: Support) -> None:
         self.options = options
@@ -128,7 +129,8 @@ class Hirfuzz:
             raise UsageError("none of HIRFUZZ's operators is left: the target takes none of those asked for")
 
     def propose(self, rng: random.Random) -> Case:
-        """Return the next graph as a case, all its leaves outputs. Raises UsageError when nothing can be inserted."""
+        """Return the next graph as a case whose outputs are all leaves. Raises UsageError when no operator can be
+        inserted."""
         graph = self.grow(rng)
         if not graph.operators:
             raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
@@ -190,20 +192,20 @@ class Hirfuzz:
         decomposition = operator.decomposition(dtype)
         key = (operator.name, dtype, scope.opset)
         if decomposition is None or key in self._barren:
-            raise RejectedDraft(f"{operator.name} of {dtype} cannot be said")
+            raise RejectedDraft(f"{operator.name} of {dtype} has no ONNX equivalent")
         site = ScopeSite(scope, dtype, self.options.reuse, self.options.constants, pinned=0.0)
         operands = operands_of(site, operator, decomposition)
         try:
             return operands, encode(scope, decomposition, operands)
         except CallRefused:
-            self._barren.add(key)  # the same calls come whenever this operator is drawn in this dtype
+            self._barren.add(key)  # every draw of this operator in this dtype leads to the same calls
             raise
 
     def _make_menu(self, opset: int) -> tuple[tuple[str, str], ...]:
         return tuple(self._offered(opset))
 
     def _offered(self, opset: int) -> Iterator[tuple[str, str]]:
-        """Yield the (operator, dtype) pairs whose operators the opset has, and whose first step the target takes."""
+        """Yield the (operator, dtype) pairs whose operators the opset has, and whose first step the target supports."""
         options = self.options
         for operator in HIRFUZZ_OPERATORS:
             for dtype in HIRFUZZ_DTYPES:

@@ -37,7 +37,7 @@ def bridge(scope: Scope, operand: Operand, dtype: str, shape: Shape) -> Operand:
             return _cast(scope, _shaped(scope, _cast(scope, operand, carrier), shape), dtype)
         except RejectedDraft:
             scope.rollback(mark)
-    raise RejectedDraft(f"no bridge from {operand.dtype} to {dtype} is taken by the target")
+    raise RejectedDraft(f"no bridge from {operand.dtype} to {dtype} is supported by the target")
 
 
 def _shaped(scope: Scope, operand: Operand, shape: Shape) -> Operand:

@@ -19,5 +19,5 @@ def converted(model, inputs):
     return session.run(None, {name: array for name, array in zip(names, inputs) if name in kept})
 ''',
     versions='"onnxruntime", ort.__version__, "keras", keras.__version__',
-    apart=True,
+    isolated=True,
 )

@@ -32,7 +32,7 @@ def converted(model, inputs):
 '''
     + _WIDENED,
     versions='"openvino", ov.__version__, "keras", keras.__version__',
-    apart=True,
+    isolated=True,
     sources=("miscompile.targets.openvino.runner",),
 )
 
@@ -58,6 +58,6 @@ def converted(model, inputs):
 '''
     + _WIDENED,
     versions='"openvino", ov.__version__, "tensorflow", tf.__version__, "keras", keras.__version__',
-    apart=True,
+    isolated=True,
     sources=("miscompile.targets.openvino.runner",),
 )

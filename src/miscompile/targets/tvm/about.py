@@ -8,9 +8,9 @@ so are the inner passes by which another pass does its work (`FuseTIRInner`, and
 """
 
 from miscompile.targets.about import About, Front
+from miscompile.targets.tvm.relax.splice_transform import SPLICE
+from miscompile.targets.tvm.relax.wrap_transform import WRAP
 from miscompile.targets.tvm.sequences import PASSES
-from miscompile.targets.tvm.splice_transform import SPLICE
-from miscompile.targets.tvm.wrap_transform import WRAP
 
 _GRAPH = (
     "ConvertToDataflow",
@@ -72,7 +72,7 @@ ABOUT = About(
     extra="tvm",
     prepare="miscompile.targets.tvm.environment:prepare",
     transforms=(WRAP, SPLICE),
-    settle="miscompile.targets.tvm.splice_transform:settled",
+    settle="miscompile.targets.tvm.relax.splice_transform:settled",
     converters=r"tvm/relax/frontend/onnx/",
     witness=3,
     library=SPLICE,

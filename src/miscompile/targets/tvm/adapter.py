@@ -18,9 +18,9 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate, cuda_capability, preload
 from miscompile.targets.tvm.about import ABOUT
+from miscompile.targets.tvm.relax.splice_transform import Splice, chosen, entry, splice_options
+from miscompile.targets.tvm.relax.wrap_transform import relax_options
 from miscompile.targets.tvm.sequences import with_arguments
-from miscompile.targets.tvm.splice_transform import Splice, chosen, entry, splice_options
-from miscompile.targets.tvm.wrap_transform import relax_options
 
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("torch", None)  # which makes `import torch` raise ImportError
@@ -32,10 +32,10 @@ from tvm import relax  # noqa: E402
 
 from miscompile.targets.tvm import runner  # noqa: E402
 from miscompile.targets.tvm.cuda import lacks_tvm_cuda  # noqa: E402
-from miscompile.targets.tvm.functions import wrap  # noqa: E402
-from miscompile.targets.tvm.noise import RelaxNoise, weave  # noqa: E402
-from miscompile.targets.tvm.splice import splice_all  # noqa: E402
-from miscompile.targets.tvm.text import parse  # noqa: E402
+from miscompile.targets.tvm.relax.functions import wrap  # noqa: E402
+from miscompile.targets.tvm.relax.noise import RelaxNoise, instrumented  # noqa: E402
+from miscompile.targets.tvm.relax.splice import splice_all  # noqa: E402
+from miscompile.targets.tvm.relax.text import parse  # noqa: E402
 
 _SWITCHABLE = frozenset(ABOUT.passes)
 
@@ -81,7 +81,7 @@ class Tvm:
         noises: tuple[RelaxNoise, ...] = ()
         if spliced:
             module = _spliced(module, spliced)
-            module, noises = weave(module) if spliced.noise else (module, ())
+            module, noises = instrumented(module) if spliced.noise else (module, ())
         executable = self.compiled(module, build)
         device = tvm.cuda(0) if build.device == "cuda" else tvm.cpu()
         machine = relax.VirtualMachine(executable, device)

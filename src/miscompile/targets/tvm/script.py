@@ -5,8 +5,8 @@ import textwrap
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.placement import PLACEMENT
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.splice_transform import SPLICE
-from miscompile.targets.tvm.wrap_transform import WRAP
+from miscompile.targets.tvm.relax.splice_transform import SPLICE
+from miscompile.targets.tvm.relax.wrap_transform import WRAP
 
 _NAMES = "\n".join(textwrap.wrap(" ".join(ABOUT.passes), 104, break_on_hyphens=False))
 
@@ -24,7 +24,7 @@ _PRELUDE = (
 compile_exactly()
 {{% endif %}}
 {{% if spliced %}}
-{{{{ faulty.transform | through("miscompile.targets.tvm.splice_transform:spelled") }}}}
+{{{{ faulty.transform | through("miscompile.targets.tvm.relax.splice_transform:spelled") }}}}
 SHOWN = []  # the spliced module, once
 {{% endif %}}
 {{% if "off" in used %}}
@@ -124,13 +124,13 @@ def seen(value):
 '''
 )
 
-_SPLICING = ("text", "functions", "hazards", "intervals", "loops", "seams", "ranges", "splice")
+_RELAX = ("text", "functions", "hazards", "intervals", "loops", "seams", "ranges", "splice")
 
 SCRIPT = ScriptLines(
     sources=(
         "miscompile.targets.tvm.pipelines",
         "miscompile.targets.tvm.runner",
-        *(f"miscompile.targets.tvm.{name}" for name in _SPLICING),
+        *(f"miscompile.targets.tvm.relax.{name}" for name in _RELAX),
     ),
     setup=("import os", "", 'os.environ["TVM_NUM_THREADS"] = "1"', ""),
     imports=("import ml_dtypes", "import tvm", "from tvm import relax"),

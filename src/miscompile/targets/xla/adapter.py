@@ -26,7 +26,7 @@ from miscompile.targets.xla import runner
 from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.dumps import changed
 from miscompile.targets.xla.environment import PLATFORM, SHARED
-from miscompile.targets.xla.isolated_build import apart
+from miscompile.targets.xla.isolated_build import isolated
 from miscompile.targets.xla.program import program as lowering
 from miscompile.targets.xla.runner import TYPES, XlaFunction
 
@@ -62,7 +62,7 @@ class Xla:
             ports = [_abstract(port) for port in program.inputs]
             if build.level == "off":
                 here = build.device == "cpu" and None not in ports
-                return XlaSession(apart(function, ports) if here else runner.eager(function), build.device)
+                return XlaSession(isolated(function, ports) if here else runner.eager(function), build.device)
             compiled = None if None in ports else self._compile(function, ports, build)
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)

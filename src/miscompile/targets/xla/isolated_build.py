@@ -21,7 +21,7 @@ _INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_
 """Primitives that are nothing but a call, with the parameter that holds the function."""
 
 
-def apart(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -> Callable[..., Sequence[jax.Array]]:
+def isolated(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -> Callable[..., Sequence[jax.Array]]:
     """Return `function` compiled for `inputs` (arrays, or shapes and types) with every primitive by itself.
 
     Raises what tracing and compiling raise.

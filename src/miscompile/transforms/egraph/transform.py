@@ -1,7 +1,7 @@
 """Equality saturation as a transform: the simplest, the most complex or a random equivalent of a model.
 
-Source: the paper on POLYJUICE, sections 4.1 to 4.3. There the two extremes of one e-graph are compared; here a build
-presents one of them, and the oracle holds it against the program itself or against the other extreme.
+Source: the paper on POLYJUICE, sections 4.1 to 4.3. The paper compares the two extremes of one e-graph. Here a build
+uses one of them, and the oracle compares it with the program itself or with the other extreme.
 """
 
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ from miscompile.transforms.egraph.saturation import RuleTally, SaturationLimits,
 
 @dataclass(frozen=True, slots=True)
 class Saturated:
-    """Presents an equivalent of a model that equality saturation finds.
+    """Replaces a model by an equivalent that equality saturation finds.
 
-    `pick` says which: the one of the most operators that has no more than `layers` different computations of each
-    value besides the cheapest, the one of the fewest operators, or a random one (with layers, too). `rounds` and
-    `nodes` limit saturation, `structural` is the mean number of structural rules applied to each value. `groups` names
-    the rules or groups of rules to use, joined with `+`; where it is empty, each group of the library takes part with
-    the chance `share`, by the seed. `file` has rules of the user's own, used besides those of `groups`, or alone where
-    that is empty; they are certified first. `exactness` is the loosest class of rules. `taps` is the number of inner
-    values that become outputs besides, after those of the model. `only` names values, joined with `+` (empty: all),
-    that may leave the way in which the model computes them: `sites` tells which do.
+    `pick` selects the equivalent: the one with the most operators that has at most `layers` different computations
+    of each value besides the cheapest, the one with the fewest operators, or a random one (with layers, too).
+    `rounds` and `nodes` limit saturation; `structural` is the mean number of structural rules applied to each value.
+    `groups` names the rules or groups of rules to use, joined with `+`; if it is empty, each group of the library is
+    used with probability `share`, depending on the seed. `file` contains the user's rules, which are certified
+    first; they are used with those of `groups`, or alone if that is empty. `exactness` is the loosest class of
+    rules. `taps` is the number of inner values that become additional outputs, after those of the model. `only`
+    names the values, joined with `+` (empty: all), whose computation may change; `sites` returns those that do.
     """
 
     seed: int = 0
@@ -45,19 +45,21 @@ class Saturated:
     file: str = ""
 
     def __post_init__(self) -> None:
-        """Raise SpecError for values that mean nothing."""
+        """Raise SpecError for invalid values."""
         if min(self.layers, self.rounds, self.nodes) < 1 or min(self.structural, self.taps) < 0:
             raise SpecError("layers, rounds and nodes must be at least 1, structural and taps at least 0")
         if not 0 < self.share <= 1:
             raise SpecError("share must be more than 0 and at most 1")
         if self.file:
-            chosen(self.groups, self.exactness, self.file)  # once for all: a wrong file is said before it is needed
+            chosen(
+                self.groups, self.exactness, self.file
+            )  # read now, so that an invalid file is reported before it is needed
 
     def apply(self, model: Model) -> Model:
-        """Return the equivalent that the options choose: inputs, opset imports, functions and outputs stay.
+        """Return the equivalent that the options select, with the same inputs, opset imports, functions and outputs.
 
-        With `taps`, further outputs stand after those of the model. Raises RejectedDraft when what is chosen is the
-        model itself, but for nodes that no output needs; SpecError for rules that do not exist.
+        With `taps`, further outputs follow those of the model. Raises RejectedDraft when the result is the model
+        itself, apart from nodes that no output needs; SpecError for rules that do not exist.
         """
         program, _ = saturated(model, self)
         selection, found = _best(program, self)
@@ -69,12 +71,12 @@ class Saturated:
         return tapped(restored, self.taps, self.seed) if self.taps else changed
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the values that are computed otherwise than in `model`."""
+        """Return the values whose computation differs from that in `model`."""
         return sites(model, self)
 
 
 def saturated(model: Model, transform: Saturated) -> tuple[TermProgram, RuleTally]:
-    """Return `model` in an e-graph to which the rules have been applied, and how often each was."""
+    """Return `model` in an e-graph after application of the rules, and the number of applications of each rule."""
     rules = chosen(transform.groups, transform.exactness, transform.file)
     program = program_of(model)
     share = 1.0 if transform.groups or transform.file else transform.share
@@ -83,17 +85,17 @@ def saturated(model: Model, transform: Saturated) -> tuple[TermProgram, RuleTall
 
 
 def sites(model: Model, transform: Saturated) -> tuple[str, ...]:
-    """Return the names of the values that `transform` has computed otherwise than the model does.
+    """Return the names of the values whose computation `transform` changes.
 
-    With all of them as `only`, the transform gives the same model; with fewer, the other values are computed as in the
-    model, and what is chosen for those that are left stays. With none of them it is the model itself.
+    With all of them as `only`, the transform returns the same equivalent. With fewer, the other values are computed
+    as in the model, and the choice for the named values does not change. With none, the result is the model itself.
     """
     program, _ = saturated(model, transform)
     return _best(program, transform)[0].changed()
 
 
 def _best(program: TermProgram, transform: Saturated) -> tuple[Selection, Layout]:
-    """Return what the options choose; which of the candidates for the simplest is best does not depend on `only`."""
+    """Return the choice of the options; the selection among candidates for the simplest does not depend on `only`."""
     space = space_of(program)
     only = frozenset(filter(None, transform.only.split("+")))
     kept = frozenset(program.values) - only if only else frozenset()
@@ -109,7 +111,7 @@ def _best(program: TermProgram, transform: Saturated) -> tuple[Selection, Layout
 
 
 def least_of(space: Space) -> tuple[int, Selection, Layout]:
-    """Return the simplest graph: which of the candidates for it is, and its layout; -1 for the program itself."""
+    """Return the index of the simplest candidate and its layout; -1 for the program itself."""
     tree, graph = simplest(space)
     candidates = [tree] if graph is tree else [tree, graph]
     layouts = [layout(each) for each in candidates]
@@ -123,7 +125,7 @@ def least_of(space: Space) -> tuple[int, Selection, Layout]:
 def tapped(restored: Restored, taps: int, seed: int) -> Model:
     """Return the model with `taps` inner values as further outputs, or as many as have a concrete type.
 
-    Which ones depends on the seed and their names. This is POLYJUICE's rule for graph_out.
+    The selection depends on the seed and the values' names. This is POLYJUICE's rule for graph_out.
     """
     graph = restored.model.graph
     outputs = {info.name for info in graph.outputs}

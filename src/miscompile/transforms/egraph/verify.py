@@ -159,9 +159,9 @@ class _Checker:
             self._found.unbounded += 1
             return
         scale = max([1.0, *(float(np.abs(each).max(initial=0.0)) for each in wide)])
-        apart = float(np.abs(wide[0] - wide[1]).max(initial=0.0))
+        gap = float(np.abs(wide[0] - wide[1]).max(initial=0.0))
         eps = DTYPES[kind.dtype if kind else "float32"].eps
-        if apart <= _SLACK * eps * scale:
+        if gap <= _SLACK * eps * scale:
             self._found.close += 1
         else:
             self._report(number, symbol, children)

@@ -15,7 +15,7 @@ _SIZES = (1, 2, 2, 3, 3, 4, 5, 8)
 _WHOLE = 0.1
 """Share of the sets that may grow to the whole region."""
 
-_APART = 0.15
+_DISTANT_SHARE = 0.15
 """Probability that the next node need not be adjacent to the chosen ones."""
 
 
@@ -96,8 +96,8 @@ def convex_set(rng: random.Random, region: Region) -> frozenset[int] | None:
     for _ in range(2 * wanted):
         if len(chosen) >= wanted:
             break
-        apart = rng.random() < _APART
-        near = sorted(allowed - chosen) if apart else known.near(chosen)
+        distant = rng.random() < _DISTANT_SHARE
+        near = sorted(allowed - chosen) if distant else known.near(chosen)
         if not near:
             break
         grown = known.closed(chosen | {rng.choice(near)})

@@ -73,7 +73,7 @@ def _config(data: Mapping[str, Any], base: Config | None) -> Config:
     if not isinstance(alone, bool):
         raise SpecError("'alone' must be true or false")
     categories = {**(base.categories if base else _specified()), **_categories(data.get("categories", {}))}
-    structural = {**(base.structural if base else wanted_constant()), **_structural(data.get("structural", {}))}
+    structural = {**(base.structural if base else _without_barriers()), **_structural(data.get("structural", {}))}
     rows = data.get("rule", [])
     if not isinstance(rows, list):
         raise SpecError("rules are written as [[rule]], with two brackets")
@@ -133,3 +133,11 @@ def _check_operator(op: str, where: str) -> None:
 
 def _is_operator(op: str) -> bool:
     return schema(op, _NEWEST) is not None
+
+
+def _without_barriers() -> Mapping[str, frozenset[int]]:
+    """Return the operands that get no barrier: those that compilers want constant, but for the condition of If.
+
+    A constant condition is what the class `control` is about: the barrier makes it known at run time only.
+    """
+    return {op: places for op, places in wanted_constant().items() if op != "If"}

@@ -1,7 +1,8 @@
-"""The transform `resist`: a twin of a model that optimisations cannot recognise, after ORTHRUS (Algorithm 1).
+"""The transform `resist`: a twin of a model with barriers that disable optimisations, after ORTHRUS (Algorithm 1).
 
-Both are built by one compiler with the same options; what they disagree about, an optimisation of the named classes got
-wrong on one of the named edges. Bodies and functions stay as they are; so does every operand that decides on shapes.
+One compiler builds both models with the same options. If their results differ, an optimisation of the named classes
+miscompiled one of the named edges. The transform does not change bodies, functions and operands that determine
+shapes.
 """
 
 from collections.abc import Sequence
@@ -19,15 +20,16 @@ from miscompile.transforms.resist.strategies import MIN_OPSET, STRATEGIES, Barri
 from miscompile.transforms.resist.work import GraphAdditions, anchor_of
 
 _FIRST = 10
-"""Sixteenths of the chance with which each applicable strategy is taken, in the order of preference; else the next."""
+"""The probability, in sixteenths, with which an applicable strategy is chosen; otherwise the next in order of
+preference is."""
 
 _SHARES, _SALTS = 1 << 16, 1 << 44
-"""Which bits of an edge's random number say whether it is held (the lowest) and how the barrier looks (the highest)."""
+"""The bits of an edge's random number that determine whether it gets a barrier (lowest) and which variant (highest)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierSite:
-    """An edge that gets a barrier, the value that it carries, the class and rule, and the strategy that was chosen."""
+    """An edge that gets a barrier, its value, the class and rule that match it, and the chosen strategy."""
 
     kind: str
     rule: str
@@ -36,19 +38,19 @@ class BarrierSite:
     strategy: str
 
     def __str__(self) -> str:
-        """Say it in a line, for reports."""
+        """Return a line for reports."""
         return f"{self.edge}: {self.kind} ({self.rule}) held by {self.strategy}"
 
 
 @dataclass(frozen=True, slots=True)
 class Resistant:
-    """Presents a model with barriers on the edges that optimisations need.
+    """Adds barriers to the edges of a model that optimisations need.
 
-    `classes` and `strategies` restrict what is used (joined by `+`; empty: all), strategies then in the order given
-    instead of each rule's own. A `share` of the matching edges gets a barrier. `only` names edges (joined by `+`) and
-    leaves the others alone: that tells which edge a difference comes from. `config` is a file with rules of the user's
-    own. With `exactness=rounding` barriers may be used that are exact for finite values only, and up to the sign of
-    zero.
+    `classes` and `strategies` restrict the rules and strategies (joined by `+`; empty: all); `strategies` also
+    replaces each rule's order of preference. A `share` of the matching edges gets a barrier. `only` restricts the
+    barriers to the named edges (joined by `+`), which isolates the edge that causes a difference. `config` is a file
+    with the user's rules. With `exactness=rounding` the transform may use barriers that are exact only for finite
+    values, and up to the sign of zero.
     """
 
     seed: int = 0
@@ -60,7 +62,7 @@ class Resistant:
     exactness: BarrierExactness = "bits"
 
     def __post_init__(self) -> None:
-        """Raise SpecError for names that do not exist, and for a share that is none."""
+        """Raise SpecError for unknown names, and for a share outside (0, 1]."""
         if not 0 < self.share <= 1:
             raise SpecError("share is a part of the matching edges: more than 0, at most 1")
         _check("strategy", self.strategies, tuple(STRATEGIES))
@@ -70,10 +72,10 @@ class Resistant:
         _check("class", self.classes, config_of(self.config).classes)
 
     def apply(self, model: Model) -> Model:
-        """Return the twin of `model`: the same inputs, and the same outputs; further outputs may follow these.
+        """Return the twin of `model`, with the same inputs and outputs; further outputs may follow these.
 
-        The same model and options always give the same twin, and each edge's barrier depends on the seed and the name
-        of the edge alone. Raises RejectedDraft when no edge matches or none can be held.
+        The twin depends only on the model and the options, and each edge's barrier only on the seed and the edge's
+        name. Raises RejectedDraft when no edge matches, or when no matching edge can get a barrier.
         """
         around, chosen = _plan(model, self)
         if not chosen:
@@ -81,15 +83,16 @@ class Resistant:
         return _Twin(around, chosen).model()
 
     def places(self, model: Model) -> tuple[str, ...]:
-        """Return the names of the edges that get a barrier, as `only` takes them; empty when none can be held."""
+        """Return the names of the edges that get a barrier, in the syntax of `only`; empty when no edge can get one."""
         return tuple(site.edge for site in sites(model, self))
 
 
 def sites(model: Model, transform: Resistant) -> tuple[BarrierSite, ...]:
-    """Return what `transform` does to `model`, edge by edge, so that a difference can be traced to a class and an edge.
+    """Return the barriers that `transform` adds to `model`, so that a difference can be traced to a class and an
+    edge.
 
-    A difference that goes away with `replace(transform, only=site.edge)` alone comes from that edge. Empty when nothing
-    can be held.
+    An edge causes a difference if the difference disappears with `replace(transform, only=site.edge)`. Empty when no
+    edge can get a barrier.
     """
     _, chosen = _plan(model, transform)
     return tuple(
@@ -99,11 +102,11 @@ def sites(model: Model, transform: Resistant) -> tuple[BarrierSite, ...]:
 
 
 ChosenBarrier = tuple[MatchedEdge, Strategy, int]
-"""An edge, its strategy, and a number that tells it from others."""
+"""An edge, its strategy, and a number that identifies it."""
 
 
 def _plan(model: Model, transform: Resistant) -> tuple[Surroundings, list[ChosenBarrier]]:
-    """Return which edges are held, and by what."""
+    """Return the edges that get a barrier, with their strategies."""
     config = config_of(transform.config)
     around = surroundings(model)
     if model.opset < MIN_OPSET:
@@ -137,7 +140,7 @@ class _Choice:
         self._able: dict[tuple[str, TensorType], tuple[Strategy, ...]] = {}
 
     def of(self, found: MatchedEdge, draw: int) -> Strategy | None:
-        """Return the strategy for an edge, by the bits of `draw`; None when none can stand there."""
+        """Return the strategy for an edge, selected by the bits of `draw`; None when no strategy applies."""
         key = (found.rule.name, found.known)
         if key not in self._able:
             self._able[key] = self._allowed(found.rule, found.known)
@@ -158,14 +161,15 @@ class _Choice:
         )
 
     def _stands(self, strategy: Strategy, found: MatchedEdge) -> bool:
-        """Tell whether a strategy can serve this edge: inner values become outputs, values that are read are held."""
+        """Tell whether a strategy applies to this edge: some need an inner value, which becomes an output, others a
+        used value."""
         edge = found.edge
         if strategy.build is not None:
             return not edge.dead
         return not found.rule.instead and edge.value in self._around.makers and edge.value not in self._around.outputs
 
     def _capable(self, able: Sequence[Strategy], found: MatchedEdge) -> Sequence[Strategy]:
-        """Keep the strategies that fuse less than both ends of the edge, as the rule asks."""
+        """Return the strategies whose operators fuse less than both ends of the edge, as the rule requires."""
         if found.rule.capability == "ignore":
             return able
         least = capability(found, self._around, self._config)
@@ -174,7 +178,7 @@ class _Choice:
 
 
 class _Twin:
-    """Puts the barriers into a model."""
+    """Adds the barriers to a model."""
 
     def __init__(self, around: Surroundings, chosen: Sequence[ChosenBarrier]) -> None:
         self._graph = around.model.graph
@@ -203,7 +207,7 @@ class _Twin:
         return replace(self._model, graph=graph)
 
     def _rename_outputs(self) -> dict[str, str]:
-        """Give new names to the values of graph outputs that are held: the held ones take their names."""
+        """Rename the values of graph outputs with barriers; the results of the barriers take their names."""
         renamed = {}
         for found, strategy, _ in self._chosen.get(None, ()):
             if strategy.build is not None:
@@ -212,7 +216,7 @@ class _Twin:
         return renamed
 
     def _held(self, place: int, node: Node) -> list[Node]:
-        """Return the barriers before a node, and the node, reading what they hold."""
+        """Return the barriers before a node, and the node with the barriers' results as operands."""
         old = redirect(node, self._renamed) if self._renamed else node
         inputs = list(old.inputs)
         outputs = tuple([self._renamed.get(value, value) for value in old.outputs])
@@ -230,7 +234,7 @@ class _Twin:
         return build(self._work, value, found.known, draw // _SALTS)
 
     def _named(self, held: str, name: str) -> list[Node]:
-        """Return the nodes of the barrier made last, with another name for what it holds."""
+        """Return the nodes of the newest barrier, with another name for its result."""
         *before, last = self._work.take()
         return [*before, replace(last, outputs=tuple(name if value == held else value for value in last.outputs))]
 

@@ -191,7 +191,7 @@ def test_layers_of_one_tensor_come_in_sequences_too(archive: Archive) -> None:
 
 
 READ = """
-from miscompile.harvest.libraries.hooks.keras_calls import Calls
+from miscompile.harvest.libraries.hooks.keras_calls import KerasCallRecorder
 
 class Sink:
     left = []
@@ -202,7 +202,7 @@ class Sink:
 def say():
     raise NotImplementedError("a symbolic tensor of another back end")
 
-assert Calls(Sink()).watched("keras.ops.relu", say, lambda: 3) == 3
+assert KerasCallRecorder(Sink()).watched("keras.ops.relu", say, lambda: 3) == 3
 assert Sink.left == [("a NotImplementedError while its values were read", "keras.ops.relu")]
 """
 

@@ -1,4 +1,4 @@
-"""Live objects of PyTorch as values: what they are is kept exactly; what cannot be said is refused with a reason."""
+"""Live objects of PyTorch as values: values are kept exactly; values without an encoding are refused with a reason."""
 
 import builtins
 import math

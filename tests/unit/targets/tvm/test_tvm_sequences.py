@@ -15,9 +15,9 @@ from miscompile.core.verdict import Evidence
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
+from miscompile.targets.tvm.relax.splice_transform import SPLICE
+from miscompile.targets.tvm.relax.wrap_transform import WRAP, Relax, relax_options
 from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed, with_arguments
-from miscompile.targets.tvm.splice_transform import SPLICE
-from miscompile.targets.tvm.wrap_transform import WRAP, Relax, relax_options
 from miscompile.triage.script import write_script
 
 SEQUENCES = st.lists(st.sampled_from(sorted(PASSES)), max_size=12)

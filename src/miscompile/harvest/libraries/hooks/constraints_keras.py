@@ -53,7 +53,7 @@ _NO_OPERATIONS = frozenset(
         *("associative_scan", "rearrange"),
     }
 )
-"""Operations with function parameters, or without tensors as results."""
+"""Operations with functions as parameters, or without tensors as results."""
 
 
 def operations() -> list[Operation]:
@@ -90,7 +90,7 @@ def _layer(name: str, one: Any) -> Operation | None:  # noqa: ANN401 - a class
 
 
 def parameters_of(one: Any, documented: dict[str, DocumentedParameter]) -> tuple[Constraint, ...] | None:  # noqa: ANN401 - anything called
-    """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
+    """Return the constraints on a callable's parameters; None when a required one is unknown."""
     found: list[Constraint] = []
     for item in inspect.signature(one).parameters.values():
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) or item.name == "self":
@@ -111,7 +111,7 @@ def run(instance: Instance) -> tuple[Tensor | None, ...]:
 
 
 def runs(instance: Instance) -> bool:
-    """Tell whether Keras runs the instance and gives tensors."""
+    """Tell whether Keras runs the instance and returns tensors."""
     try:
         return bool(run(instance))
     except Exception:  # noqa: BLE001 - an operator raises anything when its parameters do not fit; tries are counted
@@ -119,7 +119,7 @@ def runs(instance: Instance) -> bool:
 
 
 def begin() -> None:
-    """Import the library with the settings under which its programs run as well."""
+    """Import the library with the settings under which its programs run."""
     os.environ.update(prepare())
     Keras()
 

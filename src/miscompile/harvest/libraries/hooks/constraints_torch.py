@@ -52,7 +52,7 @@ def parameters_of(
     documented: dict[str, DocumentedParameter],
     place: ParameterPlace = "given",
 ) -> tuple[Constraint, ...] | None:
-    """Return the constraints on a callable's parameters; None when one that it requires stays unknown."""
+    """Return the constraints on a callable's parameters; None when a required one is unknown."""
     try:
         signature = inspect.signature(one).parameters.values()
         given = [
@@ -87,7 +87,7 @@ def run(instance: Instance) -> tuple[Tensor | None, ...]:
 
 
 def runs(instance: Instance) -> bool:
-    """Tell whether PyTorch runs the instance and gives tensors."""
+    """Tell whether PyTorch runs the instance and returns tensors."""
     try:
         return bool(run(instance))
     except Exception:  # noqa: BLE001 - an operator raises anything when its parameters do not fit; tries are counted

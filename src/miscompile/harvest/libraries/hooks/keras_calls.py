@@ -1,8 +1,9 @@
-"""The hook on Keras: records layers and operations that are called from outside of it.
+"""The hook on Keras: records calls of layers and operations from code outside Keras.
 
-Functions of `keras.ops` and `keras.activations` are replaced wherever a module of Keras holds them; layers are seen by
-their constructor and their call, which are methods of one base class. Only the outermost call counts: one from a frame
-that is not Keras'. Test files inside of the package are outside, and a model calls its layers as its user would.
+Functions of `keras.ops` and `keras.activations` are replaced in every module of Keras that has them. Layers are
+recorded in their constructor and their call, which are methods of one base class. Only the outermost call counts,
+from a frame outside Keras. Test files inside the package count as outside, and so do models, because a model calls
+its layers as a user would.
 """
 
 # ruff: noqa: ANN401 - arguments of any kind pass through
@@ -93,7 +94,7 @@ class KerasCallRecorder:
             instance = say()
         except NotEncodable as error:
             self.sink.leave(str(error), api)
-        except Exception as error:  # noqa: BLE001 - a back end's symbolic tensors raise what they like; counted
+        except Exception as error:  # noqa: BLE001 - a back end's symbolic tensors raise anything; counted
             self.sink.leave(f"a {type(error).__name__} while its values were read", api)
         with self.quiet():
             result = call()
@@ -102,7 +103,8 @@ class KerasCallRecorder:
         return result
 
     def layer_call(self, layer: Any, args: tuple[Any, ...], words: Mapping[str, Any]) -> Instance:
-        """Return the instance of a call of a layer. Whether it trains is not kept: models are built for inference."""
+        """Return the instance of a call of a layer, without the training mode, because models are built for
+        inference."""
         made = self.made(layer)
         if made is None:
             raise NotEncodable("a layer whose construction was not seen")
@@ -177,7 +179,7 @@ def _hook_layers(calls: KerasCallRecorder) -> Stop:
 
 
 def _hook_operations(calls: KerasCallRecorder) -> list[Stop]:
-    """Put a watching function in place of every operation, in all modules of Keras that hold it."""
+    """Replace every operation by a recording function, in all modules of Keras that have it."""
     wrappers = {function: _watching(calls, function, api) for function, api in calls.names.operations.items()}
     for function, wrapper in wrappers.items():
         for paths in (calls.names.operations, calls.names.others):

@@ -1,4 +1,4 @@
-"""Public names of Keras: under which import path a layer, an operation or what goes with them is known."""
+"""Public names of Keras: the import paths of layers, operations and objects used as their parameters."""
 
 # ruff: noqa: ANN401 - anything of Keras' can have a name
 
@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-os.environ.setdefault("KERAS_BACKEND", "jax")  # read when Keras is imported; tests that have chosen one keep it
+os.environ.setdefault("KERAS_BACKEND", "jax")  # Keras reads it when it is imported; a choice made by tests remains
 
-import keras as keras  # the hooks take it from here, so that the back end is chosen before
+import keras as keras  # the hooks import it from here, so that the back end is chosen first
 
 ROOMS = ("activations", "initializers", "regularizers", "constraints", "dtype_policies", "quantizers")
-"""Modules with what layers are made with."""
+"""Modules with objects that layers take as parameters."""
 
 NO_LAYERS = frozenset(
     {"Layer", "Wrapper", "InputLayer", "Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper"}
 )
-"""Layers that compute nothing of their own, or that hold code or files."""
+"""Layers that compute nothing themselves, or that contain code or files."""
 
 NO_OPERATIONS = frozenset(
     {
@@ -32,23 +32,23 @@ NO_OPERATIONS = frozenset(
 
 @dataclass(slots=True)
 class KerasNames:
-    """Import paths of layers, of operations (functions), and of all else that a parameter can be."""
+    """Import paths of layers, of operations (functions), and of all other objects that a parameter can be."""
 
     layers: dict[Any, str] = field(default_factory=dict)
     operations: dict[Any, str] = field(default_factory=dict)
     others: dict[Any, str] = field(default_factory=dict)
 
     def path(self, thing: Any) -> str | None:
-        """Return the path of a function or class; None when it has none that is public."""
+        """Return the path of a function or class; None when it has no public one."""
         try:
             found = self.others.get(thing) or self.operations.get(thing)
-        except TypeError:  # not hashable, so nothing that has a name
+        except TypeError:  # unhashable objects have no name
             return None
         return found or self.layers.get(thing)
 
 
 def names() -> KerasNames:
-    """Read the public names of the Keras that is installed."""
+    """Read the public names of the installed Keras."""
     found = KerasNames()
     for name, thing in _public(keras.layers):
         if inspect.isclass(thing) and issubclass(thing, keras.layers.Layer) and name not in NO_LAYERS:
@@ -69,6 +69,6 @@ def _public(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _put(paths: dict[Any, str], thing: Any, path: str) -> None:
-    """Note a path; of several for one thing that which ends in its own name, else the first."""
+    """Store a path; of several for one object the one that ends in the object's name, otherwise the first."""
     if thing not in paths or path.rpartition(".")[2] == getattr(thing, "__name__", ""):
         paths[thing] = path

@@ -1,7 +1,7 @@
 """The hook on the base class of Keras' tests: the arguments of `run_layer_test` are an instance.
 
-That method calls a layer again and again on random tensors, in several precisions and inside of models; these calls add
-nothing to its arguments, so they are not recorded.
+That method calls a layer repeatedly on random tensors, in several precisions and inside models. These calls contain
+no further information, so they are not recorded.
 """
 
 # ruff: noqa: ANN401 - arguments of any kind pass through
@@ -78,7 +78,7 @@ def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance |
     except NotEncodable as error:
         watch.sink.leave(str(error), api)
         return None
-    except Exception as error:  # noqa: BLE001 - what the test is given may raise what it likes; counted
+    except Exception as error:  # noqa: BLE001 - the arguments may raise anything; counted
         watch.sink.leave(f"a {type(error).__name__} while its values were read", api)
         return None
     if inputs is None:
@@ -97,7 +97,7 @@ def _inputs(watch: CallHook, given: Mapping[str, Any]) -> Value:
 
 
 def _drawn(shape: Any, dtype: Any) -> Value:
-    """Return recipes in the structure of the shapes; `dtype` has the same structure, or is one for all."""
+    """Return recipes in the structure of the shapes; `dtype` has the same structure, or is one dtype for all."""
     if isinstance(shape, dict):
         return {name: _drawn(one, dtype[name] if isinstance(dtype, dict) else dtype) for name, one in shape.items()}
     if isinstance(shape, list) or (shape and isinstance(shape[0], tuple | list)):

@@ -20,7 +20,7 @@ from miscompile.targets.keras.values import wrapped
 keras = keras_names.keras
 
 MOST_ELEMENTS = 1 << 16
-"""Elements of a tensor whose values are kept; floats of larger ones are drawn anew from the same range."""
+"""The most elements of a tensor whose values are stored; floats of larger ones are drawn again from the same range."""
 
 _MOST_DRAWN = 1 << 22
 _OURS = {theirs: ours for ours, theirs in THEIRS.items()}
@@ -79,7 +79,8 @@ class ValueEncoder:
 
 
 def dtype_name(name: str) -> str:
-    """Return ONNX's name of an element type that Keras or numpy calls `name`. Raises NotEncodable for one it lacks."""
+    """Return ONNX's name of the element type `name` of Keras or numpy. Raises NotEncodable for types that ONNX
+    lacks."""
     ours = _OURS.get(name, name)
     if ours not in DTYPES:
         raise NotEncodable(f"element type {name}")
@@ -97,7 +98,8 @@ def symbol_value(symbol: Any) -> Drawn:
 
 
 def drawn(dtype: str, shape: tuple[int, ...], low: float = -1.0, high: float = 1.0) -> Drawn:
-    """Return a recipe for a tensor of unknown values: floats around zero, integers that are indices of anything."""
+    """Return a recipe for a tensor of unknown values: floats around zero, integers that are valid indices
+    everywhere."""
     if DTYPES[dtype].kind == "string" or int(np.prod(shape, dtype=np.int64)) > _MOST_DRAWN:
         raise NotEncodable(
             "texts" if DTYPES[dtype].kind == "string" else f"a tensor of more than {_MOST_DRAWN} elements"

@@ -1,12 +1,12 @@
 """The sink of the hooks of all libraries, which stores the recorded instances.
 
 A hook is a module with a function `start(sink) -> stop`: it hooks its library, passes every use of an operator to the
-sink, and returns a function that removes the hooks. Nothing that a sink does may raise into the tests that are watched.
+sink, and returns a function that removes the hooks. A sink must not raise exceptions into the recorded tests.
 
 For each call, a hook
 
 1. asks `sink.wants(api)`, which is cheap, before it looks at a value; 2. encodes the values BEFORE the call, because
-the operator may work in place; 3. calls the operator, and if it returns tensors, calls `sink.take(instance)`; 4. where
+the operator may change them; 3. calls the operator, and if it returns tensors, calls `sink.take(instance)`; 4. where
 values have no encoding, calls `sink.leave(reason, api)`; reasons are few and name no values.
 """
 
@@ -23,17 +23,17 @@ from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
 
 LIMIT = 200
-"""Different instances of an operator that are kept of one source."""
+"""The most distinct instances of an operator that are kept per source."""
 
 PATIENCE = 16
-"""So many times as often as its limit an operator is looked at; a test that repeats one call ends there."""
+"""An operator is recorded at most this many times its limit, which bounds the cost of tests that repeat one call."""
 
 LINES = "instances.jsonl"
 """Name of the file that a child process writes into its folder."""
 
 
-class NotEncodable(Exception):  # noqa: N818 - it says that a value is none of the data model, no failure of anything
-    """A value that an instance cannot hold; the message is the reason, a few words without the value itself."""
+class NotEncodable(Exception):  # noqa: N818 - it tells that the data model lacks a value; it is not an error
+    """A value that an instance cannot contain; the message is the reason in a few words, without the value."""
 
 
 class Sink(Protocol):
@@ -83,12 +83,12 @@ class Collector:
         self._asked: Counter[str] = Counter()
 
     def wants(self, api: str) -> bool:
-        """Tell whether the operator has neither been kept nor been looked at too often."""
+        """Tell whether the operator's limits on kept instances and on recorded calls are not reached."""
         self._asked[api] += 1
         return self._kept[api] < self._limit and self._asked[api] <= self._limit * PATIENCE
 
     def take(self, instance: Instance) -> None:
-        """Forward the instance unless one of the same content was forwarded before."""
+        """Forward the instance unless an equal one was forwarded before."""
         digest = digest_of(instance)
         if digest in self._known or self._kept[instance.api] >= self._limit:
             return
@@ -130,7 +130,7 @@ class Lines(PairRecorder):
 
 
 def has(found: object, kinds: "type[Any] | tuple[type[Any], ...]") -> bool:
-    """Tell whether a result holds something of `kinds`, in however many tuples, lists and dicts."""
+    """Tell whether a result contains an object of `kinds`, at any depth of tuples, lists and dicts."""
     if isinstance(found, kinds):
         return True
     if isinstance(found, Mapping):

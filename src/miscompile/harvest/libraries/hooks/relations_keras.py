@@ -15,7 +15,7 @@ def run(instance: Instance) -> InstanceResults | None:
     """Return the results of Keras, None when it raises."""
     try:
         return constraints_keras.run(instance)
-    except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared
+    except Exception:  # noqa: BLE001 - any exception is a status that is compared
         return None
 
 

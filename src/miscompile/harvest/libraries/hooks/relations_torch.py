@@ -17,7 +17,7 @@ from miscompile.targets.torch.adapter import quiet
 
 
 def operations() -> list[Operation]:
-    """Return functions and modules, and the methods of tensors that are called as functions are."""
+    """Return functions and modules, and the methods of tensors with the names of functions."""
     known = constraints_torch.operations()
     methods = [
         replace(one, api=f"torch.Tensor.{one.api.rpartition('.')[2]}", form="method")
@@ -31,7 +31,7 @@ def run(instance: Instance) -> InstanceResults | None:
     """Return the results of PyTorch, None when it raises."""
     try:
         return constraints_torch.run(instance)
-    except Exception:  # noqa: BLE001 - a refusal, whatever its kind, is a status that is compared
+    except Exception:  # noqa: BLE001 - any exception is a status that is compared
         return None
 
 

@@ -1,11 +1,12 @@
-"""The hook on PyTorch: records functions, methods of tensors and modules that are called from outside of it.
+"""The hook on PyTorch: records calls of functions, methods of tensors and modules from code outside torch.
 
-Functions are seen by a mode of `torch.overrides`, through which torch itself sends every call that concerns a tensor.
-So nothing is replaced: functions that were imported by name are seen, scripting and tracing find the functions that
-they know. Modules have no such mode; `Module.__call__` is wrapped, as torch's own tracer does, and constructors are.
+Functions are recorded by a mode of `torch.overrides`, which receives every call that concerns a tensor. The hook
+therefore replaces no function: functions imported by name are recorded too, and scripting and tracing still find the
+original functions. Modules have no such mode, so `Module.__call__` is wrapped, as in torch's tracer, and so are
+constructors.
 
-Only the outermost call counts: one from a frame that is not torch's. Code under `torch.testing._internal` is the
-library's tests, and a container calls what it holds as its user would, so both count as outside.
+Only the outermost call counts, from a frame outside torch. Code under `torch.testing._internal` counts as outside,
+because it is the library's tests; so do containers, because they call their modules as a user would.
 """
 
 # ruff: noqa: ANN401 - arguments of any kind pass through
@@ -33,7 +34,7 @@ _ROOT = os.path.dirname(torch.__file__) + os.sep
 _DOORS = frozenset(_ROOT + name for name in ("overrides.py", "_tensor.py", "functional.py", "_jit_internal.py")) | {
     os.path.join(_ROOT, "nn", "functional.py")
 }
-"""Files through which a call from outside comes before the mode sees it."""
+"""Files whose frames are between an outside call and the mode."""
 
 _OUTSIDE = tuple(os.path.join(_ROOT, *parts) for parts in (
     ("testing", "_internal"), ("testing", "_utils.py"), ("nn", "modules", "container.py")
@@ -46,14 +47,14 @@ def _inside(file: str) -> bool:
 
 
 def _from_outside(frame: Any) -> bool:
-    """Tell whether the first frame that is no mere door is none of torch's."""
+    """Tell whether the innermost frame outside the files above is not torch's."""
     while frame is not None and frame.f_code.co_filename in _DOORS:
         frame = frame.f_back
     return frame is not None and not _inside(frame.f_code.co_filename)
 
 
 class Construction:
-    """How modules were constructed, by the modules themselves; they need not know of it."""
+    """The constructions of modules by module, stored without a change to the modules."""
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Any, Made | str] = WeakKeyDictionary()
@@ -78,7 +79,7 @@ class Construction:
 
 
 def _retyped(made: Made, module: Any) -> Made:
-    """Return `made` with the element type that the parameters have now, where that is not what it says."""
+    """Return `made` with the current element type of the parameters, if the construction has another."""
     held = next((one.dtype for one in module.parameters() if one.is_floating_point() or one.is_complex()), None)
     if held is None or held == torch.float32 or torch.nn.parameter.is_lazy(next(module.parameters())):
         return made
@@ -95,8 +96,8 @@ def called(
 ) -> Instance:
     """Return the instance of a call of a function or method. Raises NotEncodable.
 
-    Functions that are written in Python come with all their parameters spelled out; those left as they are declared
-    are dropped again, and so are private ones and the wish for a gradient.
+    Calls of functions written in Python contain all parameters. Parameters with their default values are dropped,
+    and so are private ones and `requires_grad`.
     """
     given = tuple(value_of(one, seen.made) for one in args)
     declared = _declared(function)
@@ -141,7 +142,7 @@ class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not lo
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call `func`, and note how when it has returned a tensor."""
+        """Call `func`, and record the call if it returns a tensor."""
         words = kwargs or {}
         if torch.compiler.is_compiling():
             return func(*args, **words)
@@ -162,14 +163,14 @@ def _encoded(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | No
             return say()
     except NotEncodable as error:
         sink.leave(str(error), api)
-    except Exception as error:  # noqa: BLE001 - tensors in the middle of a transformation raise what they like; counted
+    except Exception as error:  # noqa: BLE001 - tensors inside a transformation may raise anything; counted
         sink.leave(f"a {type(error).__name__} while its values were read", api)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """An attribute of a class that was replaced: what stood in the class itself, None for an inherited one."""
+    """A replaced attribute of a class, with the class's own original; None for an inherited one."""
 
     owner: Any
     name: str
@@ -189,7 +190,7 @@ def _replace(owner: Any, name: str, change: Callable[[Any], Any]) -> _Replaced:
 
 
 def _noting(kind: Any, api: str, seen: Construction) -> Callable[[Any], Any]:
-    """Return what wraps the constructor of a class; those of classes derived from it are not noted."""
+    """Return a wrapper of a class's constructor, which ignores derived classes."""
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
@@ -205,7 +206,7 @@ def _noting(kind: Any, api: str, seen: Construction) -> Callable[[Any], Any]:
 
 
 def _calling(sink: Sink, seen: Construction) -> Callable[[Any], Any]:
-    """Return what wraps the call of modules."""
+    """Return a wrapper of the call of modules."""
     known = modules()
 
     def wrap(original: Any) -> Any:

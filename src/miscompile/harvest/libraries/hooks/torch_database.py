@@ -1,9 +1,9 @@
-"""The operator database inside PyTorch's wheel, as instances: every operator and module with its sample inputs.
+"""Instances from the operator database in PyTorch's wheel: every operator and module with its sample inputs.
 
-`torch.testing._internal` holds what PyTorch's own test suite is driven by: for each operator generators of inputs for
-every element type. They are random; the seed is a digest of the operator and the type, so that two harvests of the same
-wheel agree. An entry whose function is one of the test suite's own is called once with its inputs, and what it calls of
-torch is kept.
+`torch.testing._internal` contains the database of PyTorch's test suite: for each operator, random generators of
+inputs for every element type. The seed is a digest of the operator and the type, so that two harvests of one wheel
+are equal. If the function of an entry belongs to the test suite, it is called once with its inputs, and its calls of
+torch are recorded.
 
 Run as `python -m miscompile.harvest.libraries.hooks.torch_database OUT SAMPLES REFERENCES [NAME...]`.
 """
@@ -43,26 +43,26 @@ _CHOICES = (
     (torch.bfloat16,),
     (torch.complex64,),
 )
-"""Element types that are asked for: the first of each group that an operator has."""
+"""The requested element types: of each group the first that an operator supports."""
 
 _MODULE_TYPES = 3
-"""Element types for a module: fewer, since most take floats alone."""
+"""The requested element types for a module; fewer, because most modules only accept floats."""
 
 _UNLIMITED = 1 << 30
 _AHEAD = 4
-"""So many times as many inputs are looked at as may be kept, since many are the same as others."""
+"""The number of inputs examined per kept input, because many are duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLimits:
-    """How many inputs are taken for an operator and an element type: of samples, and of the longer references."""
+    """The most inputs for an operator and an element type: samples, and the longer list of references."""
 
     samples: int
     references: int
 
 
 def collect(entry: Any, limits: SampleLimits, seen: Construction, into: Collector) -> None:
-    """Put the instances of an entry for an operator into `into`."""
+    """Add the instances of an entry for an operator to `into`."""
     operator, before = _operator(entry), sum(into.kept.values())
     for dtype in _types(entry.supported_dtypes("cpu")):
         into.test = f"{entry.formatted_name} {str(dtype).removeprefix('torch.')}"
@@ -76,7 +76,7 @@ def collect(entry: Any, limits: SampleLimits, seen: Construction, into: Collecto
 
 
 def _operator(entry: Any) -> TorchOperator | None:
-    """Return the operator that an entry calls; None when that is a function of the test suite's own."""
+    """Return the operator that an entry calls; None when it calls a function of the test suite."""
     path = f"torch.{entry.name}"
     found = operators().get(entry.op)
     if found is not None and found.form == "function" and _at(path) is entry.op:
@@ -98,7 +98,7 @@ def _types(supported: Iterable[Any]) -> Iterator[Any]:
 
 
 def _inputs(entry: Any, kind: str, dtype: Any, into: Collector) -> Iterator[Any]:
-    """Yield the inputs that an entry generates; a generator that raises is counted, and ends there."""
+    """Yield the inputs that an entry generates, up to an exception of the generator, which is counted."""
     _seed(f"{entry.formatted_name} {kind} {dtype}")
     try:
         yield from getattr(entry, kind)("cpu", dtype, requires_grad=False)
@@ -107,7 +107,7 @@ def _inputs(entry: Any, kind: str, dtype: Any, into: Collector) -> Iterator[Any]
 
 
 def _seed(text: str) -> None:
-    """Set all the random states that generators of inputs draw from."""
+    """Seed all random generators that the generators of inputs use."""
     seed = int(digest_bytes(text.encode())[:8], 16)
     torch.manual_seed(seed)
     random.seed(seed)
@@ -117,7 +117,7 @@ def _seed(text: str) -> None:
 def _collect(
     operator: TorchOperator | None, entry: Any, inputs: Iterator[Any], limit: int, seen: Construction, into: Collector
 ) -> None:
-    """Take inputs until `limit` new instances have come of them."""
+    """Use inputs until `limit` new instances are found."""
     before = sum(into.kept.values())
     for sample in islice(inputs, limit * _AHEAD):
         if operator is None:
@@ -137,19 +137,19 @@ def _take(operator: TorchOperator, entry: Any, sample: Any, seen: Construction, 
 
 
 def _call(entry: Any, sample: Any, into: Collector) -> None:
-    """Call what an entry calls, while the calls of torch are watched."""
+    """Call the function of an entry while calls of torch are recorded."""
     stop = start(into)
     try:
         with torch.no_grad():
             entry.op(sample.input, *sample.args, **sample.kwargs)
-    except Exception as error:  # noqa: BLE001 - an operator may refuse what is meant for another version; counted
+    except Exception as error:  # noqa: BLE001 - an operator may refuse inputs of another version; counted
         into.leave(f"a function of the test suite raises {type(error).__name__}", entry.name)
     finally:
         stop()
 
 
 def collect_module(entry: Any, limits: SampleLimits, seen: Construction, into: Collector) -> None:
-    """Put the instances of an entry for a module into `into`."""
+    """Add the instances of an entry for a module to `into`."""
     if entry.module_cls not in modules():
         into.leave("a module that is not public", entry.name)
         return
@@ -160,7 +160,7 @@ def collect_module(entry: Any, limits: SampleLimits, seen: Construction, into: C
 
 
 def _module_inputs(entry: Any, dtype: Any, into: Collector) -> Iterator[Any]:
-    """Yield what an entry says that a module is made of and called with, as for operators."""
+    """Yield the parameters of the constructor and of the call of a module, as for operators."""
     _seed(into.test)
     try:
         yield from entry.module_inputs_func(entry, device="cpu", dtype=dtype, requires_grad=False, training=False)
@@ -169,9 +169,9 @@ def _module_inputs(entry: Any, dtype: Any, into: Collector) -> Iterator[Any]:
 
 
 def _take_module(entry: Any, given: Any, dtype: Any, seen: Construction, into: Collector) -> None:
-    """Construct a module as its entry says, and note that with what it is called with.
+    """Construct a module from its entry, and record the construction with the inputs of its call.
 
-    The test suite changes a module's element type after it has been made, which is noted as a parameter of it.
+    The test suite changes a module's element type after its construction, which is recorded as a parameter.
     """
     made, inputs = given.constructor_input, given.forward_input
     if inputs is None:
@@ -182,7 +182,7 @@ def _take_module(entry: Any, given: Any, dtype: Any, seen: Construction, into: C
         into.take(called_module(module, inputs.args, inputs.kwargs, seen))
     except NotEncodable as error:
         into.leave(str(error), entry.name)
-    except Exception as error:  # noqa: BLE001 - a constructor refuses what its entry says; counted
+    except Exception as error:  # noqa: BLE001 - a constructor may refuse its entry's parameters; counted
         into.leave(f"cannot be constructed ({line_of(error)[:60]})", entry.name)
 
 
@@ -192,7 +192,7 @@ def main(words: Sequence[str]) -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     seen = Construction()
-    watch_construction(seen)  # modules are made where inputs are generated, some when the database is imported
+    watch_construction(seen)  # generators of inputs construct modules, some when the database is imported
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.common_modules import module_db
 

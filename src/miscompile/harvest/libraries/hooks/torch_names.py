@@ -1,6 +1,6 @@
-"""Under which public names PyTorch's operators are known, and which of its functions are none.
+"""Public names of PyTorch's operators, and its functions that are not operators.
 
-The table goes from the very function that a call reaches to the path by which anybody can import it again.
+The table maps the function object that a call reaches to its public import path.
 """
 
 # ruff: noqa: ANN401 - functions of all kinds, many of them not Python's
@@ -24,7 +24,7 @@ _SPACES = (
     "torch.masked",
     "torch",
 )
-"""Where functions are looked for; what stands in two of them goes by the first name."""
+"""The modules that are searched for functions; a function in two of them has the first name."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -35,7 +35,7 @@ _MAKERS = _words(
     "tensor as_tensor asarray from_numpy from_dlpack frombuffer from_file rand randn randint randperm empty "
     "empty_strided empty_permuted empty_like rand_like randn_like randint_like manual_seed seed initial_seed"
 )
-"""Functions with which tests make their data: random by nature, or nothing but a tensor that is written down."""
+"""Functions that create the data of tests: random ones, and constructors of literal tensors."""
 
 _QUESTIONS = _words(
     "size stride dim ndimension numel nelement item tolist numpy storage storage_offset untyped_storage data_ptr "
@@ -48,7 +48,7 @@ _QUESTIONS = _words(
     "sparse_dim reinforce refine_names rename align_to align_as names "
     "as_masked_tensor masked_tensor is_masked_tensor dsmm spmm hsmm hspmm smm saddmm sspaddmm"
 )
-"""What is asked of tensors or done to the library, and computes nothing that a compiler would have to."""
+"""Functions that query tensors or configure the library; they compute nothing that a compiler must compile."""
 
 _SPECIAL = _words(
     "__getitem__ __radd__ __rmul__ "
@@ -60,7 +60,7 @@ _SPECIAL = _words(
 """Python's own operators."""
 
 CONTAINERS = _words("Module Container Sequential ModuleList ModuleDict ParameterList ParameterDict")
-"""Modules that compute nothing themselves; what they hold is called as if by their user."""
+"""Modules that compute nothing themselves; calls of their submodules count as calls by the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _left_out(name: str) -> bool:
 
 
 def _plain(one: Any) -> bool:
-    """Tell whether this is a function of torch's; `torch.typing` and imported ones of Python's are none."""
+    """Tell whether this is a function of torch; `torch.typing` and imported functions of Python do not count."""
     home = getattr(one, "__module__", None) or getattr(getattr(one, "__objclass__", None), "__module__", None)
     return bool(getattr(one, "__hash__", None)) and (home is None or str(home).partition(".")[0] == "torch")
 

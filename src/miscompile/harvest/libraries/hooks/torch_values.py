@@ -1,7 +1,7 @@
 """Live objects of Python and PyTorch as the plain values of an instance.
 
-Tensors are taken as they are at that moment: without gradient, conjugated and negated for real, contiguous. What kind
-of storage they had is not kept, so a test of odd strides becomes one of ordinary ones.
+The current elements of a tensor are stored: without gradient, with conjugation and negation applied, contiguous.
+Strides are not stored, so a test of unusual strides becomes one of ordinary ones.
 """
 
 # ruff: noqa: ANN401 - anything can be a parameter
@@ -22,10 +22,10 @@ from miscompile.harvest.libraries.hooks.recording import NotEncodable
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 
 MOST_ELEMENTS = 1 << 16
-"""Elements of a tensor whose values are kept; floats of larger ones are drawn anew from the same range."""
+"""The most elements of a tensor whose values are stored; floats of larger ones are drawn again from the same range."""
 
 _MOST_DRAWN = 1 << 24
-"""Elements of the largest tensor that is kept at all."""
+"""The most elements of any tensor that is stored."""
 
 _OTHER_NAMES = {
     "float8_e4m3fn": "float8e4m3fn",
@@ -34,10 +34,10 @@ _OTHER_NAMES = {
     "float8_e5m2fnuz": "float8e5m2fnuz",
     "float8_e8m0fnu": "float8e8m0",
 }
-"""Element types that torch calls otherwise than ONNX does."""
+"""Element types whose names in torch and ONNX differ."""
 
 _WORDS = {1: torch.uint8, 2: torch.int16}
-"""What a tensor is seen as whose elements numpy lacks, by the bytes of an element."""
+"""The dtype as which a tensor is viewed if numpy lacks its own, by the bytes of an element."""
 
 _IMPORTABLE = frozenset({"torch", "math", "operator", "builtins"})
 """Packages whose functions can be encoded by name."""
@@ -119,7 +119,7 @@ def path_of(function: Any) -> str:
 
 
 def tensor_value(item: torch.Tensor) -> Value:
-    """Return a tensor with its values, or the recipe of a large one. Raises NotEncodable unless it is dense."""
+    """Return a tensor with its values, or a recipe for a large one. Raises NotEncodable unless it is dense."""
     if type(item) not in (torch.Tensor, torch.nn.Parameter):
         raise NotEncodable(f"a tensor of the class {type(item).__name__}")
     if torch._C._functorch.is_functorch_wrapped_tensor(item):

@@ -1,7 +1,8 @@
-"""Run a file of tests and keep every model that it gives to ONNX Runtime.
+"""Run a test file and store every model that it passes to ONNX Runtime.
 
 `python -m miscompile.harvest.patterns.hooks.onnxruntime TESTFILE OUT`. The hook wraps the construction of a session,
-which every test performs. It does not know the pass; the passes that the model triggers are observed afterwards.
+which every test performs. It cannot tell the pass under test; the passes that the model triggers are observed
+afterwards.
 """
 
 # ruff: noqa: ANN401 - ONNX Runtime's arguments have no types
@@ -19,8 +20,8 @@ from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder
 
 
 def install(recorder: PairRecorder) -> Callable[[], None]:
-    """Hook the making of sessions; nothing is left to do after a test."""
-    import onnxruntime  # late: it may be the one in the folder of the tests
+    """Hook the construction of sessions; the returned function does nothing after a test."""
+    import onnxruntime  # imported late, because it may be the package in the folder of the tests
 
     session = onnxruntime.InferenceSession
     original = session.__init__
@@ -35,10 +36,10 @@ def install(recorder: PairRecorder) -> Callable[[], None]:
 
 
 def keep(recorder: PairRecorder, given: Any) -> None:
-    """Write down the model that a session is made of: bytes, or a path with external data beside it."""
+    """Store the model of a session: bytes, or a path with external data beside it."""
     try:
         data = given if isinstance(given, bytes) else _inlined(Path(os.fspath(given)))
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
+    except Exception as error:  # noqa: BLE001 - an error of the hook must not change the test
         recorder.left(f"a model cannot be read ({line_of(error)})")
         return
     if data is None:
@@ -48,7 +49,7 @@ def keep(recorder: PairRecorder, given: Any) -> None:
 
 
 def _inlined(path: Path) -> bytes | None:
-    """Return the model at `path` with its external data inside; None when it is too large to be asked for."""
+    """Return the model at `path` with its external data inside; None when it is too large to store."""
     if path.stat().st_size > MOST_BYTES:
         return None
     data: bytes = onnx.load(path).SerializeToString()

@@ -1,9 +1,9 @@
-"""Run a file of onnxscript's tests and keep every model before a rewrite rule or a pass works on it, with its name.
+"""Run a file of onnxscript's tests and store the model before every rewrite rule or pass, with its name.
 
 `python -m miscompile.harvest.patterns.hooks.onnxscript TESTFILE OUT`.
-Rules are seen where a set of them is applied: each that
-rewrites something there makes a pair; where none does, the set makes one that says so. Passes are seen in the call
-of their base class, but for those that only call others.
+Rules are recorded where a set of rules is applied: each rule that rewrites something is a pair; if none does, the
+set is a pair without a change. Passes are recorded in the call of their base class, except passes that only call
+others.
 """
 
 # ruff: noqa: ANN401 - onnxscript is not asked for its types
@@ -23,11 +23,11 @@ _BOOKKEEPING = frozenset(
 
 
 def install(recorder: PairRecorder) -> Callable[[], None]:
-    """Hook the application of rules and the call of passes; nothing is left to do after a test.
+    """Hook the application of rules and the call of passes; the returned function does nothing after a test.
 
-    onnxscript is imported here and not above: it may be the one in the folder of the tests.
+    onnxscript is imported here because it may be the package in the folder of the tests.
     """
-    used: list[list[str]] = []  # rules that rewrote something, in each set that is being applied
+    used: list[list[str]] = []  # the rules that rewrote something, for each active application of a set
     _hook_rules(used)
     _hook_sets(recorder, used)
     _hook_passes(recorder)
@@ -96,7 +96,7 @@ def encode_model(recorder: PairRecorder, model: Any) -> bytes | None:
     """Return `model` as bytes; None, after recording a reason, when it cannot be serialised."""
     try:
         data: bytes = import_module("onnx_ir").to_proto(model).SerializeToString()
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the test goes on as if nobody looked
+    except Exception as error:  # noqa: BLE001 - an error of the hook must not change the test
         recorder.left(f"a model cannot be written ({line_of(error)})")
         return None
     return data

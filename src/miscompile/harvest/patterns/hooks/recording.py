@@ -1,7 +1,7 @@
-"""What the hooks share: writing pairs to a folder as they come, and running a file of tests.
+"""Shared parts of the hooks: immediate writing of pairs to a folder, and running a test file.
 
-This runs in the child process. Nothing in it raises into the tests that it watches: what cannot be written down is
-left, with a reason.
+This runs in the child process. It must not raise exceptions into the tests; models that cannot be stored are counted
+by reason.
 """
 
 import json
@@ -17,16 +17,17 @@ from miscompile.base.digest import digest_bytes
 from miscompile.harvest.patterns.pairs import LINES
 
 MOST_BYTES = 8 << 20
-"""Largest model that is kept: behind larger ones are whole networks, not tests of a pattern."""
+"""The largest stored model in bytes; larger ones are whole networks, not tests of a pattern."""
 
 _PYTEST_OPTIONS = ("-q", "-p", "no:cacheprovider", "--tb=line", "--no-header", "-W", "ignore", "-o", "addopts=")
-"""Quiet, without traces in the suite's folders, and without options of its own that need plugins."""
+"""Options of pytest: quiet, without files in the suite's folders, and without the suite's options, which may need
+plugins."""
 
 
 class PairRecorder:
     """Writes models and lines to the folder `out`; each pair of a model and a pass once.
 
-    `test` is the name of the test that runs.
+    `test` is the name of the current test.
     """
 
     def __init__(self, out: Path) -> None:
@@ -36,12 +37,12 @@ class PairRecorder:
         self._known: set[tuple[str, str, bool | None]] = set()
 
     def write(self, **line: object) -> None:
-        """Write one line, for good."""
+        """Write one line and flush it."""
         with (self._folder / LINES).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(line) + "\n")
 
     def pair(self, model: bytes, named: str = "", changed: bool | None = None) -> None:
-        """Write down that the pass `named` met `model`, a serialised ModelProto."""
+        """Record that the pass `named` ran on `model`, a serialised ModelProto."""
         if len(model) > MOST_BYTES:
             self.left(f"models of more than {MOST_BYTES >> 20} MiB", named)
             return
@@ -57,48 +58,48 @@ class PairRecorder:
         self.write(model=name, changed=changed, test=self.test, **{"pass": named})
 
     def left(self, reason: str, named: str = "") -> None:
-        """Write down that something could not be taken."""
+        """Record that a model could not be stored."""
         self.write(left=reason, test=self.test, **{"pass": named})
 
     def ran(self, test: str, outcome: str) -> None:
-        """Write down how a test ended: `passed`, `failed` or `skipped`."""
+        """Record the outcome of a test: `passed`, `failed` or `skipped`."""
         self.write(ran=test, outcome=outcome)
 
 
 class _Marks:
-    """A pytest plugin that tells the recorder which test runs and how it ends."""
+    """A pytest plugin that passes the name and outcome of each test to the recorder."""
 
     def __init__(self, recorder: PairRecorder, after: Callable[[], None]) -> None:
         self._recorder, self._after = recorder, after
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Remember the test by its name in the file."""
+        """Store the test's name in the file."""
         self._recorder.test = nodeid.rpartition("/")[2]
 
     def pytest_runtest_logreport(self, report: Any) -> None:  # noqa: ANN401 - pytest's report
-        """Write down the outcome: that of the call, or of a setup that did not come so far."""
+        """Record the outcome of the call, or of a setup that failed or skipped."""
         if report.when == "call" or (report.when == "setup" and report.outcome != "passed"):
             self._recorder.ran(self._recorder.test, report.outcome)
 
     def pytest_runtest_logfinish(self) -> None:
-        """Let the hook do what cannot be done in the middle of a test."""
+        """Call the hook's function for work after a test."""
         self._after()
 
 
 class _Result(unittest.TestResult):
-    """Tells the recorder the same when the tests run without pytest."""
+    """Passes names and outcomes to the recorder when the tests run without pytest."""
 
     def __init__(self, recorder: PairRecorder, after: Callable[[], None]) -> None:
         super().__init__()
         self._recorder, self._after = recorder, after
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
-        """Remember the test."""
+        """Store the test's name."""
         super().startTest(test)
         self._recorder.test = test.id()
 
     def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Write down the outcome."""
+        """Record the outcome."""
         super().stopTest(test)
         bad = any(test is one for one, _ in (*self.failures, *self.errors))
         skipped = any(test is one for one, _ in self.skipped)
@@ -111,9 +112,9 @@ def nothing() -> None:
 
 
 def run_tests(path: Path, recorder: PairRecorder, after: Callable[[], None] = nothing) -> int:
-    """Run the tests in the file `path` with pytest, or with unittest where that is not installed.
+    """Run the tests in the file `path` with pytest, or with unittest if pytest is not installed.
 
-    Returns 0 when all passed. `after` is called behind each test.
+    Returns 0 when all passed. `after` is called after each test.
     """
     if find_spec("pytest") is not None:
         import pytest
@@ -130,10 +131,10 @@ def run_tests(path: Path, recorder: PairRecorder, after: Callable[[], None] = no
 
 
 def main(install: Callable[[PairRecorder], Callable[[], None]]) -> int:
-    """Run `TESTFILE OUT` of the command line under the hook that `install` puts in place; return the exit code.
+    """Run `TESTFILE OUT` of the command line under the hook of `install`; return the exit code.
 
-    The folder above the file's package comes first in the import path, before the hook imports anything: a package
-    under test that also is installed must not be there twice.
+    The folder above the file's package is put first in the import path before the hook imports anything, because a
+    package under test that is also installed must not be imported twice.
     """
     path, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     sys.path[0:0] = [str(_above_package(path))]
@@ -144,7 +145,7 @@ def main(install: Callable[[PairRecorder], Callable[[], None]]) -> int:
 
 
 def _above_package(path: Path) -> Path:
-    """Return the nearest folder above `path` that is no part of a package."""
+    """Return the nearest folder above `path` that is not part of a package."""
     folder = path.parent
     while (folder / "__init__.py").exists():
         folder = folder.parent
@@ -152,5 +153,5 @@ def _above_package(path: Path) -> Path:
 
 
 def line_of(error: BaseException) -> str:
-    """Return the kind and the message of `error` in a line, shortened."""
+    """Return the class and message of `error` in one shortened line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}".rstrip(": ")

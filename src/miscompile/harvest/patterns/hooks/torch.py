@@ -1,10 +1,10 @@
-"""Run a file of PyTorch tests and keep every graph before a pass of Inductor changes it, as an ONNX model.
+"""Run a file of PyTorch tests and store the graph before every pass of Inductor, as an ONNX model.
 
 `python -m miscompile.harvest.patterns.hooks.torch TESTFILE OUT`.
-Passes are seen in the observer that Inductor puts around them,
-patterns of its matcher where they are applied, and passes that a test calls itself in the functions that they are.
-Graphs are converted behind each test, by PyTorch's own exporter (https://docs.pytorch.org/docs/stable/onnx_export.html):
-in the middle of a compilation that would disturb it. Operators without an ONNX form are counted by name.
+Passes are recorded in Inductor's observer of passes, patterns of its matcher where they are applied, and passes that
+a test calls directly in wrapped functions. PyTorch's exporter
+(https://docs.pytorch.org/docs/stable/onnx_export.html) converts the graphs after each test, because it would disturb
+a running compilation. Operators without an ONNX equivalent are counted by name.
 """
 
 # ruff: noqa: ANN401 - torch's objects are not asked for their types
@@ -27,28 +27,28 @@ _MODULES = ("pre_grad", "joint_graph", "post_grad", "binary_folding", "quantizat
 """Modules of torch._inductor.fx_passes whose functions tests call."""
 
 _FIRST = frozenset({"gm", "graph", "graph_module", "module"})
-"""How the first parameter of a function is called that is a pass."""
+"""The names of the first parameter of functions that are passes."""
 
 _FRAMES = frozenset({"pre_grad_passes", "joint_graph_passes", "post_grad_passes", "fuse_fx", "graph_call_function"})
-"""Functions of that kind that only call others, or are none."""
+"""Functions with such a parameter that only call others, or are not passes."""
 
 _ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
 _SEQUENCES = frozenset({"SplitToSequence", "SequenceAt", "SequenceConstruct"})
-"""Operators by which the exporter says that a result is a list. Folding makes of them what can stand in a pattern."""
+"""Operators with which the exporter represents lists; constant folding removes them."""
 
 _WITHOUT_FORM = re.compile(r"OpOverload\(op='([\w:.]+)'(?:, overload='(\w+)')?\)|function found for (\S+)")
 
 
 class NoModelError(Exception):
-    """A graph that has no ONNX form; the message says why."""
+    """A graph that cannot be converted to ONNX; the message is the reason."""
 
 
 @dataclass(slots=True)
 class PassWatch:
     """The state of the hook: running passes, applied patterns, and graphs that wait for conversion.
 
-    A graph is noted as a copy: passes work in place. `running` holds for each pass in progress its number, the copy
-    and the text of the graph, and how many patterns had been applied when it began.
+    Graphs are copied, because passes change them in place. `running` holds for each pass in progress its number, the
+    copy and the text of the graph, and how many patterns had been applied when it began.
     """
 
     recorder: PairRecorder
@@ -59,13 +59,13 @@ class PassWatch:
     known: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
 
     def begin(self, key: int, graph_module: Any) -> None:
-        """Note the graph before a pass."""
+        """Store the graph before a pass."""
         if not self.converting:
             copied = copied_graph(graph_module)
             self.running[key] = copied, graph_text(graph_module.graph), len(self.applied)
 
     def end(self, key: int, name: str, graph: Any) -> None:
-        """Put the graph on the list if the pass has changed it, with the patterns that were applied in it."""
+        """Add the graph to the list if the pass has changed it, with the applied patterns."""
         copied, before, mark = self.running.pop(key, (None, "", 0))
         if copied is None or before == graph_text(graph):
             return
@@ -75,10 +75,10 @@ class PassWatch:
             self.waiting.append((copied, names, self.recorder.test))
 
     def convert(self) -> None:
-        """Write down all that waits."""
+        """Convert and write all waiting graphs."""
         self.converting = True
         waiting, self.waiting = self.waiting, []
-        self.running.clear()  # of passes that raised
+        self.running.clear()  # entries of passes that raised
         for module, names, test in waiting:
             self.recorder.test = test
             try:
@@ -112,7 +112,7 @@ def _is_input(node: Any) -> bool:
 
 
 def _known_type(node: Any) -> Any:
-    """Return what a graph says of an input: a tensor of the kind, or its description; None when it says nothing."""
+    """Return a graph's information on an input: an example tensor, or its description; None when there is none."""
     return next((node.meta[key] for key in ("val", "example_value", "tensor_meta") if key in node.meta), None)
 
 
@@ -136,7 +136,7 @@ def to_onnx(module: Any) -> bytes:
 
 
 def _example(node: Any) -> Any:
-    """Return a tensor that can be fed to an input. Raises NoModelError for what is no tensor of fixed sizes."""
+    """Return a tensor that fits an input. Raises NoModelError unless the input is a tensor of fixed sizes."""
     import torch
 
     known = _known_type(node)
@@ -149,7 +149,7 @@ def _example(node: Any) -> Any:
 
 
 def reason(error: BaseException) -> str:
-    """Return why a graph has no ONNX form: the operator that lacks one, or else the kind of error."""
+    """Return why a graph cannot be converted: the unsupported operator, or else the class of the error."""
     seen: BaseException | None = error
     while seen is not None:
         found = _WITHOUT_FORM.search(str(seen))
@@ -160,7 +160,7 @@ def reason(error: BaseException) -> str:
 
 
 def install(recorder: PairRecorder) -> Callable[[], None]:
-    """Hook the passes; what is returned converts what a test has left."""
+    """Hook the passes; return a function that converts the waiting graphs after a test."""
     import torch
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
@@ -169,7 +169,7 @@ def install(recorder: PairRecorder) -> Callable[[], None]:
     _hook_observer(watch)
     _hook_patterns(watch)
     for name in _MODULES:
-        with suppress(ImportError):  # a version that lacks it
+        with suppress(ImportError):  # versions that lack it
             _hook_functions(watch, importlib.import_module(f"torch._inductor.fx_passes.{name}"))
     return watch.convert
 

@@ -1,16 +1,16 @@
-"""Run one file of TVM's own tests and write down which pass was called on which Relax module.
+"""Run one file of TVM's tests and record which pass was called on which Relax module.
 
 `python -m miscompile.harvest.patterns.hooks.tvm TESTFILE OUT` runs the file with pytest.
-OUT gets a line of JSON at once for each thing that is seen, so that what was found before a crash is not lost:
+The hook writes each record to OUT immediately, as a line of JSON, so that a crash loses no earlier record:
 
-- `{"begun": FILE}` when TVM is there, the hook is in place, and the tests are about to run;
-- `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.text` says it;
+- `{"begun": FILE}` when TVM is imported and hooked, before the tests run;
+- `{"module": HASH, "script": TEXT, "constants": LIST}`, once for each module, as `targets.tvm.relax.text` encodes it;
 - `{"pass": NAME, "module": HASH, "changed": BOOL, "test": NODE}` for each call of a pass on it;
-- `{"left": REASON, "pass": NAME, "test": NODE}` for a module that could not be taken;
+- `{"left": REASON, "pass": NAME, "test": NODE}` for a module that could not be stored;
 - `{"exit": CODE}` at the end, with pytest's exit code.
 
-The hook is on the call of a pass in the base class of all passes, as OATest has it (section 3.1). It makes sure that
-the context in force has our instrument, by which passes are seen too that others run from C++.
+The hook is on the call of a pass in the base class of all passes, as in OATest (section 3.1). It adds an instrument
+to the current context, which also observes passes that other passes run from C++.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -23,17 +23,17 @@ from typing import IO, Any
 import pytest
 
 MOST_BYTES = 200_000
-"""Longest text of a module that is kept: behind longer ones are models with weights, no tests of a pattern."""
+"""The longest stored text of a module in bytes; longer ones are models with weights, not tests of a pattern."""
 
 _FRAMES = frozenset({"sequential"})
 """Passes that only call others."""
 
 _LOOPS = ("tirx.", "s_tir.", "tir.", "arith.")
-"""Beginnings of the names of passes that look at loop programs alone."""
+"""Prefixes of the names of passes that only process loop programs."""
 
 
 class Book:
-    """What is written to OUT, each module once."""
+    """The writer of OUT, which writes each module once."""
 
     def __init__(self, out: IO[str]) -> None:
         self.test = ""
@@ -41,25 +41,25 @@ class Book:
         self._known: dict[str, str] = {}
 
     def write(self, **line: object) -> None:
-        """Write one line, for good."""
+        """Write one line and flush it."""
         self._out.write(json.dumps(line) + "\n")
         self._out.flush()
 
     def module(self, module: Any, name: str) -> str | None:
-        """Write `module` down unless it is known; return its hash, None if it cannot be taken."""
-        from miscompile.targets.tvm.text import UNSAYABLE, digest, say
+        """Write `module` unless it is known; return its hash, or None if it cannot be stored."""
+        from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode
 
         key = digest(module)
         if key not in self._known:
             try:
-                said = say(module)
-                size = len(said["script"]) + sum(len(one["data"]) for one in said["constants"])
+                encoded = encode(module)
+                size = len(encoded["script"]) + sum(len(one["data"]) for one in encoded["constants"])
                 why = "too large" if size > MOST_BYTES else ""
-            except UNSAYABLE as error:
-                why = f"not said: {type(error).__name__}"
+            except TEXT_ERRORS as error:
+                why = f"not encoded: {type(error).__name__}"
             self._known[key] = why
             if not why:
-                self.write(module=key, **said)
+                self.write(module=key, **encoded)
         if self._known[key]:
             self.write(left=self._known[key], **{"pass": name, "test": self.test})
             return None
@@ -67,13 +67,13 @@ class Book:
 
 
 class Marks:
-    """A pytest plugin that tells the book which test runs."""
+    """A pytest plugin that passes the name of the current test to the book."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Remember the test by its name in the file."""
+        """Store the test's name in the file."""
         self._book.test = nodeid.rpartition("/")[2]
 
 
@@ -102,7 +102,7 @@ def observer(book: Book) -> Any:
         def run_after_pass(self, module: Any, info: Any) -> None:
             while self._open:
                 name, before, key = self._open.pop()
-                if name == info.name:  # those above it raised, and have no end
+                if name == info.name:  # passes above it raised and have not ended
                     if key is not None:
                         changed = before != tvm_ffi.structural_hash(module)
                         book.write(**{"pass": name, "module": key, "changed": changed, "test": book.test})
@@ -131,7 +131,9 @@ def main(path: Path, out: Path) -> int:
     """Run the tests in `path` under the hook; return pytest's exit code."""
     if "torch" not in path.read_text("utf-8", "replace"):
         modules: dict[str, Any] = sys.modules
-        modules.setdefault("torch", None)  # which makes it look absent: TVM imports it for nothing but its order
+        modules.setdefault(
+            "torch", None
+        )  # hides torch, which TVM imports only to fix the order in which libraries load
     with out.open("w", encoding="utf-8") as stream:
         book = Book(stream)
         install(book)

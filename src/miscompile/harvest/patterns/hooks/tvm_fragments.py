@@ -1,12 +1,12 @@
-"""Take the patterns out of what one file of TVM's tests gave, and put those that can be trusted into a library.
+"""Extract the patterns from the records of one file of TVM's tests, and add the vetted ones to a library.
 
 `python -m miscompile.harvest.patterns.hooks.tvm_fragments PAIRS LIBRARY`: PAIRS as `harvest.patterns.hooks.tvm`
-writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/splice_transform.py` says what is in
-it), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended": DIGEST, "why": TEXT}`
-after it. A pattern that was begun and never ended killed this process; when the process is started again it leaves that
-pattern alone. `{"refused": WHY}` stands for a piece of a module that is no pattern, `{"done": PAIRS, "bytes": SIZE}`
-for the whole file. `{"stopped": DIGEST}` comes from outside: somebody ended this process while it built that pattern,
-which is to be looked at again.
+writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/relax/splice_transform.py`
+describes its contents), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended":
+DIGEST, "why": TEXT}` after it. A pattern with `begun` and without `ended` crashed this process; after a restart the
+process skips that pattern. `{"refused": WHY}` records a piece of a module that cannot be a pattern, `{"done": PAIRS,
+"bytes": SIZE}` the whole file. The parent process writes `{"stopped": DIGEST}` when it interrupted the build of that
+pattern, so that a later run builds it again.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -22,14 +22,14 @@ from typing import IO, Any
 
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
-from miscompile.targets.tvm.fragments import PATTERN, RelaxFragment, fragments, sizes_of
-from miscompile.targets.tvm.splice_transform import ENDING, read_entry
-from miscompile.targets.tvm.text import UNSAYABLE, digest, parse, say
-from miscompile.targets.tvm.vetting import fault, woken
+from miscompile.targets.tvm.relax.fragments import PATTERN, RelaxFragment, fragments, sizes_of
+from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode, parse
+from miscompile.targets.tvm.relax.vetting import fault, triggered
 
 
 def granularities() -> dict[str, Any]:
-    """Return what each pass works on, from the table beside the patterns."""
+    """Return the granularity of each pass, from the table beside the patterns."""
     text = files("miscompile.patterns").joinpath("data/granularity_tvm.toml").read_text("utf-8")
     return {name: entry["granularity"] for name, entry in tomllib.loads(text).items()}
 
@@ -42,7 +42,7 @@ def pairs(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
-            continue  # the last line of a process that died
+            continue  # the last line of a crashed process
         if "script" in line:
             modules[line["module"]] = line
         elif line.get("changed"):
@@ -53,26 +53,26 @@ def pairs(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
 
 
 class TvmFragmentLibrary:
-    """A folder of patterns, each in a file, and the log of what became of those that were looked at."""
+    """A folder of patterns, each in a file, and the log of the vetting."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, log = folder, folder / "vetted.jsonl"
         self._files: dict[str, Path] = {}
         for file in folder.glob(f"*{ENDING}"):
-            with suppress(ValueError):  # a damaged one does not count
+            with suppress(ValueError):  # damaged files do not count
                 self._files[read_entry(file)["digest"]] = file
         self.known = looked_at(log.read_text("utf-8")) if log.exists() else set()
         self._target = Tvm()
         self._log: IO[str] = log.open("a", encoding="utf-8")
 
     def note(self, **line: str | int) -> None:
-        """Write a line of the log, for good."""
+        """Write a line of the log and flush it."""
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
 
     def add(self, piece: RelaxFragment, passes: dict[str, str]) -> None:
-        """Put a pattern into the library, unless it cannot be trusted; to one that is there its passes are added."""
+        """Add a pattern to the library if it passes the vetting; if it is there already, add its passes."""
         key = digest(piece.module)
         if key in self._files:
             entry = read_entry(self._files[key])
@@ -85,12 +85,14 @@ class TvmFragmentLibrary:
 
     def _written(self, piece: RelaxFragment, key: str, passes: dict[str, str]) -> str:
         try:
-            said = say(piece.module)
-            several = said["script"].count("@R.function") > 1
-            if (several or said["constants"]) and digest(parse(said["script"], said["constants"], False)) != key:
-                return "reads back as another"  # what is without either always reads back
-        except UNSAYABLE:
-            return "cannot be said"
+            encoded = encode(piece.module)
+            several = encoded["script"].count("@R.function") > 1
+            if (several or encoded["constants"]) and digest(
+                parse(encoded["script"], encoded["constants"], False)
+            ) != key:
+                return "reads back as another"  # modules without either always parse back
+        except TEXT_ERRORS:
+            return "cannot be encoded"
         why = fault(piece.module, self._target)
         if why:
             return why
@@ -98,9 +100,9 @@ class TvmFragmentLibrary:
         function = piece.module[PATTERN]
         entry = {
             "name": f"{first}-{key[:8]}", "digest": key, "granularity": piece.granularity, "passes": sorted(passes),
-            "wakes": woken(piece.module, {*passes, *ABOUT.passes}), "origin": passes[first],
+            "wakes": triggered(piece.module, {*passes, *ABOUT.passes}), "origin": passes[first],
             "operators": piece.operators, "holes": [typed(param.ty) for param in function.params],
-            "outputs": [typed(kind) for kind in function.ret_ty.fields], **said,
+            "outputs": [typed(kind) for kind in function.ret_ty.fields], **encoded,
         }  # fmt: skip
         file = self._folder / f"{entry['name']}{ENDING}"
         _put(file, entry)
@@ -109,20 +111,20 @@ class TvmFragmentLibrary:
 
 
 def _put(file: Path, entry: Mapping[str, Any]) -> None:
-    """Write a pattern's file whole: somebody may read the library meanwhile, or end this process."""
+    """Write a pattern's file atomically, because other processes read the library, and this one may be killed."""
     fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(json.dumps(entry, indent=1), "utf-8")
     fresh.replace(file)
 
 
 def looked_at(log: str) -> set[str]:
-    """Return the digests of the patterns that were built, or that killed a process."""
+    """Return the digests of the patterns that were built, or that crashed a process."""
     known: set[str] = set()
     for text in log.splitlines():
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
-            continue  # the last line of a process that was ended, and what parts it from the next one
+            continue  # a truncated last line of a killed process, and the newline that separates it from the next
         known.discard(line.get("stopped", ""))
         known |= {line[key] for key in ("begun", "ended") if key in line}
     return known
@@ -134,15 +136,15 @@ def typed(kind: Any) -> str:
 
 
 def main(path: Path, folder: Path) -> None:
-    """Take the patterns of one file of pairs."""
+    """Extract the patterns of one file of pairs."""
     table, library, size = granularities(), TvmFragmentLibrary(folder), path.stat().st_size
-    for said, passes in pairs(path):
+    for encoded, passes in pairs(path):
         try:
-            module = parse(said["script"], said["constants"], False)
-        except UNSAYABLE:
+            module = parse(encoded["script"], encoded["constants"], False)
+        except TEXT_ERRORS:
             library.note(refused="cannot be read back")
             continue
-        if digest(module) != said["module"]:
+        if digest(module) != encoded["module"]:
             library.note(refused="reads back as another")
             continue
         for granularity in ("block", "subgraph"):
@@ -155,7 +157,7 @@ def main(path: Path, folder: Path) -> None:
                         library.add(piece, meant)
                     else:
                         library.note(refused=piece.why)
-            except UNSAYABLE as error:
+            except TEXT_ERRORS as error:
                 library.note(refused=f"not taken apart: {type(error).__name__}")
     library.note(done=path.stem, bytes=size)
 

@@ -14,14 +14,14 @@ import torch
 from miscompile.targets.lowering.table import lowers
 
 
-def apart(values: Any) -> Any:
+def copies(values: Any) -> Any:
     """Return copies, laid out in the same way whatever made them."""
     return tuple([value.clone(memory_format=torch.contiguous_format) for value in values])
 
 
 def captured(*values: Any) -> Any:
     """Return what bodies see instead of values around them, some of which may be views of others."""
-    return apart(values) if torch.compiler.is_compiling() else values
+    return copies(values) if torch.compiler.is_compiling() else values
 
 
 def chosen(results: Any, outputs: int) -> Any:
@@ -44,10 +44,10 @@ def stepped(function: Any, states: Any, slices: Any) -> Any:
         return (*states, *[torch.stack(row) for row in zip(*rows, strict=True)])
 
     def step(carried: Any, parts: Any) -> Any:
-        results = apart(function(carried[:count], parts))
-        return list(results[:count] or apart(carried)), list(results[count:] or apart(carried[:1]))
+        results = copies(function(carried[:count], parts))
+        return list(results[:count] or copies(carried)), list(results[count:] or copies(carried[:1]))
 
-    last, rows = torch._higher_order_ops.scan(step, list(apart(states)) or [torch.zeros(1)], list(apart(slices)))
+    last, rows = torch._higher_order_ops.scan(step, list(copies(states)) or [torch.zeros(1)], list(copies(slices)))
     return (*last[:count], *rows)
 
 
@@ -56,7 +56,7 @@ def branch(condition: Any, *, then_branch: Any, else_branch: Any, outputs: int) 
     """What one of two functions gives."""
     if not torch.compiler.is_compiling():
         return chosen(then_branch() if condition else else_branch(), outputs)
-    results = torch.cond(condition.reshape(()), lambda: apart(then_branch()), lambda: apart(else_branch()), ())
+    results = torch.cond(condition.reshape(()), lambda: copies(then_branch()), lambda: copies(else_branch()), ())
     return chosen(results, outputs)
 
 
@@ -80,7 +80,7 @@ def loop(limit: Any, going: Any = None, *states: Any, body: Any, turns: int | No
         while goes_on(*values):
             values = advance(*values)
     else:
-        values = torch._higher_order_ops.while_loop(goes_on, lambda *carried: apart(advance(*carried)), apart(values))
+        values = torch._higher_order_ops.while_loop(goes_on, lambda *carried: copies(advance(*carried)), copies(values))
     return chosen(values[2:], outputs)
 
 

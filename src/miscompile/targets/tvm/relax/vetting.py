@@ -1,7 +1,8 @@
-"""Whether a pattern can be trusted as a part of programs, and which passes it wakes; asked in a process of its own.
+"""Vetting of a pattern as a part of programs, and observation of the passes that it triggers, in a process of its
+own.
 
-Tests of passes often have loop programs that nobody was to run: they leave results unwritten, write to their operands,
-or cannot be built. Such a pattern would differ between any two builds and accuse the compiler for nothing.
+Tests of passes often contain loop programs that were never meant to run: they leave results unwritten, write to
+their operands, or cannot be built. Such a pattern differs between any two builds and would cause false findings.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -18,31 +19,31 @@ from tvm.ir import Call
 
 from miscompile.core.run import Build
 from miscompile.targets.tvm.adapter import Tvm
-from miscompile.targets.tvm.fragments import PATTERN, sizes_of
 from miscompile.targets.tvm.pipelines import CONV_LAYOUTS, FAST_BUILD
+from miscompile.targets.tvm.relax.fragments import PATTERN, sizes_of
+from miscompile.targets.tvm.relax.splice import lawful
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS
 from miscompile.targets.tvm.sequences import NEEDS, PASSES
-from miscompile.targets.tvm.splice import lawful
-from miscompile.targets.tvm.text import UNSAYABLE
 
 _MADE = {"DecomposeOps": "DecomposeOpsForInference", "DataflowInsertInPlaceCalls": "DataflowUseInplaceCalls"}
-"""Passes that are not called as the function that makes them."""
+"""Passes whose name differs from that of the function that makes them."""
 
 _GIVEN = {"ConvertLayout": (CONV_LAYOUTS,)}
 
 _KNOWN: dict[str, str] = {}
-"""What was found of loop programs, which tests share."""
+"""A cache of the faults of loop programs, because tests share them."""
 
 _FILLS = (0, 0x5A)
-"""Bytes that results hold before a loop program has run: what it leaves unwritten shows."""
+"""The bytes of result buffers before a loop program runs, which reveal unwritten results."""
 
-_APART = 1e-2
-"""Share by which the two builds may differ; a pattern that needs more is too ill-conditioned to be a part."""
+_TOLERANCE = 1e-2
+"""The relative difference allowed between the two builds; a pattern with a larger one is too ill-conditioned."""
 
 
 def changes(module: Any, name: str) -> bool | None:
-    """Tell whether the pass called `name` changes `module` when it runs alone, behind what it presupposes.
+    """Tell whether the pass called `name` changes `module` when it runs alone, after the passes that it presupposes.
 
-    None where the pass needs arguments, or is refused: then it cannot be told so.
+    None if the pass needs arguments or raises.
     """
     made = _MADE.get(name, name)
     given = PASSES.get(made, _GIVEN.get(made, ()))
@@ -51,19 +52,19 @@ def changes(module: Any, name: str) -> bool | None:
             module = getattr(relax.transform, needed)(*PASSES.get(needed, ()))(module)
         before = tvm_ffi.structural_hash(module)
         return bool(tvm_ffi.structural_hash(getattr(relax.transform, made)(*given)(module)) != before)
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return None
 
 
-def woken(module: Any, names: Iterable[str]) -> tuple[str, ...]:
+def triggered(module: Any, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the passes called `names` that change `module` when they run alone."""
     return tuple(sorted(name for name in set(names) if changes(module, name)))
 
 
 def fault(module: Any, target: Tvm) -> str:
-    """Return why the pattern in `module` is not to be used; an empty text where it may be.
+    """Return why the pattern in `module` must not be used; an empty text if it may be used.
 
-    It is built and run, alone, without optimisation and with all of it, on two draws of operands.
+    The pattern alone is built without optimisation and with all optimisations, and runs on two draws of operands.
     """
     for function, values, results in loop_calls(module):
         key = f"{tvm_ffi.structural_hash(function)} {values} {results}"
@@ -76,7 +77,7 @@ def fault(module: Any, target: Tvm) -> str:
     for level in ("off", "full"):
         try:
             machines.append(relax.VirtualMachine(target.compiled(whole, Build(level)), tvm.cpu())["main"])
-        except UNSAYABLE as error:
+        except TEXT_ERRORS as error:
             return f"not built at {level}: {' '.join(str(error).split())[-120:]}"
     kinds = [param.ty for param in whole["main"].params]
     most = lawful(relax.BlockBuilder(module), module[PATTERN], kinds)
@@ -87,7 +88,7 @@ def fault(module: Any, target: Tvm) -> str:
         feed = [drawn(kind, rng, min(most, 3)) for kind in kinds]
         try:
             plain, full = ([one.numpy() for one in machine(*map(tvm.runtime.tensor, feed))] for machine in machines)
-        except UNSAYABLE as error:
+        except TEXT_ERRORS as error:
             return f"not run: {' '.join(str(error).split())[-120:]}"
         if not all(map(close, plain, full)):
             return "differs between off and full by itself"
@@ -115,7 +116,7 @@ def loop_calls(module: Any) -> Iterator[tuple[Any, list[Any], list[Any]]]:
 
 
 def loop_fault(function: Any, values: list[Any], results: list[Any]) -> str:
-    """Return what is wrong with a loop program that is called on `values`; an empty text for one that computes."""
+    """Return the fault of a loop program that is called on `values`; an empty text if it has none."""
     if not isinstance(function, tirx.PrimFunc):
         return "no loop program"
     if any(sizes_of(kind) is None for kind in [*values, *results]):
@@ -131,7 +132,7 @@ def loop_fault(function: Any, values: list[Any], results: list[Any]) -> str:
             made = [filled(kind, fill) for kind in results]
             run(*given, *made)
             seen.append([one.numpy().tobytes() for one in made])
-    except UNSAYABLE as error:
+    except TEXT_ERRORS as error:
         return f"loops not built: {' '.join(str(error).split())[-120:]}"
     if seen[0] != seen[1]:
         return "loops that leave results unwritten"
@@ -152,7 +153,7 @@ def drawn(kind: Any, rng: np.random.Generator, most: int = 3) -> Any:
 
 
 def filled(kind: Any, fill: int) -> Any:
-    """Return a tensor all of whose bytes are `fill`; one of truth values only ever holds 0 and 1."""
+    """Return a tensor whose bytes are all `fill`; for booleans at most 1."""
     sizes, dtype = sizes_of(kind), np.dtype(str(kind.dtype))
     assert sizes is not None
     fill = min(fill, 1) if dtype.kind == "b" else fill
@@ -161,8 +162,8 @@ def filled(kind: Any, fill: int) -> Any:
 
 
 def close(plain: Any, full: Any) -> bool:
-    """Tell whether two results are near each other, where both are finite."""
+    """Tell whether two results are close where both are finite."""
     one, other = plain.astype(np.float64), full.astype(np.float64)
     known = np.isfinite(one) & np.isfinite(other)
     scale = np.abs(one[known]).max(initial=1.0)
-    return bool(np.all(np.abs(one - other)[known] <= _APART * scale))
+    return bool(np.all(np.abs(one - other)[known] <= _TOLERANCE * scale))

@@ -1,11 +1,12 @@
-"""What the integers of a Relax program may be, so that none ever leaves its type: the proof behind every splice.
+"""Ranges of the integers in a Relax program, which prove for every splice that no integer leaves its type.
 
-TVM simplifies and LLVM compiles as if integers of 32 and 64 bits, with and without sign, did not overflow, and narrower
-ones are folded as if they did not. A generated program keeps to that because its operands were drawn so; a pattern has
-never heard of these operands, and what it gives nobody has drawn. So intervals are followed through whatever a splice
-touches. What nothing is known of counts as unbounded, and arithmetic on that as overflow.
+TVM simplifies and LLVM compiles as if integers of 32 and 64 bits, signed and unsigned, did not overflow; TVM also
+folds narrower ones under that assumption. A generated program has no overflow because its operands were drawn
+accordingly. A pattern was not written for these operands, and its results have unknown ranges. Intervals are
+therefore computed for everything that a splice touches. Unknown values count as unbounded, and arithmetic on
+unbounded values as overflow.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and imports only TVM.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -18,8 +19,8 @@ import tvm
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.intervals import (
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.intervals import (
     IntegerRange,
     OverflowsError,
     full,
@@ -31,8 +32,8 @@ from miscompile.targets.tvm.intervals import (
     summed,
     unproven,
 )
-from miscompile.targets.tvm.loops import loop_spans
-from miscompile.targets.tvm.seams import is_plain, sizes_of
+from miscompile.targets.tvm.relax.loops import loop_spans
+from miscompile.targets.tvm.relax.seams import is_plain, sizes_of
 
 MOVING = frozenset({
     "reshape", "permute_dims", "strided_slice", "concat", "expand_dims", "squeeze", "broadcast_to", "flatten", "tile",
@@ -45,7 +46,7 @@ PADDING = frozenset({"triu", "tril", "nn.relu", "zeros", "zeros_like"})
 """Operators each of whose results is one of their operands, or zero."""
 
 PLACING = frozenset({"argmax", "argmin", "argsort", "topk"})
-"""Operators whose results are places among their first operand's elements, -1 for none, or these elements."""
+"""Operators whose results are indices of their first operand's elements, -1 for none, or these elements."""
 
 TESTING = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "logical_and",
@@ -55,11 +56,12 @@ TESTING = frozenset({
 
 
 def follow(bindings: Iterable[Any], known: dict[Any, Any], module: Any, touched: set[Any] | None = None) -> None:
-    """Add to `known` what the values of `bindings` may be: (least, greatest) for integers, None for others, and lists
+    """Add the ranges of the values of `bindings` to `known`: (least, greatest) for integers, None for others, lists
     for tuples.
 
-    Raises OverflowsError where an integer may leave its type. With `touched`, what uses none of these values is
-    believed not to, because it is as it was in a lawful program, and what does use one joins them.
+    Raises OverflowsError when an integer may leave its type. With `touched`, a binding that uses none of these
+    values is trusted, because it is unchanged from a valid program; the value of a binding that uses one is added to
+    `touched`.
     """
     for one in bindings:
         plain = is_plain(one)
@@ -76,7 +78,8 @@ def follow(bindings: Iterable[Any], known: dict[Any, Any], module: Any, touched:
 
 
 def span(value: Any, known: dict[Any, Any], module: Any) -> Any:
-    """Return what a value in normal form may be, as `follow` says it. Raises OverflowsError as it does."""
+    """Return the range of a value in normal form, in the representation of `follow`. Raises OverflowsError as
+    `follow`."""
     if isinstance(value, relax.Var):
         return known[value] if value in known else widest(value.ty)
     if isinstance(value, tvm.ir.GenericConst):
@@ -93,7 +96,7 @@ def span(value: Any, known: dict[Any, Any], module: Any) -> Any:
 
 
 def called(value: Any, given: list[Any], module: Any) -> Any:
-    """Return what a call on operands of the ranges `given` may give."""
+    """Return the range of a call on operands of the ranges `given`."""
     if isinstance(value.op, tvm.ir.GlobalVar):
         function = module[value.op]
         if not isinstance(function, relax.Function):
@@ -112,12 +115,12 @@ def called(value: Any, given: list[Any], module: Any) -> Any:
         found = loop_spans(module[value.args[0]], given[1], [widest(one) for one in kinds])
         return found if isinstance(value.ty, relax.TupleType) else found[0]
     if not name.startswith("call_") and not spans_in(given) and not spans_in([widest(value.ty)]):
-        return widest(value.ty)  # nothing but floats
+        return widest(value.ty)  # only floats
     return fitting(value.ty, result_span(name, value, given), name)
 
 
 def result_span(name: str, value: Any, given: list[Any]) -> IntegerRange:
-    """Return the least and the greatest result of a call of `relax.name` on operands that may be `given`."""
+    """Return the range of the result of a call of `relax.name` on operands of the ranges `given`."""
     spans = spans_in(given)
     if name in TESTING or (name == "astype" and str(value.ty.dtype) == "bool"):
         return 0, 1
@@ -140,7 +143,7 @@ def result_span(name: str, value: Any, given: list[Any]) -> IntegerRange:
 
 
 def fitting(kind: Any, found: IntegerRange, name: str) -> Any:
-    """Return what a result of type `kind` may be, of which `found` is known. Raises OverflowsError where it is more."""
+    """Return the range `found` of a result of type `kind`. Raises OverflowsError when it exceeds the type."""
     if isinstance(kind, relax.TupleType):
         return [fitting(one, found, name) for one in kind.fields]
     limits = widest(kind)
@@ -150,7 +153,7 @@ def fitting(kind: Any, found: IntegerRange, name: str) -> Any:
 
 
 def widest(kind: Any) -> Any:
-    """Return what a value of a type may be at all."""
+    """Return the range of all values of a type."""
     if isinstance(kind, relax.TupleType):
         return [widest(one) for one in kind.fields]
     is_tensor = isinstance(kind, relax.TensorType) and kind.dtype is not None
@@ -165,26 +168,26 @@ def spans_in(given: Any) -> list[IntegerRange]:
 
 
 def joined(value: Any) -> int:
-    """Return how many elements of the operand make one of the result."""
+    """Return how many elements of the operand are reduced to one of the result."""
     (have, fit), (want, fits) = sizes_of(value.args[0].ty), sizes_of(value.ty)
     return prod(have) // prod(want) if fit and fits else unproven("sizes that are not known")
 
 
 def scanned(value: Any) -> int:
-    """Return the number of elements along which a scan goes."""
+    """Return the number of elements along a scan's axis."""
     sizes, fit = sizes_of(value.args[0].ty)
     axis = value.attrs.axis
     return (prod(sizes) if axis is None else sizes[axis]) if fit else unproven("sizes that are not known")
 
 
 def contracted(value: Any) -> int:
-    """Return the number of products that make one element of a matrix product."""
+    """Return the number of products summed in one element of a matrix product."""
     sizes, fit = sizes_of(value.args[0].ty)
     return sizes[-1] if fit and sizes else unproven("sizes that are not known")
 
 
 def clipped(value: Any, one: IntegerRange) -> IntegerRange:
-    """Return what a number is after `clip`, whose bounds must be numbers of its type."""
+    """Return the range after `clip`, whose bounds must be numbers of the operand's type."""
     limits = full(str(value.ty.dtype))
     low, high = int(value.args[1].value), int(value.args[2].value)
     if limits is None or not limits[0] <= low <= high <= limits[1]:
@@ -193,7 +196,7 @@ def clipped(value: Any, one: IntegerRange) -> IntegerRange:
 
 
 def inverted(value: Any, one: IntegerRange) -> IntegerRange:
-    """Return what a number is with all bits flipped."""
+    """Return the range of a number with all bits flipped."""
     limits = full(str(value.ty.dtype)) or one
     return (-one[1] - 1, -one[0] - 1) if limits[0] < 0 else limits
 

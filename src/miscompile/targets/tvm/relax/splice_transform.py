@@ -1,9 +1,9 @@
 """The transform by which TVM's adapter splices a pattern of a library into the imported program.
 
-Unlike all other transforms it computes something else than the case's own program. So what is built of it is to be held
-against another build of the same transform alone, and its sensitivity to rounding is that of the spliced program: with
-`noise` the adapter weaves noise into that one, and takes a last input, a number that tells which noise (`noise.py`).
-That way nothing depends on where a pattern would come to stand in another program.
+Unlike all other transforms it changes the results of the program. An oracle may therefore only compare builds with
+the same transform, and must measure the sensitivity to rounding on the spliced program: with `noise` the adapter
+instruments that program with noise, and takes a last input, the number of the noise (`noise.py`). The position of
+the pattern is then the same in the noisy program.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from typing import Any
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_options, spec_of
-from miscompile.targets.tvm.wrap_transform import relax_options
+from miscompile.targets.tvm.relax.wrap_transform import relax_options
 
 SPLICE = "splice"
 """The transform's name in `Build.transform`."""
 
 ENDING = ".relax.json"
-"""How the names of a library's files end. Each is an object: `name`; `digest`, the structural hash of its module;
-`script` and `constants`, the module, as `text.py` says it, with the function `pattern`; `passes` that changed a
+"""The suffix of a library's files. Each contains an object: `name`; `digest`, the structural hash of its module;
+`script` and `constants`, the module as `text.py` encodes it, with the function `pattern`; `passes` that changed a
 module with the pattern in TVM's own tests, and `wakes`, those that change it when they run alone; `granularity`;
 `origin`, a test; `operators`, and the types of `holes` and `outputs`."""
 
@@ -35,7 +35,7 @@ _FIELDS = frozenset({
 })  # fmt: skip
 
 MOST = 8
-"""Patterns that may be spliced into one program: with more of them there is little left of the program."""
+"""The most patterns in one program; with more, little of the program is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Splice:
     """Options of `splice.splice_all`; prints and parses as `splice{library=lib, name=FuseOps-1a2b3c4d, seed=3}`.
 
     `library` is a folder of patterns. Without a `name`, or several with + between them, the seed draws `count` of them.
-    `digest` are those of the patterns' texts (`digest_of`): with them no other pattern of the same name will do, so
-    that a finding means the same program for ever. With `call` patterns are private functions that are called. With
-    `noise` the program computes with noise, for whoever judges it.
+    `digest` are those of the patterns' texts (`digest_of`): with them another pattern of the same name is an error, so
+    that a finding always refers to the same program. With `call` patterns are private functions that are called. With
+    `noise` the program computes with noise, which the oracle requests.
     """
 
     library: str = ""
@@ -57,7 +57,7 @@ class Splice:
     noise: bool = False
 
     def __post_init__(self) -> None:
-        """Raise SpecError without a library, and for numbers that leave nothing to splice."""
+        """Raise SpecError without a library, and for an invalid count or digest."""
         if not 1 <= self.count <= MOST:
             raise SpecError(f"count must be from 1 to {MOST}")
         if self.digest and len(self.digest) != len(self.name):
@@ -77,10 +77,12 @@ def splice_options(transform: Spec | None) -> Splice | None:
 
 
 def settled(transform: Spec) -> Spec:
-    """Return a transform of the adapter with the full path of its library, and if it has a seed with its pattern.
+    """Return a transform of the adapter with the full path of its library, and with the pattern that its seed
+    selects.
 
-    A library may grow, move or be made anew, and a relative path means another folder elsewhere; what was drawn stays.
-    Raises SpecError for other options, for a library that is not there, is empty, or has not this very pattern.
+    This keeps the selected pattern fixed when the library grows, moves or is generated again, and when the working
+    directory changes. Raises SpecError for other options, and for a library that is missing, is empty, or lacks this
+    pattern.
     """
     relax_options(transform)
     options = splice_options(transform)
@@ -90,7 +92,7 @@ def settled(transform: Spec) -> Spec:
     options = replace(options, library=located(options.library))
     found = chosen(options)
     if not options.name and not seeded:
-        for one in names(options.library):  # a campaign may draw any, hours later
+        for one in names(options.library):  # a campaign may select any of them hours later
             entry(options.library, one)
     path = options.library
     if not set(path).isdisjoint(",{}"):
@@ -102,14 +104,14 @@ def settled(transform: Spec) -> Spec:
 
 
 def located(library: str) -> str:
-    """Return the full path of a library, which may be named by the folder of the harvest that it lies in."""
+    """Return the full path of a library, which may be named by the folder of its harvest."""
     path = Path(library).absolute()
     inner = path / "library"
     return str(inner if inner.is_dir() and not any(path.glob(f"*{ENDING}")) else path)
 
 
 def digest_of(found: Mapping[str, Any]) -> str:
-    """Return the digest of a pattern's text, all by which it decides what is computed."""
+    """Return the digest of the parts of a pattern's text that determine its results."""
     text = json.dumps([found["script"], found["constants"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -124,7 +126,8 @@ def names(library: str) -> tuple[str, ...]:
 
 @lru_cache(256)
 def entry(library: str, name: str) -> Mapping[str, Any]:
-    """Return what the file of one pattern holds. Raises SpecError where there is no such pattern, or a damaged file."""
+    """Return the contents of one pattern's file. Raises SpecError when the pattern is missing or its file is
+    damaged."""
     try:
         return read_entry(Path(library) / f"{name}{ENDING}")
     except (OSError, ValueError) as error:
@@ -132,7 +135,7 @@ def entry(library: str, name: str) -> Mapping[str, Any]:
 
 
 def read_entry(file: Path) -> Mapping[str, Any]:
-    """Return what a pattern's file holds. Raises OSError, and ValueError for a file that is damaged."""
+    """Return the contents of a pattern's file. Raises OSError, and ValueError for a damaged file."""
     found = json.loads(file.read_text("utf-8"))
     if not isinstance(found, dict) or not _FIELDS.issubset(found):
         raise ValueError("the file is not one of a pattern")
@@ -140,9 +143,9 @@ def read_entry(file: Path) -> Mapping[str, Any]:
 
 
 def chosen(splice: Splice) -> tuple[Mapping[str, Any], ...]:
-    """Return the patterns that a transform names, or that its seed draws.
+    """Return the patterns that a transform names, or that its seed selects.
 
-    Raises SpecError where the library lacks one, or where its text has another digest than the transform says.
+    Raises SpecError when the library lacks one, or when the digest of its text differs from that in the transform.
     """
     listed = names(splice.library)
     further = random.Random(splice.seed).choices(listed, k=splice.count - 1)

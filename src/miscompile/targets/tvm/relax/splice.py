@@ -1,14 +1,15 @@
 """A pattern spliced into the middle of a Relax program, with edges from the program into it and back.
 
-After OATest's synthesis (section 3.2). At a random point between the bindings of `main` each hole of the pattern gets a
-value that was computed before: one of the same type; or, as in the abstract form of the pattern, one of the same rank
-and element type with which its operations still type; or any value through a bridge of slicing or padding, reshaping
-and conversion. Then each result of the pattern takes the place of an operand of the bindings that follow, through a
-bridge where none has its type. Values only ever flow forwards, so there is no cycle. No integer overflows: those that
-come into a pattern are kept as small as the pattern needs them, and a result goes only where `ranges.py` can prove that
-what follows stays within its types.
+After OATest's synthesis (section 3.2). At a random point between the bindings of `main` each hole of the pattern gets
+an earlier value: one of the same type; or, as in the abstract form of the pattern, one of the same rank and element
+type with which its operations still type; or any value through a bridge of slicing or padding, reshaping and
+conversion. Then each result of the pattern replaces an operand of a later binding, through a bridge if no operand has
+its type. Values only flow forwards, so there is no cycle. No integer overflows: integer inputs of a pattern are clipped
+as the pattern requires, and a result replaces an operand only if `ranges.py` proves that later integers stay within
+their types.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so that they need only TVM. It therefore has plain functions and
+few imports.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -19,11 +20,11 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import is_float
-from miscompile.targets.tvm.intervals import OverflowsError, limited
-from miscompile.targets.tvm.ranges import follow
-from miscompile.targets.tvm.seams import (
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import is_float
+from miscompile.targets.tvm.relax.intervals import OverflowsError, limited
+from miscompile.targets.tvm.relax.ranges import follow
+from miscompile.targets.tvm.relax.seams import (
     Use,
     assembled,
     bridge,
@@ -38,15 +39,17 @@ from miscompile.targets.tvm.seams import (
     uses,
 )
 
-INNER_SHARE, BLEND_SHARE, APART_SHARE = 0.75, 0.5, 0.2
-"""How often a hole gets a bound value rather than a parameter, a result is added to an operand that nobody else uses
-rather than replacing it, and the pattern stands in a block of its own between two halves of a dataflow block."""
+INNER_SHARE, BLEND_SHARE, OWN_BLOCK_SHARE = 0.75, 0.5, 0.2
+"""The probabilities that a hole gets a bound value instead of a parameter, that a result is added to an otherwise
+unused operand instead of replacing it, and that the pattern is in a block of its own between two halves of a
+dataflow block."""
 
 DRAWS = 6
-"""Tries to find values of other sizes with which a pattern still types, and operands that a result may replace."""
+"""The number of tries to find values of other sizes with which a pattern still types, and operands that a result may
+replace."""
 
 BOUNDS = (100, 10, 4, 1)
-"""How large integers may be that come into a pattern, or leave it, the first that is proven to do no harm."""
+"""The bounds to which integer inputs and results of a pattern are clipped; the first that is proven safe is used."""
 
 
 class NoPlaceError(ValueError):
@@ -54,8 +57,8 @@ class NoPlaceError(ValueError):
 
 
 class SpliceFacts(NamedTuple):
-    """What a splicing did: edges from bound values into the pattern and from it into bindings that compute something;
-    holes and results by how they were connected; whether the pattern stands in a block of its own."""
+    """The effects of a splicing: edges from bound values into the pattern, and from it into bindings that compute
+    something; holes and results by kind of connection; whether the pattern is in a block of its own."""
 
     inner_in: int
     inner_out: int
@@ -69,9 +72,9 @@ class SpliceFacts(NamedTuple):
 
 
 def splice_all(module: Any, patterns: list[Any], seed: int = 0, call: bool = False) -> Any:
-    """Return `module` with one pattern after the other in it, those left out for which there is no place.
+    """Return `module` with the patterns spliced one after the other, without those for which there is no place.
 
-    Only the last may stand in a block of its own, because a pattern goes into a program of one block.
+    Only the last may be in a block of its own, because `splice` requires a program of one block.
     """
     for place, pattern in enumerate(patterns):
         try:
@@ -84,10 +87,10 @@ def splice_all(module: Any, patterns: list[Any], seed: int = 0, call: bool = Fal
 def splice(
     module: Any, pattern: Any, seed: int = 0, call: bool = False, whole: bool = False
 ) -> tuple[Any, SpliceFacts]:
-    """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and what was done.
+    """Return `module` with the function `pattern` of the module `pattern` spliced into `main`, and its effects.
 
-    With `call` the pattern is a private function that is called, with `whole` the block stays one. Depends on its
-    arguments alone. Raises NoPlaceError where `main` is not one block of at least two bindings, or has no point between
+    With `call` the pattern is a private function that is called, with `whole` the block is not split. Deterministic.
+    Raises NoPlaceError when `main` is not one block of at least two bindings, or has no point between
     a value that a hole could take and an operand that a result could replace, for a pattern whose integers may
     overflow, and for a module that is not well-formed.
     """
@@ -110,22 +113,22 @@ def splice(
     follow(bindings[:point], known, module, set())
     filling, results, counts = filled(builder, fragment, inner, outer, call, known, rng)
     later, more, outs = connected(builder, bindings[point:], results, known, rng)
-    apart = flow and all(map(is_plain, bindings)) and rng.random() < APART_SHARE and not whole
-    if apart:
+    in_own_block = flow and all(map(is_plain, bindings)) and rng.random() < OWN_BLOCK_SHARE and not whole
+    if in_own_block:
         parts = [(True, bindings[:point]), (False, filling + more), (True, later)]
     else:
         parts = [(flow, [*bindings[:point], *filling, *more, *later])]
     builder.update_func(place, assembled(main, parts))
     spliced = relax.transform.Normalize()(builder.finalize())
     relax.analysis.well_formed(spliced)
-    return spliced, SpliceFacts(counts[0], outs[0], *counts[1:], *outs[1:], apart)
+    return spliced, SpliceFacts(counts[0], outs[0], *counts[1:], *outs[1:], in_own_block)
 
 
 def depending(params: Any, bindings: list[Any]) -> set[Any]:
     """Return which variables of `bindings` a hole may get: tensors of known sizes that depend on one of `params`.
 
-    Of what depends on constants alone the compiler makes constants, and of a pattern on these as well. Where nothing
-    else is bound, the tensors of known sizes are all returned.
+    The compiler folds values that depend on constants only, and would fold a pattern on them too. If no other value
+    is bound, all tensors of known sizes are returned.
     """
     reached = set(params)
     for one in bindings:
@@ -139,7 +142,7 @@ def depending(params: Any, bindings: list[Any]) -> set[Any]:
 def chosen_point(module: Any, bindings: list[Any], moving: set[Any], rng: random.Random) -> int:
     """Return a point between two bindings, with one of `moving` before it and a replaceable operand after it.
 
-    There is at least one binding on either side. Raises NoPlaceError where there is no such point.
+    There is at least one binding on either side. Raises NoPlaceError when there is no such point.
     """
     first = next((place for place, one in enumerate(bindings, 1) if one.var in moving), len(bindings))
     last = max((use.row for use in uses(module, bindings) if computes(bindings[use.row])), default=0)
@@ -150,7 +153,7 @@ def chosen_point(module: Any, bindings: list[Any], moving: set[Any], rng: random
 
 
 def adopted(builder: Any, pattern: Any) -> Any:
-    """Put the functions that the pattern calls into the builder's module, under names of their own.
+    """Add the functions that the pattern calls to the builder's module, under unused names.
 
     Returns the function `pattern`, with variables of its own, that calls them.
     """
@@ -185,14 +188,14 @@ def filled(
     rng: random.Random,
 ) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
     """Return bindings that compute the pattern, its results, and how many holes got bound values, were filled by a
-    value of the same type, of another size, and through a bridge. What is found of values joins `known`."""
+    value of the same type, of another size, and through a bridge. The ranges of new values are added to `known`."""
     kinds = [param.ty for param in fragment.params]
     given = [picked(kind, inner, outer, rng) for kind in kinds]
     loosened: list[Any] = []
     if any(one is None for one in given) and not call and not relax.analysis.all_global_vars(fragment):
         loosened = relaxed(builder, fragment, given, inner, outer, rng)
     if inner and given and not {None, *inner}.intersection(loosened or given):
-        loosened, given[rng.randrange(len(given))] = [], None  # at least one of them through a bridge, then
+        loosened, given[rng.randrange(len(given))] = [], None  # then at least one of them needs a bridge
     bound = lawful(builder, fragment, [one.ty for one in loosened] or kinds)
     if bound is None and loosened:
         loosened, bound = [], lawful(builder, fragment, kinds)
@@ -216,15 +219,15 @@ def filled(
     inside, fields = by_call(builder, fragment, given) if call else placed(builder, fragment, given)
     try:
         follow(before + inside, known, builder.get())
-    except OverflowsError as error:  # a bridge of a kind that nothing is known of
+    except OverflowsError as error:  # the ranges cannot follow this kind of bridge
         raise NoPlaceError(str(error)) from None
     return before + inside, fields, counts
 
 
 def lawful(builder: Any, fragment: Any, kinds: list[Any]) -> int | None:
-    """Return how large integers of the types `kinds` may be in the holes of `fragment`; None where none may be any.
+    """Return the bound on integers of the types `kinds` in the holes of `fragment`; None if no bound is safe.
 
-    What it calls is in the builder's module.
+    The functions that it calls must be in the builder's module.
     """
     holes = [relax.Var("hole", kind) for kind in kinds]
     inside, _ = placed(builder, fragment, holes)
@@ -239,7 +242,7 @@ def lawful(builder: Any, fragment: Any, kinds: list[Any]) -> int | None:
 
 
 def drawn(var: Any, sources: list[Any], inner: list[Any], outer: list[Any], rng: random.Random) -> Any:
-    """Return what a hole gets, which is `var` if there is one, else any value, after `sources` for the others."""
+    """Return the value for a hole: `var` if there is one, otherwise a random one, preferably from `sources`."""
     if var is not None:
         return var
     joined = any(one.same_as(other) for one in sources for other in inner)
@@ -289,7 +292,7 @@ def relaxed(
         try:
             placed(builder, fragment, drawn)
         except (ValueError, RuntimeError, TypeError):
-            continue  # TVM's own rules for types refuse these sizes
+            continue  # TVM's type inference rejects these sizes
         return drawn
     return []
 
@@ -297,8 +300,8 @@ def relaxed(
 def placed(builder: Any, fragment: Any, given: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the bindings of `fragment` on the values `given`, with new variables, and its results.
 
-    Where a value has another type than its hole all types are found anew. Raises ValueError where a result then has a
-    size that is unknown or not positive, and what TVM raises where an operation does not type.
+    If a value has another type than its hole, all types are inferred again. Raises ValueError when a result then has
+    a size that is unknown or not positive, and TVM's exceptions when an operation does not type.
     """
     table = dict(zip(fragment.params, given, strict=True))
     anew = any(var.ty != param.ty for param, var in table.items())
@@ -322,10 +325,10 @@ def placed(builder: Any, fragment: Any, given: list[Any]) -> tuple[list[Any], li
 def connected(
     builder: Any, later: list[Any], results: list[Any], known: dict[Any, Any], rng: random.Random
 ) -> tuple[list[Any], list[Any], tuple[int, int, int, int]]:
-    """Put each of `results` in the place of an operand of a binding in `later`.
+    """Replace an operand of a binding in `later` by each of `results`.
 
-    Returns those bindings, bindings that have to stand before them, and how many results are used by a binding that
-    computes something, took the place of an operand as they are, through a bridge, and of none.
+    Returns the new bindings, the bindings that must precede them, and four counts of results: used by a binding that
+    computes something, in place of an operand without a bridge, through a bridge, and unused.
     """
     free = uses(builder.get(), later)
     touched: set[Any] = set()
@@ -357,7 +360,8 @@ def wired(
 ) -> tuple[list[Any], Any, list[Any]] | None:
     """Return `later` with `result` as the operand `use`: bindings before it, the operand, and the new `later`.
 
-    None where it is not proven that integers stay within their types then; `touched` was put in place of others before.
+    None if integers are not proven to stay within their types; `touched` are the values that replaced others
+    earlier.
     """
     old = later[use.row]
     integers = limited(str(result.ty.dtype), 1) and limited(str(use.var.ty.dtype), 1)
@@ -384,5 +388,5 @@ def wired(
 
 
 def _blends(kind: str) -> bool:
-    """Tell whether sums of this type can be judged: of the few values of 8 bits, one ulp is the next power of two."""
+    """Tell whether an oracle can judge sums of this type; in 8-bit floats one ulp may reach the next power of two."""
     return is_float(kind) and not kind.startswith("float8")

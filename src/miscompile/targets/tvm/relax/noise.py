@@ -1,7 +1,9 @@
-"""Monte-Carlo noise in a Relax program: every float operand, and every float result, times an input of its own.
+"""Monte-Carlo noise in a Relax program: every float operand, and every float result, is multiplied by an input of
+its own.
 
-What the woven ONNX program is for other cases (`oracles/weave.py`, whose steps these are), this is for a program that
-the adapter has changed: how far correct results may lie apart is a property of the program that ran.
+For other cases `oracles/instrumentation.py` instruments the ONNX program, by the same steps. A program that the
+adapter has changed needs its own instrumentation, because the spread of correct results is a property of the program
+that ran.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -15,9 +17,9 @@ from tvm import relax
 from tvm.ir import Call, Op
 
 from miscompile.base.dtypes import DTYPES
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import is_float
-from miscompile.targets.tvm.seams import assembled, is_plain, rebound, sizes_of
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import is_float
+from miscompile.targets.tvm.relax.seams import assembled, is_plain, rebound, sizes_of
 
 ULPS = 8
 
@@ -30,7 +32,7 @@ _APPROXIMATED = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class RelaxNoise:
-    """A noise input of a shape and element type: its elements lie at `centre` plus or minus `step`."""
+    """A noise input of a shape and element type: its elements are `centre` plus or minus at most `step`."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -38,30 +40,31 @@ class RelaxNoise:
     step: float
 
     def drawn(self, number: int, rng: np.random.Generator) -> Any:
-        """Return the noise of one run: none for 0, all up for 1, all down for 2, random for any other number."""
+        """Return the noise of one run: zero for 0, `+step` everywhere for 1, `-step` everywhere for 2, otherwise
+        random."""
         signs = {0: 0.0, 1: 1.0, 2: -1.0}.get(number)
         moved = rng.uniform(-1, 1, self.shape) if signs is None else np.full(self.shape, signs)
         kind = ml_dtypes.bfloat16 if self.dtype == "bfloat16" else np.dtype(self.dtype)
         return (self.centre + self.step * moved).astype(kind)
 
 
-def weave(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
-    """Return `module` with noise, which `main` takes as further inputs, and these.
+def instrumented(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
+    """Return `module` instrumented with noise, and the noise inputs, which are additional inputs of `main`.
 
-    Functions are inlined first, so that noise gets into them; loop programs have it at their operands and results.
-    Raises NotImplementedError for a program some of whose bindings cannot be written anew.
+    Functions are inlined first, so that they contain noise too; loop programs have noise on their operands and
+    results. Raises NotImplementedError for a program with bindings that cannot be rewritten.
     """
     module = relax.transform.InlinePrivateFunctions()(module)
     place = module.get_global_var("main")
     main = module[place]
-    instrumenter = Weaver(relax.BlockBuilder(module))
+    instrumenter = NoiseInstrumenter(relax.BlockBuilder(module))
     parts = []
     for block in main.body.blocks:
         part: list[Any] = []
         for binding in block.bindings:
             if not is_plain(binding):
                 raise NotImplementedError("noise in a program with branches or casts of sizes")
-            part += instrumenter.woven(binding)
+            part += instrumenter.instrumented(binding)
         parts.append((isinstance(block, relax.DataflowBlock), part))
     body = main.body.body
     if not isinstance(body.ty, relax.TupleType):
@@ -69,24 +72,25 @@ def weave(module: Any) -> tuple[Any, tuple[RelaxNoise, ...]]:
         body = instrumenter.moved(body, last)
         parts.append((False, last))
     params = [*main.params, *instrumenter.params]
-    woven = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
+    noisy = relax.Function(params, relax.SeqExpr(main.body.blocks, body), main.ret_ty, True, main.attrs)
     if "num_input" in (main.attrs or {}):
-        woven = woven.with_attr("num_input", len(params))
+        noisy = noisy.with_attr("num_input", len(params))
     module = module.clone()
-    module.update_func(place, assembled(woven, parts))
+    module.update_func(place, assembled(noisy, parts))
     return relax.transform.Normalize()(module), tuple(instrumenter.noises)
 
 
-class Weaver:
-    """Makes noisy bindings; `params` are the further inputs of the function, `noises` what they are fed."""
+class NoiseInstrumenter:
+    """Builds noisy bindings; `params` are the additional inputs of the function, `noises` their values."""
 
     def __init__(self, builder: Any) -> None:
         self.params: list[Any] = []
         self.noises: list[RelaxNoise] = []
         self._builder = builder
 
-    def woven(self, binding: Any) -> list[Any]:
-        """Return `binding` on noisy operands, with what makes them so before it, and a noisy result if it is rough."""
+    def instrumented(self, binding: Any) -> list[Any]:
+        """Return `binding` with noisy operands and the bindings that compute them, and with a noisy result if it is
+        approximated."""
         made: list[Any] = []
         for place, var in enumerate(operands(binding.value)):
             noisy = self.moved(var, made)
@@ -100,7 +104,7 @@ class Weaver:
         return [*made, relax.VarBinding(rough, binding.value), relax.VarBinding(binding.var, value)]
 
     def moved(self, var: Any, made: list[Any]) -> Any:
-        """Return `var` times noise, whose binding is added to `made`; `var` itself where it is no float."""
+        """Return `var` times noise, whose binding is added to `made`; `var` itself if it is not a float."""
         if not self._takes(var):
             return var
         value = self._builder.normalize(relax.op.multiply(var, self._noise(var, 1.0)))

@@ -1,6 +1,6 @@
-"""Bindings of Relax written anew: with other operands, in other blocks, and bridges from one tensor type to another.
+"""Rewriting of Relax bindings with other operands and in other blocks, and bridges from one tensor type to another.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and imports only TVM.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 from tvm import relax, tirx
 from tvm.ir import Call, Constant, GlobalVar
 
-from miscompile.targets.tvm.functions import operands
-from miscompile.targets.tvm.hazards import hazard, is_float
-from miscompile.targets.tvm.intervals import limited
+from miscompile.targets.tvm.relax.functions import operands
+from miscompile.targets.tvm.relax.hazards import hazard, is_float
+from miscompile.targets.tvm.relax.intervals import limited
 
 
 def bridge(builder: Any, source: Any, kind: Any, rng: random.Random) -> tuple[list[Any], Any]:
-    """Return bindings that make a value of type `kind` of `source`, and that value.
+    """Return bindings that convert `source` to a value of type `kind`, and that value.
 
-    First the number of elements, then the shape, then the element type. What becomes an integer says where a float is
-    positive, so that no conversion is undefined; integers become others as they are, so `clamped` comes first.
+    They change the number of elements, then the shape, then the element type. A float becomes the integer 1 where it
+    is positive and 0 elsewhere, so that no conversion is undefined. Integers are cast without a check, so `clamped`
+    must come first.
     """
     made: list[Any] = []
 
@@ -53,10 +54,10 @@ def bridge(builder: Any, source: Any, kind: Any, rng: random.Random) -> tuple[li
 
 
 def clamped(builder: Any, source: Any, kind: Any, found: Any, bound: int | None) -> tuple[list[Any], Any]:
-    """Return bindings that keep an integer small which becomes one of type `kind`, and the value.
+    """Return bindings that clip an integer before its conversion to type `kind`, and the value.
 
-    It lies between -`bound` and `bound` then, in both types; it is `source` itself where that is no integer, or where
-    `found`, the range in which it is known to lie, says that it does so anyway. None is no bound at all.
+    The value is between -`bound` and `bound` in both types. It is `source` itself if that is not an integer, or if
+    its known range `found` is within the bound. A `bound` of None does not clip.
     """
     one, other = (limited(str(each.dtype), bound) for each in (source.ty, kind))
     if bound is None or one is None or other is None or "bool" in (str(source.ty.dtype), str(kind.dtype)):
@@ -72,7 +73,7 @@ def clamped(builder: Any, source: Any, kind: Any, found: Any, bound: int | None)
 def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:
     """Return `main` with blocks of bindings `parts`, each a dataflow block or not, in place of its own.
 
-    A variable of a dataflow block that is bound or used outside of one becomes a variable of the function.
+    A variable of a dataflow block that is bound or used outside one becomes a variable of the function.
     """
     table: dict[Any, Any] = {}
     blocks = []
@@ -94,7 +95,7 @@ def assembled(main: Any, parts: list[tuple[bool, list[Any]]]) -> Any:
 
 
 def is_plain(binding: Any) -> bool:
-    """Tell whether a binding can be written anew with other operands: no cast of sizes, no If, no local function."""
+    """Tell whether a binding can be rewritten with other operands: no cast of sizes, no If, no local function."""
     if not isinstance(binding, relax.VarBinding):
         return False
     return isinstance(binding.value, (Call, relax.Tuple, relax.TupleGetItem, relax.Var, relax.ShapeExpr, Constant))
@@ -126,7 +127,8 @@ def rebound(binding: Any, place: int, new: Any) -> Any:
 
 
 def replaced(value: Any, table: dict[Any, Any], anew: bool = False) -> Any:
-    """Return a value in normal form with other variables and functions in it, without its types if they come anew."""
+    """Return a value in normal form with other variables and functions, without its types if they must be inferred
+    again."""
     if isinstance(value, Call):
         op, *args = (replaced(part, table, anew) for part in [value.op, *value.args])
         if anew:
@@ -152,7 +154,8 @@ def tensors(kind: Any) -> list[Any]:
 
 
 def sizes_of(kind: Any) -> tuple[tuple[int, ...], bool]:
-    """Return the sizes of a tensor's type, and whether it is one of a known type with elements, fit for an edge."""
+    """Return the sizes of a tensor's type, and whether it has a known element type and is not empty, as an edge
+    requires."""
     if not isinstance(kind, relax.TensorType) or kind.dtype is None or not isinstance(kind.shape, relax.ShapeExpr):
         return (0,), False
     if not all(isinstance(size, tirx.IntImm) for size in kind.shape.values):
@@ -170,9 +173,9 @@ class Use(NamedTuple):
 
 
 def uses(module: Any, later: list[Any]) -> list[Use]:
-    """Return the operands of the bindings `later` that may have any value: nothing undefined comes of them.
+    """Return the operands of the bindings `later` that may have any value without undefined behaviour.
 
-    Only those count that were defined before `later`, or in it, as tensors of known sizes.
+    They must be tensors of known sizes, defined before `later` or in it.
     """
     risky: set[Any] = set()
     found: list[Use] = []

@@ -1,9 +1,10 @@
 """Relax functions: runs of a module's bindings moved into global functions, which are called in their place.
 
-After HIRFUZZ's function wrapping and rewriting (Algorithm 2, section 3.3.2), whose third rewrite, a function that
-returns a function, ONNX cannot say. The results of the module stay the same to the bit: no operation is changed.
+After HIRFUZZ's function wrapping and rewriting (Algorithm 2, section 3.3.2). ONNX cannot represent its third
+rewrite, a function that returns a function. The results of the module do not change in any bit, because no operation
+changes.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and imports only TVM.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -17,14 +18,14 @@ from tvm.ir import Call
 
 
 def wrap(module: Any, seed: int = 0, count: int = 2, depth: int = 2, rewrite: str = "any") -> Any:
-    """Move up to `count` random runs of bindings of `main`, or of functions made so, into functions of their own.
+    """Move up to `count` random runs of bindings of `main`, or of functions created so, into functions of their own.
 
-    `depth` is how deep the functions may be nested. A run that occurs again calls the same function, and now and then
-    a function is called twice for one run. `rewrite` says how the function is called: directly (`none`), through a
-    function that forwards to it (`forward`), as a local function of another (`closure`), as a function that another
-    one returns (`factory`), or each time in one of these ways (`any`). Local functions are lifted at once, unless
-    `lift` is `last`: then the caller has to. A module that is not well-formed, as TVM's importer makes
-    some, stays as it is. Depends on its arguments alone.
+    `depth` is the greatest nesting depth of the functions. A run that occurs again calls the same function, and
+    sometimes a function is called twice for one run. `rewrite` selects how the function is called: directly (`none`),
+    through a function that forwards to it (`forward`), as a local function of another (`closure`), as a function that
+    another one returns (`factory`), or each time in one of these ways (`any`). Local functions are lifted at once,
+    unless `lift` is `last`; then the caller must do it. A module that is not well-formed, which TVM's importer
+    sometimes returns, is returned unchanged. Deterministic.
     """
     if not relax.analysis.check_well_formed(module):
         return module
@@ -45,7 +46,7 @@ def wrap(module: Any, seed: int = 0, count: int = 2, depth: int = 2, rewrite: st
 
 
 def extract(builder: Any, caller: str, way: str, rng: random.Random) -> str | None:
-    """Move one random run of the bindings of `caller` into a function; return its name, None if that cannot be."""
+    """Move one random run of the bindings of `caller` into a function; return its name, None if that is impossible."""
     module = builder.get()
     place = module.get_global_var(caller)
     function = module[place]
@@ -59,12 +60,12 @@ def extract(builder: Any, caller: str, way: str, rng: random.Random) -> str | No
     if inner is None:
         return None
     if way == "factory" and not isinstance(result_type(outputs), relax.TensorType):
-        way = "closure"  # what a closure returns has no type any more once it is lowered, so no item can be taken
+        way = "closure"  # after lowering, the result of a closure has no type, so TupleGetItem fails on it
     if way in ("closure", "factory") and any(isinstance(var.ty, relax.TupleType) for var in inputs):
-        way = "forward"  # tuple parameters are expanded, but not where closures are made
+        way = "forward"  # TVM expands tuple parameters, but not where closures are created
     call, target, name = callee(builder, inner, way, rng)
     if reaches(builder.get(), target.name_hint, caller):
-        return None  # the builder knew an equal function, which calls this one
+        return None  # the builder returned an equal existing function, which calls this one
     starts = [low]
     for other in range(len(bindings) - length + 1):  # the same operations elsewhere call the same function
         if all(abs(other - start) >= length for start in starts):
@@ -87,7 +88,8 @@ def extract(builder: Any, caller: str, way: str, rng: random.Random) -> str | No
 def outline(bindings: list[Any], result: Any, low: int, high: int) -> tuple[Any, list[Any], list[Any]]:
     """Return the function that computes bindings `low` to `high`, the values it is called with, and those it defines.
 
-    The function is None where there can be none: of casts that define sizes, of sizes that the inputs do not tell.
+    The function is None if a run cannot be a function: it contains casts that define sizes, or sizes unknown from
+    the inputs.
     """
     run, later = bindings[low:high], bindings[high:]
     if not all(isinstance(binding, relax.VarBinding) for binding in run):
@@ -112,13 +114,13 @@ def outline(bindings: list[Any], result: Any, low: int, high: int) -> tuple[Any,
 
 
 def callee(builder: Any, inner: Any, way: str, rng: random.Random) -> tuple[Any, Any, str]:
-    """Put `inner` into the module, called the given `way`.
+    """Add `inner` to the module, to be called in the given `way`.
 
-    Returns a function from arguments and results to the bindings of a call, the function that is called, and the name
-    of the one that has the bindings of `inner`.
+    Returns a function from arguments and results to the bindings of a call, the function that is called, and the
+    name of the function with the bindings of `inner`.
     """
-    sized = relax.analysis.defined_symbolic_vars(inner)  # these are told by the arguments, so all must be passed
-    known = [not sized and rng.random() < 0.4 for _ in inner.params]  # what a closure captures
+    sized = relax.analysis.defined_symbolic_vars(inner)  # sizes follow from the arguments, so all must be passed
+    known = [not sized and rng.random() < 0.4 for _ in inner.params]  # the variables that a closure captures
     if way in ("none", "forward"):
         function = target = added(builder, inner, "fn", rng)
         if way == "forward":
@@ -192,7 +194,7 @@ def finished(params: list[Any], first: list[Any], inside: list[Any], value: Any,
 
 
 def added(builder: Any, function: Any, word: str, rng: random.Random) -> Any:
-    """Put a function into the module, for all to call or private, with variables that are its own."""
+    """Add a function, public or private, with variables of its own to the module."""
     name = f"{word}{len(builder.get().functions)}"
     function = relax.utils.copy_with_new_vars(function)
     return builder.add_func(function.with_attr("global_symbol", name) if rng.random() < 0.3 else function, name)
@@ -226,7 +228,7 @@ def rebound(binding: Any, new: dict[Any, Any]) -> Any:
 
 
 def operands(value: Any) -> list[Any]:
-    """Return the variables that a value in normal form uses, in order; those in sizes are not among them."""
+    """Return the variables that a value in normal form uses, in order, without those in sizes."""
     if isinstance(value, Call):
         return [var for part in [value.op, *value.args] for var in operands(part)]
     if isinstance(value, relax.Tuple):

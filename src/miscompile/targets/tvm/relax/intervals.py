@@ -1,6 +1,6 @@
 """Ranges of integers, (least, greatest), and arithmetic on them; without TVM.
 
-A reproducer has this file's text in it: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and few imports.
 """
 
 import re
@@ -11,7 +11,7 @@ IntegerRange = tuple[int, int]
 
 
 class OverflowsError(ValueError):
-    """An integer of which nothing proves that it stays within its type."""
+    """An integer that cannot be proven to stay within its type."""
 
 
 def unproven(why: str) -> NoReturn:
@@ -29,7 +29,7 @@ def full(dtype: str) -> IntegerRange | None:
 
 
 def is_vector(dtype: str) -> bool:
-    """Tell whether an element type of loops is several integers at a time, as `int32x4`."""
+    """Tell whether an element type of loops is a vector of integers, such as `int32x4`."""
     return re.fullmatch(r"u?int\d+x.+", dtype) is not None
 
 
@@ -40,36 +40,36 @@ def limited(dtype: str, bound: int | None) -> IntegerRange | None:
 
 
 def hull(spans: Iterable[IntegerRange]) -> IntegerRange:
-    """Return the least range that has all of `spans` in it."""
+    """Return the smallest range that contains all of `spans`."""
     found = list(spans)
     return min(low for low, _ in found), max(high for _, high in found)
 
 
 def products(one: IntegerRange, other: IntegerRange) -> IntegerRange:
-    """Return what a product may be."""
+    """Return the range of a product."""
     found = [a * b for a in one for b in other]
     return min(found), max(found)
 
 
 def magnitudes(one: IntegerRange) -> IntegerRange:
-    """Return what the magnitude of a number may be."""
+    """Return the range of the magnitude of a number."""
     low, high = one
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
 def summed(one: IntegerRange, count: int) -> IntegerRange:
-    """Return what the sum of up to `count` numbers may be, and every partial sum."""
+    """Return the range of the sum of up to `count` numbers, and of every partial sum."""
     return min(0, count * one[0]), max(0, count * one[1])
 
 
 def multiplied(one: IntegerRange, count: int) -> IntegerRange:
-    """Return what the product of up to `count` numbers may be, and every partial product."""
+    """Return the range of the product of up to `count` numbers, and of every partial product."""
     most = max(1, magnitudes(one)[1]) ** min(count, 64) if count else 1
     return (-most if one[0] < 0 else 0), most
 
 
 def of_bits(*spans: IntegerRange) -> IntegerRange:
-    """Return what any bitwise combination of numbers may be."""
+    """Return the range of any bitwise combination of numbers."""
     low, high = hull(spans)
     most = (1 << max(high, -low - 1, 0).bit_length()) - 1
     return (-most - 1 if low < 0 else 0), most

@@ -1,9 +1,9 @@
-"""What of a Relax program may be undefined, or not its own master: what is not to be fed with other values.
+"""Operations of a Relax program that may be undefined for other operands, or have effects.
 
-A spliced program computes with values that nobody has bounded. An operation that divides integers, looks things up by
-computed indices, or leaves its function is therefore kept out of patterns, and out of reach of what a pattern gives.
+A spliced program computes with unbounded values. Operations that divide integers, use computed indices, or leave
+their function are therefore excluded from patterns, and no value that depends on a pattern may reach them.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and imports only TVM.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -20,14 +20,15 @@ OUTSIDE = (
     "relax.vision.", "relax.call_", "relax.invoke_", "relax.make_closure", "relax.null_value", "relax.print",
     "relax.assert_op", "relax.to_vdevice", "relax.hint_on_device", "relax.multinomial", "relax.nn.dropout",
 )  # fmt: skip
-"""Beginnings of the names of operators that have effects, leave TVM's own code or draw lots, but for `call_tir`."""
+"""Prefixes of the names of operators that have effects, call code outside TVM or draw random numbers, except
+`call_tir`."""
 
 INDEXED = frozenset({
     "take", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "index_put", "index_tensor",
     "slice_scatter", "dynamic_strided_slice", "reverse_sequence", "nonzero", "unique", "tensor_to_shape", "one_hot",
     "nn.nll_loss", "nn.cross_entropy_with_logits", "image.grid_sample", "nn.attention_var_len", "quantize",
 })  # fmt: skip
-"""Operators whose memory accesses, result sizes or conversions follow from the values of their operands."""
+"""Operators whose memory accesses, result sizes or conversions depend on the values of their operands."""
 
 DIVIDING = frozenset({"divide", "floor_divide", "mod", "floor_mod", "power"})
 """Operators that are undefined for some integers."""
@@ -36,13 +37,13 @@ _LOADS = frozenset({"BufferLoad", "TensorLoad"})
 _DIVISIONS = frozenset({"Div", "Mod", "FloorDiv", "FloorMod"})
 _SHIFTS = frozenset({"LShift", "RShift"})
 _LEAVING = ("call", "shift", "ptx", "cuda", "access", "address", "atomic", "alloc", "tvm_", "texture", "intrin")
-"""Parts of the names of operators by which loops do what is not arithmetic."""
+"""Parts of the names of operators in loops that are not arithmetic."""
 
 BITWISE = frozenset({"left_shift", "right_shift"})
 
 
 def hazard(value: Any, module: Any) -> str:
-    """Return why the operation `value`, bound in `module`, may be undefined; an empty text where it never is."""
+    """Return why the operation `value`, bound in `module`, may be undefined; an empty text if it never is."""
     if not isinstance(value, Call):
         plain = (relax.Var, relax.Tuple, relax.TupleGetItem, relax.ShapeExpr, tvm.ir.Constant)
         return "" if isinstance(value, plain) else f"a {type(value).__name__}"
@@ -95,7 +96,8 @@ def inner_hazard(place: Any, module: Any, above: tuple[str, ...] = ()) -> str:
 
 
 def loop_hazard(function: Any) -> str:
-    """Return why a loop program may be undefined, as far as its text tells; that it writes all results is not told."""
+    """Return why a loop program may be undefined, according to its text; this does not check that it writes all
+    results."""
     found: list[str] = []
     if function.attrs is not None and "target" in function.attrs:
         found.append("loops for one target")
@@ -144,11 +146,11 @@ def loop_hazard(function: Any) -> str:
 
 
 def kind_of(one: Any) -> str:
-    """Return the name of an object's type without that of its dialect, which differs from release to release."""
+    """Return the name of an object's type without its dialect, whose name differs between releases."""
     info = getattr(type(one), "__tvm_ffi_type_info__", None)
     return "" if info is None else str(info.type_key).rpartition(".")[2]
 
 
 def is_float(kind: Any) -> bool:
-    """Tell whether an element type is one of floats."""
+    """Tell whether an element type is a float type."""
     return "float" in str(kind)

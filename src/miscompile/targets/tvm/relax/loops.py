@@ -1,9 +1,9 @@
-"""What the integers of a loop program may be, so that none leaves its type; `ranges.py` says why that matters.
+"""Ranges of the integers in a loop program, which prove that none leaves its type; `ranges.py` explains the reason.
 
-All stores into a buffer count as one range, whatever their order, until nothing grows any more: what is computed
-element by element settles at once, a sum of integers never does, and counts as overflow.
+All stores into a buffer share one range, independent of their order. The ranges are computed to a fixed point:
+elementwise computations converge at once; a sum of integers never does and counts as overflow.
 
-A reproducer has this file's text in it, so that it needs nothing but TVM: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and imports only TVM.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -13,26 +13,26 @@ from typing import Any, NamedTuple
 
 import tvm_ffi
 
-from miscompile.targets.tvm.hazards import is_float, kind_of
-from miscompile.targets.tvm.intervals import IntegerRange, full, hull, is_vector, of_bits, products, unproven
+from miscompile.targets.tvm.relax.hazards import is_float, kind_of
+from miscompile.targets.tvm.relax.intervals import IntegerRange, full, hull, is_vector, of_bits, products, unproven
 
 ROUNDS = 6
-"""How often ranges may grow before they count as growing for ever."""
+"""The number of rounds in which ranges may grow before they count as diverging."""
 
 COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Not"})
 
 SUMS = frozenset({
     "Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Div", "Mod", "LShift", "RShift", "Cast", "Call",
 })  # fmt: skip
-"""Expressions that may leave their type, or do with integers what nobody knows."""
+"""Expressions that may leave their type, or whose effect on integers is unknown."""
 
 FIELDS = {"Select": ("true_value", "false_value"), "Cast": ("value",), "BitwiseNot": ("a",)}
-"""Where expressions have their operands, where these are not `a` and `b`."""
+"""The fields with the operands of expressions, if these are not `a` and `b`."""
 
 
 class Parts(NamedTuple):
-    """What a loop program consists of: what is written where, the ranges of loop variables, and all expressions of
-    integers that may leave their type."""
+    """The parts of a loop program: the stores by buffer, the ranges of loop variables, and all integer expressions
+    that may leave their type."""
 
     stored: list[tuple[Any, Any]]
     loops: dict[Any, Any]
@@ -40,9 +40,9 @@ class Parts(NamedTuple):
 
 
 def loop_spans(function: Any, given: list[Any], results: list[Any]) -> list[Any]:
-    """Return what the results of the loop program `function` may be, as many as `results`, on operands `given`.
+    """Return the ranges of the results of the loop program `function` on operands of the ranges `given`.
 
-    `results` are the ranges of their types. Raises OverflowsError where an integer may leave its type.
+    `results` are the ranges of the results' types. Raises OverflowsError when an integer may leave its type.
     """
     state = dict(zip(function.params, [*given, *(None for _ in results)], strict=True))
     parts = parts_of(function.body)
@@ -86,21 +86,22 @@ def parts_of(body: Any) -> Parts:
             trouble.append("buffers of several names")
 
     tvm_ffi.structural_walk(body, visit)
-    if trouble:  # what `visit` raised would come out as another exception
+    if trouble:  # an exception raised inside `visit` would be replaced by another one
         unproven(trouble[0])
     return found
 
 
 def extent(least: Any, count: Any) -> IntegerRange | None:
-    """Return what a loop variable may be, None where its loop has no known number of turns."""
+    """Return the range of a loop variable; None if its loop has no known number of iterations."""
     known = kind_of(least) == kind_of(count) == "IntImm"
     return (int(least.value), int(least.value) + max(0, int(count.value) - 1)) if known else None
 
 
 def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> IntegerRange | None:
-    """Return what an expression may be; None where it is no integer, or hangs on what has not been written yet.
+    """Return the range of an expression; None if it is not an integer, or depends on a buffer without a store so
+    far.
 
-    Raises OverflowsError where an integer may leave its type.
+    Raises OverflowsError when an integer may leave its type.
     """
     kind, dtype = kind_of(one), str(getattr(one, "ty", ""))
     if is_vector(dtype):
@@ -123,7 +124,7 @@ def reach(one: Any, state: dict[Any, Any], written: set[Any]) -> IntegerRange | 
 
 
 def called_in(one: Any, given: list[IntegerRange | None]) -> IntegerRange | None:
-    """Return what a call inside loops gives on operands that may be `given`."""
+    """Return the range of a call inside loops on operands of the ranges `given`."""
     name = str(getattr(one.op, "name", "")).rpartition(".")[2]
     chosen = {"if_then_else": given[1:], "likely": given}.get(name)
     if chosen is not None:
@@ -133,7 +134,7 @@ def called_in(one: Any, given: list[IntegerRange | None]) -> IntegerRange | None
 
 
 def computed(kind: str, limits: IntegerRange, given: list[IntegerRange | None]) -> IntegerRange | None:
-    """Return what an operation gives on operands that may be `given`, in a type of the range `limits`."""
+    """Return the range of an operation on operands of the ranges `given`, in a type of the range `limits`."""
     spans = [span for span in given if span is not None]
     if kind == "Select":
         return hull(spans) if spans else None
@@ -148,7 +149,7 @@ def computed(kind: str, limits: IntegerRange, given: list[IntegerRange | None]) 
 
 
 def divided(one: IntegerRange, other: IntegerRange) -> IntegerRange | None:
-    """Return what a quotient may be, rounded in whatever way; None where the divisor may be none of 1, 2, 3, ..."""
+    """Return the range of a quotient in any rounding; None unless the divisor is positive."""
     if other[0] < 1:
         return None
     floors = [a // b for a in one for b in other]
@@ -156,7 +157,7 @@ def divided(one: IntegerRange, other: IntegerRange) -> IntegerRange | None:
 
 
 def left_over(_: IntegerRange, other: IntegerRange) -> IntegerRange | None:
-    """Return what a remainder that is never negative may be; None as `divided` does."""
+    """Return the range of a non-negative remainder; None unless the divisor is positive."""
     return None if other[0] < 1 else (0, other[1] - 1)
 
 
@@ -175,4 +176,4 @@ OPERATIONS: dict[str, Callable[..., IntegerRange | None]] = {
     "BitwiseXor": of_bits,
     "BitwiseNot": of_bits,
 }
-"""For each operation of loops on integers the range of its result, None where it may be undefined."""
+"""For each operation of loops on integers the range of its result; None if it may be undefined."""

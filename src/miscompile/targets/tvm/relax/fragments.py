@@ -1,8 +1,9 @@
-"""Patterns taken out of Relax modules: pieces of a function's bindings, with holes where values came in.
+"""Extraction of patterns from Relax modules: pieces of a function's bindings, with holes for their inputs.
 
 OATest's extraction (section 3.1): a subgraph pattern is a connected set of operations, a block pattern a contiguous run
-of one block. What a piece used from outside becomes a parameter (a hole) with its type; what of it was used outside, or
-by nobody, is returned (the broken outputs). Functions and loop programs that it calls come with it.
+of one block. A value from outside the piece becomes a parameter (a hole) with its type. Values of the piece that are
+used outside or by nobody are returned (the broken outputs). The functions and loop programs that the piece calls are
+included.
 """
 
 # ruff: noqa: ANN401 - TVM's objects have no types
@@ -14,29 +15,29 @@ from typing import Any, Literal, NamedTuple
 import tvm
 from tvm import relax
 
-from miscompile.targets.tvm.functions import finished, operands, substituted
-from miscompile.targets.tvm.hazards import hazard
-from miscompile.targets.tvm.seams import replaced
-from miscompile.targets.tvm.splice import lawful
-from miscompile.targets.tvm.text import UNSAYABLE
+from miscompile.targets.tvm.relax.functions import finished, operands, substituted
+from miscompile.targets.tvm.relax.hazards import hazard
+from miscompile.targets.tvm.relax.seams import replaced
+from miscompile.targets.tvm.relax.splice import lawful
+from miscompile.targets.tvm.relax.text import TEXT_ERRORS
 
 PATTERN = "pattern"
-"""The name of the function of a pattern's module that is spliced."""
+"""The name of the function in a pattern's module that is spliced."""
 
 LONGEST_BLOCK, MOST_BINDINGS = 12, 30
-"""Bindings in the longest block pattern, and in the largest subgraph."""
+"""The most bindings in a block pattern, and in a subgraph pattern."""
 
 MOST_ELEMENTS = 1 << 18
-"""Elements of the largest tensor: larger ones make runs slow, and say nothing new."""
+"""The most elements of a tensor; larger ones make runs slow and give no further information."""
 
 SMALL_SIZE, _DIVISORS = 16, (128, 64, 32, 16, 8, 4, 2)
-"""Sizes above which a size is large, and by what large sizes may be divided, the largest first."""
+"""The limit above which a size is large, and the divisors for large sizes, largest first."""
 
 _SIZES = (4, 3, 6, 2, 8, 5)
-"""What symbolic sizes become, in the order of their names."""
+"""The numbers that replace symbolic sizes, in the order of their names."""
 
 _FOREIGN = ("Primitive", "Codegen", "Composite")
-"""Attributes of functions that a pass has made for others, whose inside no pass looks at any more."""
+"""Attributes of functions created by passes for external code generators; later passes ignore their bodies."""
 
 
 class RelaxFragment(NamedTuple):
@@ -48,7 +49,7 @@ class RelaxFragment(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A piece that is no pattern, and why."""
+    """A piece that cannot be a pattern, and the reason."""
 
     why: str
 
@@ -72,7 +73,7 @@ def fragments(module: Any, granularity: Literal["block", "subgraph"]) -> Iterato
 
 
 def concrete(function: Any) -> Any:
-    """Return `function` with numbers for its symbolic sizes; None where these do not stand alone in a parameter."""
+    """Return `function` with numbers for its symbolic sizes; None if a symbol is not a size of any parameter."""
     names = sorted({str(var.name) for var in relax.analysis.free_symbolic_vars(function)})
     names += sorted({str(var.name) for var in relax.analysis.defined_symbolic_vars(function)} - set(names))
     if not names:
@@ -84,16 +85,17 @@ def concrete(function: Any) -> Any:
 
 
 def handy(function: Any) -> Any:
-    """Return `function` with element types where parameters have none, and smaller sizes where they are large.
+    """Return `function` with element types for parameters without one, and with smaller sizes in place of large
+    ones.
 
-    All large sizes are divided alike, so that sums and products of them stay such. What TVM's type inference does not
-    take so is returned as it was.
+    All large sizes are divided by the same number, so that relations between them remain. If TVM's type inference
+    rejects the result, `function` is returned unchanged.
     """
     kinds = [kind for param in function.params for kind in tensors(param.ty)]
     sizes = [size for kind in kinds if kind is not None for size in known_sizes(kind)]
     large = [size for size in sizes if size > SMALL_SIZE]
     divisor = next((one for one in _DIVISORS if all(size % one == 0 for size in large)), 1)
-    if math.prod(sizes) <= MOST_ELEMENTS:  # an upper bound of what any product of them can be
+    if math.prod(sizes) <= MOST_ELEMENTS:  # an upper bound on any product of them
         divisor = 1
     kinds = [changed(param.ty, divisor) for param in function.params]
     if all(kind == param.ty for kind, param in zip(kinds, function.params, strict=True)):
@@ -110,7 +112,7 @@ def handy(function: Any) -> Any:
                 table[one.var] = type(one.var)(one.var.name, value.ty)
                 bound.append(relax.VarBinding(table[one.var], value))
             made.append(type(block)(bound))
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return function
     result = replaced(function.body.body, table)
     return relax.Function(params, relax.SeqExpr(made, result), result.ty, True, function.attrs)
@@ -125,7 +127,7 @@ def changed(kind: Any, divisor: int) -> Any:
 
 
 def known_sizes(kind: Any) -> tuple[int, ...]:
-    """Return the sizes of a tensor's type, whatever its element type; none where they are not known."""
+    """Return the sizes of a tensor's type with any element type; none if they are unknown."""
     if not isinstance(kind, relax.TensorType) or not isinstance(kind.shape, relax.ShapeExpr):
         return ()
     if not all(isinstance(size, tvm.tirx.IntImm) for size in kind.shape.values):
@@ -134,7 +136,8 @@ def known_sizes(kind: Any) -> tuple[int, ...]:
 
 
 def blocks(function: Any) -> Iterator[tuple[bool, list[Any]]]:
-    """Yield the contiguous runs of each block of bindings, whole, or cut where they are long, and whether they flow."""
+    """Yield the contiguous runs of each block of bindings, cut if they are long, and whether the block is a dataflow
+    block."""
     for block in function.body.blocks:
         bindings = list(block.bindings)
         flow = isinstance(block, relax.DataflowBlock)
@@ -165,7 +168,7 @@ def subgraphs(function: Any) -> Iterator[tuple[bool, list[Any]]]:
 def taken(
     module: Any, function: Any, run: list[Any], flow: bool, granularity: Literal["block", "subgraph"]
 ) -> RelaxFragment | Refused:
-    """Return the bindings `run` of `function` as a pattern, or why they are none."""
+    """Return the bindings `run` of `function` as a pattern, or the reason why they cannot be one."""
     why = unfit(module, run)
     if why:
         return Refused(why)
@@ -190,7 +193,7 @@ def taken(
         return Refused("sizes that nothing tells")
     try:
         found = RelaxFragment(*closed(module, inner, granularity))
-    except UNSAYABLE:
+    except TEXT_ERRORS:
         return Refused("not well formed by itself")
     own = found.module[PATTERN]
     if lawful(relax.BlockBuilder(found.module), own, [param.ty for param in own.params]) is None:
@@ -228,7 +231,7 @@ def operators_of(function: Any) -> tuple[str, ...]:
 
 
 def unfit(module: Any, run: list[Any]) -> str:
-    """Return why bindings cannot be a pattern; an empty text where they can."""
+    """Return why bindings cannot be a pattern; an empty text if they can."""
     if len(run) > MOST_BINDINGS:
         return "too many bindings"
     if not all(isinstance(binding, relax.VarBinding) for binding in run):
@@ -250,14 +253,14 @@ def unfit(module: Any, run: list[Any]) -> str:
 
 
 def tensors(kind: Any) -> list[Any]:
-    """Return the types of the tensors in a type; None stands for what is neither a tensor nor a tuple of them."""
+    """Return the types of the tensors in a type; None represents other types than tensors and tuples of tensors."""
     if isinstance(kind, relax.TupleType):
         return [one for field in kind.fields for one in tensors(field)]
     return [kind if isinstance(kind, relax.TensorType) else None]
 
 
 def sizes_of(kind: Any) -> tuple[int, ...] | None:
-    """Return the sizes of a tensor's type; None where they, or the element type, are not known."""
+    """Return the sizes of a tensor's type; None if they or the element type are unknown."""
     if not isinstance(kind, relax.TensorType) or kind.dtype is None or not isinstance(kind.shape, relax.ShapeExpr):
         return None
     sizes = known_sizes(kind)
@@ -265,9 +268,10 @@ def sizes_of(kind: Any) -> tuple[int, ...] | None:
 
 
 def holes(run: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
-    """Return the parameters for what `run` uses from outside, bindings that make tuples of them, and what is replaced.
+    """Return the parameters for the outer values of `run`, bindings that build tuples of them, and the replaced
+    values.
 
-    Of a tuple each tensor is a parameter of its own.
+    Each tensor of a tuple is a parameter of its own.
     """
     bound = {binding.var for binding in run}
     inputs = dict.fromkeys(var for binding in run for var in operands(binding.value) if var not in bound)
@@ -287,7 +291,7 @@ def holes(run: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
 
 
 def outputs(function: Any, run: list[Any]) -> list[Any]:
-    """Return the values of `run` that are used outside of it, or by nobody."""
+    """Return the values of `run` that are used outside it, or by nobody."""
     bound = [binding.var for binding in run]
     inside = {var for binding in run for var in operands(binding.value)}
     rest = [b for block in function.body.blocks for b in block.bindings if not any(b.same_as(one) for one in run)]
@@ -297,7 +301,7 @@ def outputs(function: Any, run: list[Any]) -> list[Any]:
 
 
 def flattened(results: list[Any], flow: bool) -> tuple[list[Any], list[Any]]:
-    """Return bindings that take the tensors out of the tuples among `results`, and all the tensors."""
+    """Return bindings that extract the tensors from tuples among `results`, and all the tensors."""
     more: list[Any] = []
     fields: list[Any] = []
 

@@ -1,8 +1,8 @@
-"""Relax modules as text and back: TVMScript, with its constants beside it.
+"""Encoding of Relax modules as text: TVMScript, with separate constants.
 
-TVM's own JSON would be the obvious way, but `tvm.ir.save_json` of 0.27.0.post1 with `apache-tvm-ffi` 0.1.15.post2 dies
-of a segmentation fault on every object of TVM's, and so does the printer where it is to write constants down
-(`show_meta=True`). TVMScript without them refers to its constants by number, so that they can be kept apart and handed
+TVM's own JSON is not usable, because `tvm.ir.save_json` of 0.27.0.post1 with `apache-tvm-ffi` 0.1.15.post2 crashes
+with a segmentation fault on every object of TVM. The printer crashes too when it writes constants
+(`show_meta=True`). TVMScript without them refers to constants by number, so they can be stored separately and passed
 to the parser.
 """
 
@@ -19,9 +19,9 @@ from tvm import relax
 from tvm.script.parser.core import entry as script_parser
 
 _KEY = "ir.GenericConst"
-"""What TVMScript calls the list of a module's constants."""
+"""The name of the list of a module's constants in TVMScript."""
 
-UNSAYABLE = (
+TEXT_ERRORS = (
     RuntimeError,
     AssertionError,
     ValueError,
@@ -32,13 +32,14 @@ UNSAYABLE = (
     NameError,
     SyntaxError,
 )
-"""What TVM's printer and parser raise of a module that they cannot say; their diagnostics are RuntimeErrors."""
+"""The exceptions of TVM's printer and parser for a module that has no text; their diagnostics are RuntimeErrors."""
 
 
-def say(module: Any) -> dict[str, Any]:
+def encode(module: Any) -> dict[str, Any]:
     """Return `module` as `{"script": TVMScript, "constants": [{"dtype", "shape", "data"}]}`, `data` in base 64.
 
-    That it parses back is for the caller to see. Raises RuntimeError for a module that TVM cannot print.
+    The caller checks that the text parses back to the same module. Raises RuntimeError for a module that TVM cannot
+    print.
     """
     script = module.script(show_meta=False, verbose_expr=False)
     constants = [_packed(one.value.numpy()) for one in constants_of(module)]
@@ -46,13 +47,13 @@ def say(module: Any) -> dict[str, Any]:
 
 
 def parse(script: str, constants: Sequence[Mapping[str, Any]], check: bool = True) -> Any:
-    """Return the module of which `say` has told; raises what the parser raises where it cannot be read."""
+    """Return the module that `encode` encoded. Raises the parser's exceptions for text that it cannot read."""
     table = [relax.const(_unpacked(one)) for one in constants]
     return script_parser.parse(script, {**script_parser._default_globals(), "metadata": {_KEY: table}}, check)
 
 
 def constants_of(module: Any) -> list[Any]:
-    """Return the constants that are no scalars, each object once, in the order in which the printer numbers them."""
+    """Return the distinct constants other than scalars, in the order in which the printer numbers them."""
     found: list[Any] = []
 
     def visit(value: Any) -> None:
@@ -67,7 +68,7 @@ def constants_of(module: Any) -> list[Any]:
 
 
 def digest(module: Any) -> str:
-    """Return a module's structural hash, by which it is told whether a text was read back as the same module."""
+    """Return a module's structural hash, which is equal if a text parses back to the same module."""
     return f"{tvm_ffi.structural_hash(module) & (2**64 - 1):016x}"
 
 
