@@ -74,16 +74,16 @@ class VerbGroup(click.Group):
         try:
             result = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            return _say(_click_message(error), USAGE, debug=False)
+            return _print_error(_click_message(error), USAGE, debug=False)
         except UsageError as error:
-            return _say(str(error), USAGE, debug=False)
+            return _print_error(str(error), USAGE, debug=False)
         except (click.Abort, KeyboardInterrupt):
             click.echo("miscompile: stopped", err=True)
             return STOPPED
         except MiscompileError as error:
-            return _say(str(error), FAILED, debug=debug)
+            return _print_error(str(error), FAILED, debug=debug)
         except Exception as error:  # noqa: BLE001 - every other error must end as exit code 3
-            return _say(f"{type(error).__name__}: {error}", FAILED, debug=debug)
+            return _print_error(f"{type(error).__name__}: {error}", FAILED, debug=debug)
         return result if isinstance(result, int) else NOTHING
 
 
@@ -130,7 +130,7 @@ def _click_message(error: click.ClickException) -> str:
     return f"{error.format_message().rstrip('.')}{hint}"
 
 
-def _say(message: str, code: int, *, debug: bool) -> int:
+def _print_error(message: str, code: int, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     line = " ".join(message.split()) or "no message"

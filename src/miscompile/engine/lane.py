@@ -205,7 +205,7 @@ class Lane:
             return
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
-            self._say({"duplicate": asdict(confirmed.signature)})
+            self._send({"duplicate": asdict(confirmed.signature)})
             return
         stored = to_stored(
             confirmed.evidence,
@@ -218,7 +218,7 @@ class Lane:
         )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
             folder.save(self.plan.out, stored)
-        self._say({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
+        self._send({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
         if self.plan.quarantine and not is_invalid(ahead.case):  # invalid programs must be refused before any pass
             target = confirmed.evidence.faulty.target
             self._quarantine(target, to_quarantine(confirmed.signature, parse_target(target).about))
@@ -236,7 +236,7 @@ class Lane:
         if fresh:
             self.disabled[target] = known | fresh
             self.oracle = make_oracle(self.plan, self.disabled)
-            self._say({"quarantine": sorted(fresh), "target": target})
+            self._send({"quarantine": sorted(fresh), "target": target})
 
     def _report(self) -> None:
         deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
@@ -247,13 +247,13 @@ class Lane:
         self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
         self._compiler_cpu = cpu
         settled = self._next - len(self._ahead)
-        self._say({"counters": dict(self.counters), "next": settled})
+        self._send({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
         if self.firings.counts:
-            self._say({"firings": self.firings.take()})
+            self._send({"firings": self.firings.take()})
         self._reported = time.monotonic()
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         self.out.write(json.dumps(message) + "\n")
         self.out.flush()
 

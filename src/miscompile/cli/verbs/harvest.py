@@ -110,7 +110,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
-    say: Callable[[str], None] = _say_nothing if as_json else _say
+    say: Callable[[str], None] = _ignore if as_json else _print_progress
     _check_options(source)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
@@ -359,9 +359,9 @@ def _table(*names: str, numbers: tuple[str, ...]) -> Table:
     return table
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _say_nothing(text: str) -> None:
+def _ignore(text: str) -> None:
     """Discard a line of progress, because only JSON is wanted."""
