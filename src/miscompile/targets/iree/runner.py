@@ -107,7 +107,7 @@ def call(context: runtime.SystemContext, arrays: Iterable[NDArray[np.generic]]) 
 
 
 def to_array(words: NDArray[np.generic], kind: int) -> NDArray[np.generic]:
-    """Return an input as an array of the runtime; `array` has words if numpy lacks its type."""
+    """Return an input as an array of the runtime; `words` are integers if numpy lacks its type."""
     array = np.ascontiguousarray(words).reshape(np.shape(words))
     return array.view(FOREIGN[kind]) if kind in FOREIGN else array
 

@@ -100,7 +100,7 @@ def call(machine: relax.VirtualMachine, arrays: Iterable[NDArray[np.generic]], d
 
 
 def to_array(words: NDArray[np.generic], kind: int) -> NDArray[np.generic]:
-    """Return an input as TVM's tensor; `array` has words if numpy lacks its type."""
+    """Return an input for TVM; `words` are integers if numpy lacks its type."""
     return words.view(FOREIGN[kind]) if kind in FOREIGN else words
 
 

@@ -35,7 +35,7 @@ def configure() -> None:
 
 
 def tensor(words: NDArray[np.generic], dtype: str) -> jax.Array:
-    """Return an array for JAX; `array` has words if numpy lacks its type."""
+    """Return an array for JAX; `words` are integers if numpy lacks its type."""
     words = np.asarray(words)
     return jnp.asarray(words.view(TYPES[dtype]) if dtype in TYPES else words)
 
