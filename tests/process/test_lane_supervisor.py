@@ -42,5 +42,28 @@ def test_a_campaign_whose_lanes_do_nothing_but_die_has_failed(
 
     monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
     plan = Plan("toy", out=tmp_path / "out", workers=2, **limits)
-    with pytest.raises(ExecutionError, match=r"all lanes died before their first test; .*lanes\.log says more"):
+    with pytest.raises(ExecutionError, match=r"the lanes died \d+ times in 0 tests; .*lanes\.log says more"):
         fuzz(plan, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(1, "(status 1: KeyError: 'x')"), (9, "(status 9)")], ids=["uncaught error", "other status"]
+)
+def test_the_notice_of_a_death_names_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+) -> None:
+    log = tmp_path / "lanes.log"
+
+    def dying(self: LaneSupervisor, orders: Orders) -> Conversation:
+        log.write_text("Traceback (most recent call last):\n  ...\nKeyError: 'x'\n")
+        process = Conversation(["sh", "-c", f"exit {code}"])
+        self._selector.register(process, selectors.EVENT_READ, orders.lane)
+        return process
+
+    monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
+    crew = LaneSupervisor(log)
+    crew.start(Orders(Plan("toy"), (), 0, 0, 0, None, {}))
+    notice = next(crew.messages(10.0))["notice"]
+    assert said in notice
+    assert notice.endswith(f"and was restarted; see {log}")
+    crew.kill()

@@ -58,3 +58,24 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
         "# A `b` title\n[a](page.md#a-b-title) [b](none.md) [c](#nope) [d](https://example.org/x)\n```\n[e](no)\n```\n"
     )
     assert broken(page) == ["none.md", "#nope"]
+
+
+GUIDES = sorted([*(ROOT / "docs").glob("adding-*.md"), ROOT / "docs" / "extending.md"])
+FILE = re.compile(r"(?<![\w./<>-])((?:[a-z_]+/)+[a-z_*]+\.(?:py|toml|motif))")
+HOMES = (ROOT, ROOT / "src" / "miscompile", ROOT / "src" / "miscompile" / "transforms")
+"""Folders that the guides shorten paths from."""
+
+
+def absent(text: str) -> list[str]:
+    """Return the files that `text` names and that do not exist."""
+    return [name for name in FILE.findall(text) if not any(any(home.glob(name)) for home in HOMES)]
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
+def test_a_guide_names_files_that_exist(path: Path) -> None:
+    assert absent(path.read_text("utf-8")) == []
+
+
+def test_a_file_that_has_moved_is_seen() -> None:
+    text = "`transforms/rules/data/*.toml`, `rules/parse.py`, `generation/motifs/plant.py`, tests/unit/gone/x.toml"
+    assert absent(text) == ["generation/motifs/plant.py", "tests/unit/gone/x.toml"]

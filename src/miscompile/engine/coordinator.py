@@ -200,9 +200,10 @@ class _Coordinator:
             _tell(self.listeners, Notice(f"{self.triage.open} findings are left for --resume"))
 
     def _require_tests(self) -> None:
-        """Raise ExecutionError when the lanes did nothing but die: that nothing was found is then no news."""
-        if self.lanes.fallen and not self.counters["tests"]:
-            raise ExecutionError(f"all lanes died before their first test; {self.lanes.log} says more")
+        """Raise ExecutionError when the lanes died as often as they tested: an empty result then says nothing."""
+        deaths, tests = self.lanes.deaths, self.counters["tests"]
+        if deaths and deaths >= tests:
+            raise ExecutionError(f"the lanes died {deaths} times in {tests} tests; {self.lanes.log} says more")
 
     def _drain(self) -> None:
         """After an interrupt: let the lanes say what they know, for a moment."""

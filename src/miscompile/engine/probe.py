@@ -20,7 +20,7 @@ from platformdirs import user_cache_path
 
 from miscompile import __version__
 from miscompile.base.digest import digest_words
-from miscompile.base.errors import RejectedDraft
+from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.outcome import OutOfMemory, Raised, Rejected, Unsupported
 from miscompile.core.ports import Runner
@@ -76,7 +76,8 @@ def support_of(
 ) -> Support:
     """Return the support table of `target`, from the cache or by probing through `runner`.
 
-    Probing stops after `seconds` (None: no limit), with a table of what is known by then.
+    Probing stops after `seconds` (None: no limit), with a table of what is known by then. Raises UsageError, and leaves
+    the cache as it is, when the target took nothing because it raises errors that are no refusals.
     """
     path = _cache_path(target, versions, opsets)
     inquiry = Inquiry(opsets)
@@ -86,6 +87,8 @@ def support_of(
             return support_from(state["table"])
         inquiry.resume(state)
     table = inquiry.go_on(target, runner, watch, seconds)
+    if not inquiry.fruitful:
+        _require_no_error(target, inquiry, runner)
     _save(path, {"table": {name: sorted(getattr(table, name)) for name in TABLES}} if inquiry.done else inquiry.state())
     return table
 
@@ -123,6 +126,17 @@ class Inquiry:
     def done(self) -> bool:
         """Tell whether every question was asked."""
         return self._next[0] >= self._rounds and self._asked >= len(self._blocks)
+
+    @property
+    def fruitful(self) -> bool:
+        """Tell whether the target took any program."""
+        return any(answer.taken for answer in self._answers)
+
+    @property
+    def simplest(self) -> Single | None:
+        """A program of one common operator; None when there are no questions."""
+        drafts = (_draft(triple, 0) for triple in self._triples)
+        return next((single for single in drafts if single is not None), None)
 
     def state(self) -> dict[str, Any]:
         """Return answers and place as JSON values."""
@@ -200,6 +214,17 @@ class Inquiry:
             self._refused[place] += 1
         if self._refused[place] >= _REFUSALS and self._triples[place][1] not in _COMMON:
             self._found[place] = self._wanted[place]
+
+
+def _require_no_error(target: str, inquiry: Inquiry, runner: Runner) -> None:
+    """Raise UsageError with the error of a target that raises one even for the simplest program: it is broken."""
+    single = inquiry.simplest
+    if single is None:
+        return
+    (outcome,) = runner.run([Run(single.case("probe"), target, Build("off"), "probe")])
+    if isinstance(outcome, Raised):
+        error = f"{outcome.kind}: {outcome.message}".partition("\n")[0]
+        raise UsageError(f"target {target} took no program; it raises at {outcome.stage} of {single.call.op}: {error}")
 
 
 def _triples(opsets: Sequence[int]) -> Iterator[Triple]:

@@ -31,9 +31,10 @@ class _Member:
 
 @dataclass(slots=True)
 class LaneSupervisor:
-    """All lanes of a campaign. `log` gets what they print to standard error."""
+    """All lanes of a campaign. `log` gets their standard error; `deaths` counts lanes that ended without being told."""
 
     log: Path
+    deaths: int = 0
     _members: dict[int, _Member] = field(default_factory=dict)
     _selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
     _stopping: bool = False
@@ -46,11 +47,6 @@ class LaneSupervisor:
     def working(self) -> int:
         """Number of lanes that have not ended."""
         return sum(not member.done for member in self._members.values())
-
-    @property
-    def fallen(self) -> bool:
-        """Tell whether every lane has died, and none of them has got any further since."""
-        return bool(self._members) and all(member.restarts for member in self._members.values())
 
     def messages(self, timeout: float) -> Iterator[Message]:
         """Yield the messages that have come in, waiting up to `timeout` seconds for the first.
@@ -97,18 +93,25 @@ class LaneSupervisor:
             member.done = True
             return
         member.restarts += 1
+        self.deaths += 1
         if self._stopping:
             member.done = True
             return
         if member.restarts > MOST_RESTARTS:
             member.done = True
             if not self.working:
-                raise ExecutionError(f"all lanes keep dying (status {code}); {self.log} says more")
-            yield {"notice": f"lane {member.orders.lane} keeps dying (status {code}) and is given up; see {self.log}"}
+                raise ExecutionError(f"all lanes keep dying ({self._cause(code)}); {self.log} says more")
+            cause = self._cause(code)
+            yield {"notice": f"lane {member.orders.lane} keeps dying ({cause}) and is given up; see {self.log}"}
             return
         member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)  # past what may have killed it
         member.process = self._spawn(member.orders)
-        yield {"notice": f"lane {member.orders.lane} died (status {code}) and was restarted; see {self.log}"}
+        yield {"notice": f"lane {member.orders.lane} died ({self._cause(code)}) and was restarted; see {self.log}"}
+
+    def _cause(self, code: int) -> str:
+        """Return the exit status; behind that of an uncaught error the last line of the log, which names the error."""
+        lines = self.log.read_text("utf-8", "replace").splitlines() if code == 1 and self.log.exists() else []
+        return f"status {code}: {lines[-1][:200]}" if lines else f"status {code}"
 
     def _spawn(self, orders: Orders) -> Conversation:
         with self.log.open("ab") as log:

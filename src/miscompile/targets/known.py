@@ -98,6 +98,8 @@ def known_in(package: str, via: str = "") -> Known:
 def _read(package: str, name: str) -> Known:
     try:
         data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+    except FileNotFoundError:
+        raise SpecError(f"{package} has no {name}; an empty file says that nothing is expected") from None
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SpecError(f"{name} of {package} cannot be read: {error}") from None
     try:

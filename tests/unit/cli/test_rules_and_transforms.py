@@ -1,6 +1,7 @@
 """`miscompile rules`, and the options that say in which forms programs are presented."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from miscompile.engine.presets import PRESETS
 from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.transforms.catalogue import transform_of
+from miscompile.transforms.rules.certify import certify
 
 
 def run(*words: str) -> int:
@@ -33,6 +35,18 @@ def test_rules_are_listed_with_certificates_and_counts(capsys: pytest.CaptureFix
 def test_without_trials_nothing_is_certified(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rules", "Add-commutes", "--trials", "0", "--graphs", "0") == 0
     assert "1 rules, 1 groups, 0 certified, 0 applied" in capsys.readouterr().out
+
+
+def test_the_counterexample_of_an_unsound_rule_stands_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "on small numbers the sides differ; where x: float32[3, 2, 1, 2, 3], y: float32[3, 2, 2, 2, 3]"
+    monkeypatch.setattr(
+        "miscompile.engine.rulebook.certify",
+        lambda rule, trials, seed: replace(certify(rule, 1, seed), reason=reason),
+    )
+    assert run("rules", "Add-commutes", "--graphs", "0") == 1
+    assert f"unsound: Add-commutes: {reason}\n" in capsys.readouterr().out
 
 
 def test_an_unsound_rule_of_the_users_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "targets" / "toy"))
 from toy_bench import InProcessRunner
 
 from miscompile.base.dtypes import PLAIN
+from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Run
@@ -143,6 +144,20 @@ def test_a_table_is_cached_for_versions_and_opsets(tmp_path: Path, monkeypatch: 
         path.write_text("{" if path == damaged else path.read_text())
     total = sum(asked({"toy": version}, opsets)[0] for version, opsets in (("1", (21,)), ("2", (21,)), ("1", (17,))))
     assert total > 0
+
+
+def test_the_error_of_a_broken_target_is_told_and_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / name)
+    broken = Answering(dict.fromkeys(SOME, Raised("compile", "NameError", "name 'built' is not defined\nand more")))
+    with pytest.raises(UsageError, match=r"toy took no program; it raises at compile of \w+: NameError: .* defined$"):
+        support_of("toy", {}, (21,), broken)
+    assert ops_taken(support_of("toy", {}, (21,), Answering({}))) == set(SOME)
+
+
+def test_a_target_that_refuses_everything_is_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "user_cache_path", lambda name: tmp_path / name)
+    refusing = Answering(dict.fromkeys(SOME, Unsupported("compile", "no kernel")))
+    assert not ops_taken(support_of("toy", {}, (21,), refusing))
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from miscompile.base import plugins
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.cli.main import program
 from miscompile.targets import front_ends, registry, second_implementations
-from miscompile.targets.known import known, known_in
+from miscompile.targets.known import Known, known, known_in
 from miscompile.targets.pins import pins
 
 ABOUT = """
@@ -110,3 +110,12 @@ def test_a_broken_plugin_is_an_error_only_when_it_is_asked_for(
     assert asked.stderr == f"miscompile: error: {caught.value}\n"
     with pytest.raises(SpecError, match="there is no target 'nothing'; there are: inductor"):
         registry.parse_target("nothing")
+
+
+def test_a_missing_file_of_expectations_is_said(install: Install, tmp_path: Path) -> None:
+    install("acme", "acme_pkg")
+    (tmp_path / "acme_pkg" / "known.toml").unlink()
+    with pytest.raises(SpecError, match=r"acme_pkg has no known\.toml; an empty file"):
+        known("acme")
+    (tmp_path / "acme_pkg" / "known.toml").touch()
+    assert known("acme") == Known((), ())

@@ -54,6 +54,9 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
         click.echo(json.dumps({"totals": counts, "rules": rows}, indent=2))
     else:
         Console().print(_table(rows))
+        for row in rows:
+            if row["certificate"] is not None and not row["certificate"]["accepted"]:
+                click.echo(f"unsound: {row['name']}: {row['certificate']['reason']}")
         click.echo(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 0 if all(row["certificate"] is None or row["certificate"]["accepted"] for row in rows) else 1
 
@@ -76,4 +79,4 @@ def _certified(row: Mapping[str, Any]) -> str:
     found = row["certificate"]
     if found is None:
         return "-"
-    return f"{found['built']}/{found['trials']}" if found["accepted"] else f"unsound: {found['reason']}"
+    return f"{found['built']}/{found['trials']}" if found["accepted"] else "unsound"

@@ -49,7 +49,9 @@ class Side:
         return self._pattern(self._whole, op)
 
     def _fail(self) -> NoReturn:
-        raise SpecError(f"{self._label}: '{self._text}' is no pattern; see '{self._text[self._place :]}'")
+        rest = self._text[self._place :]
+        where = f"see '{rest}'" if rest else "it ends too early"
+        raise SpecError(f"{self._label}: '{self._text}' is no pattern; {where}")
 
     def _read(self) -> Text:
         found = _NAME.match(self._text, self._place)
