@@ -53,7 +53,8 @@ def switch_off(
 
 
 def read_model(payload: bytes) -> OnnxRunner:
-    """Read a model from memory; the device PYTHON reads the constants of a model in bytes as from a file.
+    """Read a model from memory. Its bytes are on the device PYTHON, from which constants are read one by one, as from a
+    file.
 
     A runner is for one feed, because it caches inputs that it has converted to constants.
     """
