@@ -1,4 +1,4 @@
-"""What is known of a target without importing its compiler, and what its adapter must do in the worker."""
+"""The description of a target, which does not import its compiler, and the protocols of its adapter in the worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,22 +12,22 @@ from miscompile.core.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class ScriptLines:
-    """What a target adds to a standalone reproducer; the rest of the script is the same for all.
+    """The parts of a standalone script that a target provides; the rest of the script is the same for all targets.
 
-    `sources` are modules of this package, such as the target's `runner`, that import the compiler and nothing of ours
-    but each other; those that others import from come first. The script contains those of their functions that its
-    other text names, and whatever these name, word for word but for type annotations. `imports` are import lines for
+    `sources` are modules of this package, such as the target's `runner`, that import only the compiler and each
+    other; a module comes after those that it imports. The script contains the functions that its other text names,
+    and everything that these name, verbatim except for type annotations. `imports` are import lines for
     further names that the other text may use. `levels` gives for each build level a Python expression;
     `run` is a Jinja template of the function `run(level, off=())`, which builds `model` (an onnx.ModelProto) at
     `level`, the value of one of these expressions, without the passes `off`, and returns a list with, for each feed
     in `feeds` (dicts from input name to numpy array), the list of outputs as numpy arrays. Helper functions may
-    follow it. `versions` is a Python expression list for `print`. `setup` are lines that must stand before all
-    imports, such as those that set environment variables; `prelude` is a template of what must be defined before the
-    model. The templates' variables are described in the script writer.
+    follow it. `versions` is a Python expression list for `print`. `setup` are lines that must precede all imports,
+    such as those that set environment variables; `prelude` is a template of the definitions before the model. The
+    script writer documents the templates' variables.
 
-    A target that takes no ONNX names in `program` (`module:function`) a function from the graph model, and names that
-    are `taken`, to a `Lowered` program: the script then has its source in place of `model`, and defines each of its
-    constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
+    A target that does not read ONNX sets `program` (`module:function`) to a function from the graph model, and a set
+    of `taken` names, to a `Lowered` program. The script then contains the program's source instead of `model`, and
+    defines each of its constants as `tensor(array, "dtype")`, a function that one of `sources` must define.
     """
 
     levels: Mapping[str, str]
@@ -63,13 +63,14 @@ class FrontLines:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A front end of a compiler: the way in for programs of a DL library, single operators with their parameters.
+    """A front end of a compiler for programs of a DL library, which are single operators with their parameters.
 
-    `library` is the kind of programs that it takes (`torch`, `keras`). `adapter` (`module:Class`) loads in place of the
-    compiler's own; it converts a program before it compiles it. `distributions` are PyPI names that the way needs
-    beside the compiler. `converters` is a regular expression for the source files that hold conversion functions, as
-    they stand in frames (`file:line:function`): the innermost such frame tells whose fault an error is. `script`
-    (`module:name`) are the `FrontLines` of its scripts. `title` says in a few words which way this is.
+    `library` is the kind of programs that it reads (`torch`, `keras`). `adapter` (`module:Class`) replaces the
+    compiler's own adapter; it converts a program before it compiles it. `distributions` are PyPI names that the
+    front end needs in addition to the compiler. `converters` is a regular expression for the source files of
+    conversion functions, as written in stack frames (`file:line:function`); the innermost such frame identifies the
+    cause of an error. `script` (`module:name`) are the `FrontLines` of its scripts. `title` describes the front end
+    in a few words.
     """
 
     library: str
@@ -82,20 +83,19 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A target's face. It never imports the compiler.
+    """The description of a target. It never imports the compiler.
 
     `levels` are the build levels from `off` to `full`. `adapter` and `script` are import paths `module:name`:
-    the adapter class, loaded in the worker alone, and the `ScriptLines` of a reproducer. `distributions` are the
+    the adapter class, loaded only in the worker, and the `ScriptLines` of a reproducer. `distributions` are the
     PyPI names whose versions identify the target, the compiler's own first; `extra` is the name of this package's
-    optional dependency that installs them. `twins` are groups of pass names that stand in for each other, so that
-    bisection must switch them together.
+    optional dependency that installs them. `twins` are groups of passes that do the same work, so that bisection
+    must switch them together.
 
-    `prepare` (`module:function`) names a function without arguments that returns the environment variables which
-    the compiler's process must be started with; it runs in that process before the adapter is imported, and the
-    process starts itself anew when a variable differs. `narrowed` says which element types the compiler computes in
-    a narrower one by design, such as `{"float64": "float32"}`; an integer type in place of itself does not wrap
-    around. `switches` says in a line how passes are observed and
-    switched, or why they cannot be.
+    `prepare` (`module:function`) names a function without arguments that returns the environment variables that the
+    compiler's process requires at its start. The function runs in that process before the adapter is imported, and
+    the process restarts itself when a variable differs. `narrowed` maps element types to the narrower ones in which
+    the compiler computes by design, such as `{"float64": "float32"}`; an integer type mapped to itself does not wrap
+    around. `switches` describes in one line how passes are observed and switched, or why that is impossible.
     """
 
     name: str
@@ -110,59 +110,61 @@ class About:
     passes: tuple[str, ...] = ()
     twins: tuple[tuple[str, ...], ...] = ()
     options: dict[str, str] = field(default_factory=dict)
-    """Names of the options a spec of this target may carry (`toy{bugs=...}`), each with a line of help."""
+    """The options that a spec of this target may have (`toy{bugs=...}`), each with a line of help."""
     extra: str = ""
     prepare: str = ""
     narrowed: Mapping[str, str] = field(default_factory=dict)
     switches: str = ""
     trace: str = ""
-    """A module that says, run as a child process, which phase of the compilation brings a fault in; for compilers
-    without switches for single passes. See `triage/phase.py` for what goes in and out."""
+    """A module that runs as a child process and finds the phase of the compilation that introduces a fault, for
+    compilers without switches for single passes. `triage/phase.py` documents its input and output."""
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Passes that are only the frames of rewrite rules, as observation names them, each with its rules, which are
-    passes that can be switched off one by one. Which rule changed a program is then found by leaving it alone on."""
+    """Passes that only apply rewrite rules, by their names in observations, each with its rules. Every rule can be
+    switched off. The rule that changed a program is found by a build with only that rule on."""
     forced: bool = False
-    """The switches are not the compiler's own: what only goes wrong with passes off may be the switching's fault, so
-    random subsets are not tried, and a finding must show in the build as shipped."""
+    """Whether the switches are hooks instead of the compiler's options. A failure that only occurs with passes off
+    may then be caused by the hooks, so random subsets are not tried, and a finding must occur in the build as
+    shipped."""
     recycle: int | None = None
-    """Batches after which a worker is replaced, for a compiler that leaks; None: as many as usual."""
+    """The number of batches after which a worker is replaced, for a compiler that leaks memory; None: the default."""
     transforms: tuple[str, ...] = ()
-    """Names of the transforms that the adapter itself applies, in the compiler's own representation."""
+    """Names of the transforms that the adapter applies, in the compiler's representation."""
     variants: Mapping[str, tuple[Spec, ...]] = field(default_factory=dict)
-    """For those of `transforms` that have options worth choosing between, the specs to draw from."""
+    """For `transforms` with useful options, the specs from which a campaign draws."""
     settle: str = ""
-    """`module:function` from the spec of one of `transforms` to a spec of the same with whatever decides which program
-    it is, such as the full path of a file. It runs before anything is built, without the compiler, and raises SpecError
-    for one that cannot be meant. Every target with `transforms` names one."""
+    """`module:function` from the spec of one of `transforms` to a complete spec of the same transform, for example
+    with the full path of a file. It runs before any build, without the compiler, and raises SpecError for an invalid
+    spec. Every target with `transforms` has one."""
     library: str = ""
-    """That one of `transforms` whose option `library` is a folder of patterns in the compiler's own representation."""
+    """The one of `transforms` whose option `library` is a folder of patterns in the compiler's representation."""
     lowered: bool = False
-    """The compiler takes no ONNX: programs are lowered to its own front end, by us."""
+    """The compiler does not read ONNX: this package lowers programs to the compiler's own input language."""
     functions: bool = False
-    """Model-local functions of ONNX are taken."""
+    """The compiler accepts model-local functions of ONNX."""
     sequences: tuple[str, ...] = ()
-    """Passes that can be run in any order before the level's own pipeline (`Build.sequence`)."""
+    """Passes that can run in any order before the pipeline of the level (`Build.sequence`)."""
     dynamic: bool = False
     """A program with symbolic sizes is compiled once, and then runs at every size."""
     devices: tuple[str, ...] = ("cpu",)
-    """Devices that the adapter can build for (`Build.device`); whether this machine has them is asked at run time."""
+    """Devices that the adapter can build for (`Build.device`); their presence on this machine is checked at run
+    time."""
     fronts: Mapping[str, Front] = field(default_factory=dict)
     """Front ends for programs of DL libraries, by the name that a spec gives: `openvino{via=torch}`."""
     role: Literal["compiler", "reference", "library", "example"] = "compiler"
-    """`reference` and `library` say what programs of their kind compute, and compilers are held against them; an
-    `example` has planted bugs. Programs are generated for all but a library; only a compiler has front ends."""
+    """A `reference` or `library` defines the correct results of programs of its kind, to which compilers are
+    compared; an `example` has planted bugs. Programs are generated for all kinds except a library; only a compiler
+    has front ends."""
     converters: str = ""
-    """For a compiler whose reader of ONNX is written in Python, a regular expression for the source files of its
+    """For a compiler whose importer of ONNX is written in Python, a regular expression for the source files of its
     conversion functions, as in `Front`."""
     witness: int | None = None
-    """For a compiler that is asked whether it agrees with onnx's reference evaluator where another does not: its place
-    among those, the lowest first. None: it is not asked."""
+    """The priority of a compiler as a second opinion when another compiler disagrees with onnx's reference
+    evaluator; the lowest is asked first. None: it is not asked."""
     other_builds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For distributions that this target or its front ends need: those that put the same package in the same place, for
-    a device."""
+    """For required distributions, the alternative distributions that install the same package for a device."""
     package: str = ""
-    """The package that holds `about.py`, with `known.toml`, `README.md` and perhaps `environment.toml` beside it. The
-    registry fills it in."""
+    """The package that holds `about.py`, with `known.toml`, `README.md` and optionally `environment.toml` beside it.
+    The registry sets it."""
 
 
 class Session(Protocol):
@@ -177,19 +179,20 @@ class Session(Protocol):
 
 
 class Adapter(Protocol):
-    """The worker's side of a target. Constructed once a worker with the options of the target spec.
+    """The worker's part of a target. Each worker process has one, constructed with the options of the target spec.
 
-    The constructor may import and configure the compiler but must not compile anything: workers fork from a
-    process in which it has run, and most compilers hang when forked after a compilation.
+    The constructor may import and configure the compiler but must not compile anything, because workers are forked
+    from a process in which it has run, and most compilers hang when forked after a compilation.
     """
 
     def build(self, program: Program, build: Build) -> Session:
-        """Compile `program` as `build` says. Raises whatever the compiler raises."""
+        """Compile `program` by the settings of `build`. Raises whatever the compiler raises."""
         ...
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Names of the passes that changed the program, read from what the compiler printed while it compiled.
+        """Return the names of the passes that changed the program, read from the compiler's output during
+        compilation.
 
-        Called only when the build asked to `observe`; a target that observes by other means ignores `log`.
+        Called only for builds with `observe`; a target that observes by other means ignores `log`.
         """
         ...

@@ -1,8 +1,9 @@
-"""Devices other than the CPU: whether this process can have one, found out before a compiler is asked to build for it.
+"""Devices other than the CPU, whose availability is checked before a compiler builds for them.
 
-Everything here belongs in a worker. A driver that was started before a fork does not work after it, so neither the
-constructor of an adapter nor anything else in the zygote may start one: a `Gate` is made there, and asks only when the
-first build for a device comes. Nothing here imports a compiler; what a compiler lacks, its own adapter knows.
+This code runs in workers. A driver that was started before a fork does not work after it. Neither the constructor of
+an adapter nor any other code in the zygote may therefore start one: a `Gate` is constructed there, and checks only
+at the first build for a device. This module imports no compiler; each adapter checks the requirements of its
+compiler.
 """
 
 import contextlib
@@ -17,14 +18,14 @@ from miscompile.base.child import lift_memory_limit
 from miscompile.base.errors import UsageError
 
 DeviceQuery = Callable[[], Iterable[str]]
-"""Says what a device lacks, a line for each thing that is missing; nothing at all, or empty lines, when it is there."""
+"""Returns one line for each missing requirement of a device; empty text or lines when the device is available."""
 
 Load = Callable[[str], Any]
 
 CUDA_DRIVER = "libcuda.so.1"
 PRECISE: Mapping[str, str] = {"NVIDIA_TF32_OVERRIDE": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-"""Variables that NVIDIA's libraries read when they are first used: no product of float32 with 10 bits of mantissa (the
-result would be a difference by design, not a bug), and the same sums in the same order each time."""
+"""Variables that NVIDIA's libraries read at first use. They disable products of float32 with 10 bits of mantissa
+(which differ by design), and fix the order of sums."""
 
 _PROC = Path("/proc")
 _STARTED = ("/dev/nvidia", "/dev/dri/render", "/dev/dxg")
@@ -37,22 +38,24 @@ _REASONS = {
     803: "its parts are of different versions",
     804: "it does not support this device with this version of CUDA",
 }
-"""What cuInit returns and what that means, for the codes that occur where a driver is installed."""
+"""The meanings of cuInit's return codes that occur with an installed driver."""
 
 
 class NoDeviceError(UsageError):
-    """A build is for a device that this process cannot have; the message is one line that names all that is missing."""
+    """A build is for a device that this process cannot use; the message is one line that names all missing
+    requirements."""
 
 
 class IdleDeviceError(RuntimeError):
-    """A program was built for a device, but no part of it runs there, so that running it would say nothing."""
+    """A program was built for a device, but no part of it runs there, so its results would prove nothing about the
+    device."""
 
 
 class Gate:
-    """Lets builds for a device through, once it is known to be there. An adapter has one, made before the fork.
+    """Checks the availability of a device before the first build for it. An adapter constructs one before the fork.
 
-    `name` is the target's, `asks` holds for each device but the CPU the function that says what it lacks. `maker` is
-    the process that workers are forked from, by default the one that makes this.
+    `name` is the name of the target. `asks` contains for each device except the CPU the function that returns its
+    missing requirements. `maker` is the process from which workers are forked, by default the current one.
     """
 
     def __init__(self, name: str, asks: Mapping[str, DeviceQuery], maker: int | None = None) -> None:
@@ -61,10 +64,10 @@ class Gate:
         self._open = {"cpu"}
 
     def pass_for(self, device: str) -> None:
-        """Return when this process can build for `device`; else raise NoDeviceError.
+        """Return if this process can build for `device`; otherwise raise NoDeviceError.
 
-        The first time, the limit on address space is lifted, because drivers reserve as much of it as the machine and
-        the device have memory together, and the variables of `PRECISE` are set for `cuda`.
+        The first call removes the limit on address space, because drivers reserve as much address space as the
+        memory of machine and device together. For `cuda` it also sets the variables of `PRECISE`.
         """
         if device in self._open:
             return
@@ -85,10 +88,10 @@ class Gate:
 
 
 def started(process: int, proc: Path = _PROC) -> bool:
-    """Tell whether `process` holds a graphics device open, as it does once a driver has been started in it."""
+    """Tell whether `process` has opened a graphics device, which a started driver does."""
     try:
         links = list((proc / str(process) / "fd").iterdir())
-    except OSError:  # it has ended, or belongs to somebody else
+    except OSError:  # it has ended, or belongs to another user
         return False
     for link in links:
         with contextlib.suppress(OSError):  # closed in the meantime
@@ -98,7 +101,7 @@ def started(process: int, proc: Path = _PROC) -> bool:
 
 
 def lacks_cuda(load: Load = ctypes.CDLL) -> str:
-    """Start NVIDIA's driver; say what is missing for it to have a device, an empty text when it has one."""
+    """Start NVIDIA's driver; return its missing requirements, or an empty text when it has a device."""
     try:
         driver = load(CUDA_DRIVER)
     except OSError:
@@ -126,10 +129,10 @@ def cuda_capability(load: Load = ctypes.CDLL) -> tuple[int, int]:
 
 
 def preload(*patterns: str, folders: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Load NVIDIA's libraries from pip packages, where the system's loader does not look; return their names.
+    """Load NVIDIA's libraries from pip packages, which the system's loader does not search; return their names.
 
-    `patterns` are names such as `libcudart.so.13`; `folders` are where packages lie (None: as Python sees it). Loading
-    a library starts no driver, so this may be done before the fork.
+    `patterns` are names such as `libcudart.so.13`; `folders` contain the packages (None: those of `sys.path`).
+    Loading a library starts no driver, so this may run before the fork.
     """
     loaded = []
     for folder in sys.path if folders is None else folders:

@@ -1,7 +1,7 @@
-"""External data: a model whose initialisers lie in a file beside it (onnx.proto, `TensorProto.external_data`).
+"""External data: a model whose initialisers are in a separate file (onnx.proto, `TensorProto.external_data`).
 
-The worker writes these files and not the parent: a program travels as bytes, and its files must be where the compiler
-is. Only fields of the message are touched, which all releases of `onnx` have; its own functions for external data
+The worker writes these files, because the parent sends programs as bytes, and the files must be on the compiler's
+machine. Only fields of the message are touched, which all releases of `onnx` have; its own functions for external data
 differ between releases. What begins with the imports stands in standalone scripts as it is.
 """
 
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def store(model: Any, path: str, seed: int, *, shapes_too: bool) -> None:  # noqa: ANN401 - a ModelProto
-    """Write `model` to `path`, and what its initialisers hold to another file, in an order and at offsets by `seed`.
+    """Write `model` to `path`, and its initialisers to another file, in an order and at offsets drawn by `seed`.
 
-    Without `shapes_too`, constants stay inside that shape inference may want to read. Changes `model`.
+    Without `shapes_too`, constants that shape inference may read remain in the model. Changes `model`.
     """
     numbers = random.Random(seed)
-    tensors = [tensor for tensor in initializers(model.graph) if tensor.raw_data]  # strings, for one, are not raw
+    tensors = [tensor for tensor in initializers(model.graph) if tensor.raw_data]  # strings, for example, are not raw
     if not shapes_too:
         read = names_read(model.graph)
         whole = (6, 7)  # INT32 and INT64
@@ -52,7 +52,7 @@ def initializers(graph: Any) -> Iterator[Any]:  # noqa: ANN401 - a GraphProto
 
 
 def names_read(graph: Any) -> set[str]:  # noqa: ANN401 - a GraphProto
-    """Return the names of operands that shape inference reads though they need not be integers."""
+    """Return the names of operands that shape inference reads although they need not be integers."""
     readers = ("OneHot", "Range", "Resize", "Upsample")  # and functions, which may hold these
     nodes = [node for body in bodies(graph) for node in body.node if node.op_type in readers or node.domain]
     return {name for node in nodes for name in node.input}

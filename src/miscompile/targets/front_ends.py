@@ -1,6 +1,6 @@
-"""The front ends that instances are migrated to: pairs of a DL library and a compiler, as target specs.
+"""The front ends to which instances are migrated: pairs of a DL library and a compiler, as target specs.
 
-A compiler that takes ONNX is its own front end for ONNX; those for other libraries are named in its face.
+A compiler that reads ONNX is its own front end for ONNX; its `About` lists the front ends for other libraries.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,14 @@ from miscompile.targets.registry import faces, parse_target, target_names, with_
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """One way from a library into a compiler. `target` is the spec of a pool for it, which names the front end."""
+    """A pair of a library and a compiler. `target` is the target spec that names the front end."""
 
     library: str
     target: str
 
     @property
     def reference(self) -> str:
-        """The spec of the library itself, which says what a program computes."""
+        """The spec of the library itself, which defines the correct results of a program."""
         return reference_of(self.library)
 
     @property
@@ -32,7 +32,7 @@ class FrontEnd:
 
 
 def reference_of(library: str) -> str:
-    """Return the spec of the target that a library's programs are held against."""
+    """Return the spec of the target that defines the correct results of a library's programs."""
     return next(face.name for face in faces() if face.role in ("reference", "library") and library in face.kinds)
 
 
@@ -42,16 +42,17 @@ def compilers() -> tuple[str, ...]:
 
 
 def all_front_ends() -> tuple[FrontEnd, ...]:
-    """Return every front end that there is, by library."""
+    """Return all front ends by library."""
     found = [front for name in compilers() for front in _of(name)]
     return tuple(sorted(found, key=lambda front: LIBRARIES.index(front.library)))
 
 
 def chosen(targets: Iterable[str], libraries: Sequence[str] = ()) -> tuple[FrontEnd, ...]:
-    """Return the front ends that `targets` name: a spec with `via` names one, a compiler's name all of its own.
+    """Return the front ends that `targets` name: a spec with `via` names one, a compiler's name all of the
+    compiler's.
 
-    `all` names every one. With `libraries`, only theirs. Raises SpecError for what is no target, UsageError for one
-    without a front end of these libraries.
+    `all` names every front end. `libraries` restricts the result to these libraries. Raises SpecError for an unknown
+    target, UsageError for one without a front end for these libraries.
     """
     found: dict[str, FrontEnd] = {}
     for target in targets:

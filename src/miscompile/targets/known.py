@@ -1,7 +1,7 @@
 """`known.toml`: a target's expected rejections and known bugs, as data with links.
 
 [[rejection]]
-status = "unsupported"            # "rejected": lawful even when another build takes the program
+status = "unsupported"            # "rejected": lawful even when another build accepts the program
 pattern = "Could not find an implementation for"   # regular expression, searched in "Kind: message"
 reason = "no kernel for this operator and type"
 
@@ -22,16 +22,16 @@ from miscompile.base.errors import SpecError
 from miscompile.targets.registry import about
 
 _VERSION = re.compile(r"==[^:{]*", re.ASCII)
-"""The version in a signature of a release that was named: a bug is the same in all of them; settings stay."""
+"""The version in a signature, which is removed because a bug is the same in all releases; settings remain."""
 
 
 _LONGER = re.compile(r"\w*[+>]", re.ASCII)
-"""What follows a prefix that ends within a longer set of passes or chain of operators, which is another bug."""
+"""The text after a prefix that ends inside a longer set of passes or chain of operators, which is another bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A lawful refusal: messages that match `pattern` are no bugs."""
+    """An expected rejection: messages that match `pattern` are not bugs."""
 
     status: Literal["unsupported", "rejected"]
     pattern: "re.Pattern[str]"
@@ -40,7 +40,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """A bug with an upstream issue: counted, not announced."""
+    """A bug with an upstream issue, which is counted but not reported again."""
 
     signature: str
     link: str
@@ -56,7 +56,7 @@ class KnownBug:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything expected of one target."""
+    """The expected rejections and known bugs of one target."""
 
     rejections: tuple[Rejection, ...]
     bugs: tuple[KnownBug, ...]
@@ -73,7 +73,7 @@ class Known:
 
 
 def known(target: str, via: str = "") -> Known:
-    """Read what is expected of the target called `target`, as `known_in` its package.
+    """Read the expectations of the target called `target`, as `known_in` does for its package.
 
     Raises SpecError for an unknown target as well.
     """
@@ -82,9 +82,10 @@ def known(target: str, via: str = "") -> Known:
 
 @cache
 def known_in(package: str, via: str = "") -> Known:
-    """Read `known.toml` in `package`, behind `known-<via>.toml` when a front end is named.
+    """Read `known.toml` in `package`, after `known-<via>.toml` when a front end is named.
 
-    A worker calls this one: it may run where no package's entry points are to be seen. Raises SpecError when a file is
+    Workers call this function, because they may run in an environment without the entry points of packages. Raises
+    SpecError when a file is
     missing or an entry is malformed.
     """
     plain = _read(package, "known.toml")

@@ -1,4 +1,4 @@
-"""Element types that compilers compute in narrower ones by design."""
+"""Element types in place of which compilers use narrower ones by design."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,8 @@ from miscompile.targets.registry import parse_target
 
 
 def narrowing(targets: Iterable[str]) -> dict[str, str]:
-    """Return which types some of `targets` (specs) compute in a narrower one by design; the narrowest counts."""
+    """Return the types for which any of `targets` (specs) uses a narrower one by design, with the narrowest of
+    these."""
     found: dict[str, str] = {}
     for target in targets:
         for wide, narrow in parse_target(target).about.narrowed.items():

@@ -1,10 +1,10 @@
-"""`environment.toml`: what certain versions of a compiler need beside them, as data.
+"""`environment.toml`: the requirements of certain versions of a compiler, as data.
 
 [[environment]]
-versions = "<1.19"                # releases of the compiler that this entry is for; left out: all
-requires = ["numpy<2"]            # what must be installed with it; {version} stands for the compiler's own
+versions = "<1.19"                # releases of the compiler that this entry is for; default: all
+requires = ["numpy<2"]            # required distributions; {version} is replaced by the compiler's version
 python = "<3.13"                  # Pythons that there are wheels for
-max_opset = 21                    # newest opset it reads, where that is less than today's
+max_opset = 21                    # newest opset it reads, if older than today's
 max_ir_version = 10
 note = "built against the C interface of numpy 1"
 
@@ -20,16 +20,16 @@ from miscompile.base.errors import SpecError
 from miscompile.base.versions import satisfies
 
 ALWAYS = ("numpy", "ml_dtypes", "onnx")
-"""Distributions that our worker, adapters and standalone scripts need, whatever the compiler."""
+"""Distributions that workers, adapters and standalone scripts need for every compiler."""
 
 _FIELDS = {"versions", "requires", "python", "max_opset", "max_ir_version", "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What holds for some releases: requirements for pip, a condition on Python, and how new a model may be.
+    """The requirements of some releases: distributions for pip, Python versions, and limits on opset and IR version.
 
-    None for an opset or IR version leaves the target's own.
+    None for an opset or IR version keeps the target's limit.
     """
 
     requires: tuple[str, ...] = ()
@@ -40,14 +40,15 @@ class Pins:
 
 @dataclass(frozen=True, slots=True)
 class PinEntry:
-    """One entry: the releases that it is for, and what they need."""
+    """One entry: the releases that it is for, and their requirements."""
 
     versions: str
     pins: Pins
 
 
 def pins(package: str, version: str) -> Pins:
-    """Return what release `version` of the target in `package` needs. Raises SpecError for a malformed file."""
+    """Return the requirements of release `version` of the target in `package`. Raises SpecError for a malformed
+    file."""
     found = [entry.pins for entry in _entries(package) if satisfies(version, entry.versions)]
     return Pins(
         tuple(text.replace("{version}", version) for one in found for text in one.requires),
@@ -64,7 +65,7 @@ def _entries(package: str) -> tuple[PinEntry, ...]:
 
 
 def parse_pins(text: str, package: str) -> tuple[PinEntry, ...]:
-    """Read the entries of the `environment.toml` in `package`. Raises SpecError that names what is wrong with one."""
+    """Read the entries of the `environment.toml` in `package`. Raises SpecError that describes an invalid entry."""
     try:
         return tuple(_entry(row) for row in tomllib.loads(text).get("environment", ()))
     except (tomllib.TOMLDecodeError, KeyError, TypeError, SpecError) as error:

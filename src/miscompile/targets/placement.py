@@ -1,8 +1,8 @@
-"""How a standalone script says which device a build is for.
+"""Selection of the device of a build in a standalone script.
 
-A script's `run(level, off)` does not get a device, because nearly all scripts are about the CPU. Where one of the two
-builds is for another device, the lines below work out which it is: by the level where the levels differ, else by
-`off`, which only the faulty build is called with.
+A script's `run(level, off)` has no parameter for the device, because nearly all scripts use the CPU. If one of the
+two builds is for another device, the lines below determine the device of a call: by the level if the levels differ,
+otherwise by `off`, which is only passed for the faulty build.
 """
 
 PLACEMENT = """\
@@ -19,6 +19,6 @@ PLACEMENT = """\
 {% endif %}
 {% set nothing = "None" if told else "()" %}
 """
-"""Begins a template of `run`, and of a prelude, and sets: `placed`, whether a build is for another device than the CPU;
-`gpu`, that device; `where`, inside `run` the expression that gives the device of a call; `nothing`, the default of the
-parameter `off`, which is None where `where` needs to know whether it was given; `told`, whether that is so."""
+"""The beginning of a template of `run` or of a prelude. It sets `placed`, whether a build is for another device than
+the CPU; `gpu`, that device; `where`, an expression for the device of a call inside `run`; `nothing`, the default of
+the parameter `off`, which is None if `where` must detect whether `off` was passed; `told`, whether it must."""

@@ -1,4 +1,4 @@
-"""Adapters of compilers that take a serialised model and then run on numpy arrays by name: most small ones do."""
+"""A base class for adapters of compilers that read a serialised model and run on numpy arrays by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ A missing output is None. Element types that numpy lacks are those of ml_dtypes.
 
 @dataclass(frozen=True, slots=True)
 class NamedSession:
-    """A compiled program that is fed by name."""
+    """A compiled program whose inputs are passed by name."""
 
     program: Program
     call: ByName
@@ -28,7 +28,7 @@ class NamedSession:
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run once; the compiler gets copies, because it may write to its inputs.
 
-        A model may have outputs after those of the program, which a transform has added. They are left out.
+        A model may have outputs after those of the program, which a transform has added. They are omitted.
         """
         named = {port.name: to_foreign(value).copy() for port, value in zip(self.program.inputs, feed, strict=True)}
         found = self.call(named)[: len(self.program.outputs)]
@@ -36,26 +36,27 @@ class NamedSession:
 
 
 class PlainAdapter(ABC):
-    """An adapter that is one function: whoever derives from it says how a model is compiled."""
+    """An adapter that consists of one function, `compile`, which derived classes define."""
 
     def __init__(self) -> None:
         self._fired: tuple[str, ...] = ()
 
     @abstractmethod
     def compile(self, model: bytes, build: Build) -> tuple[ByName, Sequence[str]]:
-        """Compile as `build` says; return how the result is run, and the passes that changed the program.
+        """Compile by the settings of `build`; return a function that runs the result, and the passes that changed
+        the program.
 
         Raises whatever the compiler raises.
         """
 
     def build(self, program: Program, build: Build) -> NamedSession:
-        """Compile a program, and remember which passes changed it."""
+        """Compile a program, and store the passes that changed it."""
         self._fired = ()
         call, fired = self.compile(program.payload, build)
         self._fired = tuple(fired)
         return NamedSession(program, call)
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Return the passes that changed the last program; `log` is not needed, because `compile` has told."""
+        """Return the passes that changed the last program, which `compile` returned; `log` is ignored."""
         del log
         return self._fired

@@ -1,7 +1,7 @@
-"""Transforms that an adapter applies itself: how their options are read, and how a script says which build has them.
+"""Options of transforms that an adapter applies, and their representation in standalone scripts.
 
-Such a transform is applied where the compiler runs, out of what only the compiler has (a file that it saved, a table of
-its own). The program stays the case's own; to the oracle the transform is one more way to build it.
+Such a transform needs data that only the compiler has (a file that it saved, a table), so it is applied in the
+compiler's process. The program remains the case's own; for the oracle the transform is another way to build it.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from miscompile.base.specs import Spec, parse_options
 
 
 def own_transform(transform: Spec | None, kinds: Mapping[str, type[Any]]) -> Any:  # noqa: ANN401 - one of `kinds`
-    """Return the options of `transform` as an instance of that one of `kinds` that it names; None where it names none.
+    """Return the options of `transform` as an instance of the one of `kinds` that it names; None if it names none.
 
-    `kinds` holds a frozen dataclass for each name. Raises SpecError for unknown options.
+    `kinds` contains a frozen dataclass for each name. Raises SpecError for unknown options.
     """
     if transform is None or transform.name not in kinds:
         return None

@@ -34,10 +34,10 @@ CATALOGUE = Catalogue(
         if folder.is_dir() and folder.joinpath("about.py").is_file()
     },
 )
-"""Every target. Its package, which holds `about.py`, has `known.toml` and `README.md` as well."""
+"""All targets. A target's package contains `about.py`, `known.toml` and `README.md`."""
 
 DEFAULT_TARGET = "onnxruntime"
-"""The compiler that is installed with this package: it stands for commands that name none."""
+"""The compiler that is installed with this package; it is the default for commands without a target."""
 
 VIA = "via"
 """The option of a spec that names a front end."""
@@ -47,9 +47,9 @@ VIA = "via"
 class TargetSpec:
     """A parsed target spec.
 
-    `about` is the face of the version that will run, as far as it is known here: the one that the spec names, else
-    the one that is installed beside this tool; with a front end, `about` is the compiler's face as that shows it.
-    `version` is None when the spec names none, `via` empty when it names no front end.
+    `about` describes the version that will run, if it is known here: the version in the spec, or else the one
+    installed beside this tool. With a front end, `about` is the compiler's description restricted to that front end.
+    `version` is None when the spec names none, and `via` is empty when it names no front end.
     """
 
     text: str
@@ -60,12 +60,13 @@ class TargetSpec:
 
     @property
     def release(self) -> str:
-        """The name of the target, with the version if the spec names one, without options: what a signature says."""
+        """The name of the target, with the version if the spec names one, without options, as used in signatures."""
         return f"{self.about.name}=={self.version}" if self.version is not None else self.about.name
 
     @property
     def environment_name(self) -> str:
-        """What the environments of this target are called: a front end may need more than its compiler does."""
+        """The name of this target's environments, which includes the front end because it may need more
+        distributions."""
         return f"{self.about.name}+{self.via}" if self.via else self.about.name
 
     @property
@@ -76,7 +77,7 @@ class TargetSpec:
 
 @cache
 def about(name: str) -> About:
-    """Return the face of the target called `name`, with the package that it stands in.
+    """Return the description of the target called `name`, with its package.
 
     Raises SpecError for an unknown name, UsageError for a target of another package that cannot be used.
     """
@@ -92,13 +93,13 @@ def about(name: str) -> About:
 
 @cache
 def target_names() -> tuple[str, ...]:
-    """Return the names of all targets that programs can be generated for; the DL libraries are left out."""
+    """Return the names of all targets for which programs can be generated, which excludes the DL libraries."""
     return tuple(sorted(face.name for face in faces() if face.role != "library"))
 
 
 @cache
 def faces() -> tuple[About, ...]:
-    """Return the face of every target that can be used, the DL libraries among them."""
+    """Return the descriptions of all usable targets, DL libraries included."""
     broken = broken_targets()
     return tuple(about(name) for name in CATALOGUE.names if name not in broken)
 
@@ -115,7 +116,7 @@ def broken_targets() -> dict[str, str]:
 
 
 def parse_target(text: str) -> TargetSpec:
-    """Parse a target spec. Raises SpecError for an unknown target or option, or a version that cannot be."""
+    """Parse a target spec. Raises SpecError for an unknown target or option, or an invalid version."""
     name, version, written = _split(text)
     options = dict(parse_spec(name + written).options)
     face = about(name)
@@ -129,7 +130,8 @@ def parse_target(text: str) -> TargetSpec:
 
 
 def _through(face: About, via: str) -> About:
-    """Return a compiler's face as its front end `via` shows it: programs of a library, no transforms of its own."""
+    """Return a compiler's description for its front end `via`: for programs of a library, without the compiler's
+    transforms."""
     if not via:
         return face
     if via not in face.fronts:
@@ -153,10 +155,10 @@ def _through(face: About, via: str) -> About:
 
 
 def settled_transform(target: str, transform: Spec) -> Spec:
-    """Return `transform`, if the target's adapter applies it, with whatever decides which program it makes.
+    """Return the complete spec of a `transform` that the target's adapter applies.
 
-    That is for `About.settle` to say. Raises SpecError for one that cannot be meant. Other transforms come back as they
-    are, unchecked.
+    `About.settle` completes it. Raises SpecError for an invalid one. Other transforms are returned unchanged and
+    unchecked.
     """
     face = parse_target(target).about
     if transform.name not in face.transforms:
@@ -167,7 +169,7 @@ def settled_transform(target: str, transform: Spec) -> Spec:
 
 
 def compiler_of(face: About) -> str | None:
-    """Return the distribution that a target's version is that of; None for a target that is a part of this tool."""
+    """Return the distribution whose version is the target's version; None for a target that is part of this tool."""
     return next((name for name in face.distributions if name not in ALWAYS), None)
 
 
@@ -175,8 +177,8 @@ def compiler_of(face: About) -> str | None:
 def _split(text: str) -> tuple[str, str | None, str]:
     """Return name, version and options of a target spec: `name==1.2{a=b}` gives `name`, `1.2` and `{a=b}`.
 
-    Options stay as they are written, because a campaign is known by the text of its targets. Raises SpecError when the
-    text after `==` is no version, or the whole text is no spec.
+    Options are not rewritten, because a campaign is identified by the text of its targets. Raises SpecError when the
+    text after `==` is not a version, or the whole text is not a spec.
     """
     found = _TARGET.fullmatch(text)
     if not found:
@@ -188,13 +190,13 @@ def _split(text: str) -> tuple[str, str | None, str]:
 
 
 def with_version(text: str, version: str) -> str:
-    """Return the spec `text` with `version` in it, in place of the one that it may have."""
+    """Return the spec `text` with `version`, which replaces an existing one."""
     name, _, options = _split(text)
     return f"{name}=={version}{options}"
 
 
 def with_front_end(text: str, via: str) -> str:
-    """Return the spec `text` with the front end `via` in it, before its other options."""
+    """Return the spec `text` with the front end `via` before its other options."""
     name, version, options = _split(text)
     given = options.removeprefix("{").rstrip("} ").strip()
     named = name if version is None else f"{name}=={version}"
@@ -203,7 +205,8 @@ def with_front_end(text: str, via: str) -> str:
 
 @cache
 def other_builds() -> dict[str, tuple[str, ...]]:
-    """Return, for distributions of all targets, those that put the same package in the same place, for a device."""
+    """Return, for distributions of all targets, the alternative distributions that install the same package for a
+    device."""
     return {name: others for face in faces() for name, others in face.other_builds.items()}
 
 
@@ -231,11 +234,11 @@ def _ways(face: About) -> str:
 
 
 def _of_version(face: About, version: str | None) -> About:
-    """Return a target's face as it is for a version: an old one reads old models only."""
+    """Return a target's description for a version; an old version only reads old models."""
     compiler = compiler_of(face)
     if version is None and compiler is not None:
         version = installed(compiler)
-    if version is None or not is_version(version):  # what somebody built himself may be called anything
+    if version is None or not is_version(version):  # a compiler built from source may have any version text
         return face
     limits = pins(face.package, version)
     return replace(
@@ -246,16 +249,16 @@ def _of_version(face: About, version: str | None) -> About:
 
 
 def load_attribute(path: str) -> Any:  # noqa: ANN401 - whatever stands at the path
-    """Import `module:name` and return the named object; in the worker this is where the compiler comes in."""
+    """Import `module:name` and return the named object; in the worker this imports the compiler."""
     return attribute(path)
 
 
 def names_of(targets: Iterable[str]) -> dict[str, str]:
-    """Return the name of the compiler that each of `targets` (specs) means, whatever version and options it names."""
+    """Return the name of the compiler of each of `targets` (specs), without version and options."""
     return {target: parse_target(target).about.name for target in targets}
 
 
 def frames_of(targets: Iterable[str]) -> dict[str, str]:
-    """Return the rewrite rules of all `targets` (specs), each with the pass that is its frame."""
+    """Return the rewrite rules of all `targets` (specs), each with the pass that applies it."""
     faces = [parse_target(target).about for target in targets]
     return {rule: frame for face in faces for frame, rules in face.rules.items() for rule in rules}

@@ -1,6 +1,6 @@
-"""Folders for files that a compiler reads and writes while it builds: in memory, and gone when the build is done.
+"""Temporary folders for files that a compiler reads and writes during a build, in memory, removed after the build.
 
-A worker may die of what it builds, and then removes nothing; the next one does that for it.
+A worker that crashes removes nothing; the next worker removes its folders.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() and os.access("/dev/shm", os.W
 
 @contextlib.contextmanager
 def scratch(root: str | None = None) -> Iterator[Path]:
-    """Yield an empty folder of this process, below `root` (None: in memory where the system has that)."""
+    """Yield an empty folder of this process, below `root` (None: in memory if the system supports it)."""
     base = Path(root or _MEMORY or tempfile.gettempdir(), f"miscompile-files-{os.getuid()}")
     base.mkdir(mode=0o700, exist_ok=True)
     for left in base.iterdir():

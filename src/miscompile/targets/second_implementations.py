@@ -1,4 +1,4 @@
-"""Who is asked besides onnx's reference evaluator, before its word is taken for what a standard says."""
+"""Compilers that give a second opinion on the results of onnx's reference evaluator."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,12 @@ from miscompile.targets.registry import faces, installed
 
 
 def second_implementations(accused: str = "") -> Iterator[str]:
-    """Yield the compilers that are asked whether they agree with onnx's reference evaluator where another does not.
+    """Yield the compilers that give a second opinion when another compiler disagrees with onnx's reference
+    evaluator.
 
-    The evaluator has bugs of its own (older operator sets, Loop), and is what somebody wrote, not what the standard
-    says. It also runs models that nobody must take. Compilers that are not installed, and the accused, are left out;
-    their order is that of `About.witness`.
+    The evaluator has bugs of its own (older operator sets, Loop), and it is not the standard. It also runs models
+    that the standard does not require compilers to accept. Compilers that are not installed, and the disagreeing
+    compiler, are omitted; the order is that of `About.witness`.
     """
     witnesses = [(face.witness, face) for face in faces() if face.witness is not None]
     for _, face in sorted(witnesses, key=lambda one: one[0]):

@@ -1,8 +1,8 @@
-"""What is known of PyTorch Inductor without importing torch.
+"""The description of PyTorch Inductor, which does not import torch.
 
-The names of passes are of three kinds, in the order in which they act: FX passes by the names that the compiler gives
-them; patterns by the names of their handlers, or of the functions that describe them; and settings of the scheduler
-and the code generator, which have names here alone (see `switches.py`). Patterns that apply on GPUs alone are left out.
+The names of passes are of three kinds, in the order in which they run: FX passes by the compiler's names; patterns
+by the names of their handlers, or of the functions that describe them; and settings of the scheduler and the code
+generator, whose names are ours (see `switches.py`). Patterns that only apply on GPUs are omitted.
 """
 
 from miscompile.base.specs import Spec
@@ -15,7 +15,7 @@ GRAPH_PASSES = (
     "reorder_for_locality",
     "reinplace_inplaceable_ops",
 )
-"""FX passes that may be left out; those that decompose or sort must run."""
+"""FX passes that can be switched off; those that decompose or sort must run."""
 
 EARLY_PATTERNS = (
     "pointless_convert",
@@ -28,7 +28,7 @@ EARLY_PATTERNS = (
     "scatter_upon_const_tensor",
     "fuse_attention",
 )
-"""Patterns before the lowering to loops; `fuse_attention` stands for all of its kind."""
+"""Patterns before the lowering to loops; `fuse_attention` represents all patterns of attention."""
 
 LATE_PATTERNS = (
     "pointless_cumsum_replacement",

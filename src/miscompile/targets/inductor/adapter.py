@@ -1,7 +1,7 @@
 """PyTorch in the worker: eager at level off, Inductor at level full.
 
-A program is compiled in `build` on tensors of zeros, up to the point where the compiled code would be called, so that
-an error of the compiler is not mistaken for one of the compiled code.
+`build` compiles a program on tensors of zeros and stops before the compiled code runs, so that an error of the
+compiler is distinguished from an error of the compiled code.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Relat
 from miscompile.targets.presentations import own_transform
 
 _BUILDS = 200
-"""Builds after which the folder of kernels is emptied, and the memory that the compiler holds on to is given back."""
+"""The number of builds after which the folder of kernels is emptied, and the compiler's caches are cleared."""
 
 _KNOWN = frozenset((*NUMBERS, "bool"))
 """Element types that inputs can have."""
@@ -81,11 +81,11 @@ class Inductor:
         with cuda_hidden():
             _register_patterns()
             install(self._board)
-            flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # asks the C++ compiler; workers inherit the answer
+            flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # runs the C++ compiler; workers inherit the result
             once(headers, str(flags), self._compile_header)
 
     def _lacks_cuda(self) -> list[str]:
-        """Say what CUDA lacks; when nothing is missing, make it exact and register the patterns for it."""
+        """Return CUDA's missing requirements; when nothing is missing, make it exact and register its patterns."""
         found = [lacks_cuda()]
         if not torch.backends.cuda.is_built():
             found.append(f"torch {torch.__version__} has no CUDA build, pip install --force-reinstall torch has one")
@@ -103,15 +103,15 @@ class Inductor:
         return found
 
     def _compile_header(self) -> None:
-        """Compile anything, and with it the header: that takes longer than a run may."""
+        """Compile a program, and with it the header, because that takes longer than the timeout of a run."""
         self._begin(Build())
         _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "InductorSession":
-        """Lower `program` and compile it; it may be changed by one of `TRANSFORMS`.
+        """Lower `program` and compile it; one of `TRANSFORMS` may change it.
 
-        Raises NoDeviceError for a device that is not here, UnloweredError, NotImplementedError, SpecError for a
-        transform of other options, and what torch raises.
+        Raises NoDeviceError for a device that is not available, UnloweredError, NotImplementedError, SpecError for a
+        transform with invalid options, and torch's exceptions.
         """
         self._gate.pass_for(build.device)
         text = lowered(read(program.payload))
@@ -128,7 +128,7 @@ class Inductor:
             return _compiled(function, _backend(transform, build.level), zeros, build.device)
 
     def _begin(self, build: Build) -> None:
-        """Forget the last program, and set the switches for this one."""
+        """Clear the state of the last program, and set the switches for this one."""
         torch._dynamo.reset()
         renew = self._builds % _BUILDS == 0
         if renew and hasattr(torch._inductor.utils, "clear_caches"):
@@ -140,24 +140,25 @@ class Inductor:
         self._board.seen.clear()
 
     def passes(self) -> tuple[str, ...]:
-        """Names of FX passes, patterns and settings."""
+        """The names of FX passes, patterns and settings."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Names of those that the hooks saw change the program, in order; settings only where a hook sees them."""
+        """The names of those that changed the program according to the hooks, in order; settings only if a hook
+        observes them."""
         known = frozenset(ABOUT.passes)
         seen, self._board.seen = self._board.seen, {}
         return tuple(name for name in seen if name in known)
 
 
 class InductorSession:
-    """A function of tensors that are on `device`."""
+    """A function of tensors on `device`."""
 
     def __init__(self, function: Callable[..., Sequence[torch.Tensor]], device: str = "cpu") -> None:
         self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed; results come back to the CPU."""
+        """Run on one feed; results are copied to the CPU."""
         with torch.no_grad(), on_device(self._device):
             results = self._function(*[to_torch(value).to(self._device) for value in feed])
         return tuple(from_torch(result) for result in results)
@@ -165,9 +166,9 @@ class InductorSession:
 
 @contextlib.contextmanager
 def cuda_hidden() -> Iterator[None]:
-    """Make CUDA look absent: whoever asks for it starts the driver, and then workers cannot be forked any more.
+    """Hide CUDA, because a check for it starts the driver, and then workers cannot be forked any more.
 
-    Inductor asks when it registers its patterns, and traces them on the device if there is one.
+    Inductor checks when it registers its patterns, and traces them on the device if there is one.
     """
     original = torch.cuda.is_available
     torch.cuda.is_available = lambda: False
@@ -178,7 +179,7 @@ def cuda_hidden() -> Iterator[None]:
 
 
 def to_torch(value: Tensor) -> torch.Tensor:
-    """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types that have no lowering."""
+    """Return a copy of `value` as a tensor of torch. Raises NotImplementedError for types without a lowering."""
     if value.dtype not in _KNOWN:
         raise NotImplementedError(f"element type {value.dtype} has no lowering")
     return tensor(value.array, value.dtype)
@@ -234,13 +235,13 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device
 def _register_patterns(device: torch.device | None = None) -> None:
     """Register the patterns that Inductor registers at the first compilation, so that the hooks find them.
 
-    For a `device` they are those of the only module that has them for each device anew.
+    For a `device` only one module registers its patterns again.
     """
     for module in ("pre_grad", "joint_graph", "post_grad") if device is None else ("joint_graph",):
         try:
             passes = __import__(f"torch._inductor.fx_passes.{module}", fromlist=["lazy_init"])
             passes.lazy_init(*([] if device is None else [device]))
-        except (ImportError, AttributeError, TypeError):  # another version registers them otherwise
+        except (ImportError, AttributeError, TypeError):  # other versions register them differently
             continue
 
 
@@ -250,7 +251,7 @@ def _set(name: str, value: object) -> None:
 
 
 def _need_compiler() -> None:
-    """Raise UsageError when there is no C++ compiler, without which nothing but Python code can be made."""
+    """Raise UsageError when there is no C++ compiler, without which Inductor can only generate Python code."""
     name = os.environ.get("CXX", "g++")
     if shutil.which(name) is None:
         raise UsageError(f"Inductor needs a C++ compiler and finds no '{name}'; install g++ or set CXX")

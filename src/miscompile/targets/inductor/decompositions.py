@@ -1,10 +1,10 @@
-"""Decompositions: which operators are taken apart before the lowering to loops, by a choice that is not Inductor's.
+"""Selection of the operators that are decomposed before the lowering to loops, different from Inductor's selection.
 
-Inductor has a table of operators and of functions that say them in terms of others. Each entry can be left out: then
-the operator is lowered as it is, or its own kernel is called. Every choice computes the same up to rounding. Entries
-of core ATen's table that Inductor leaves out by itself are not added: some lead in a circle with those that it has.
+Inductor has a table of operators and functions that express them by other operators. Each entry can be omitted:
+Inductor then lowers the operator directly, or calls its kernel. Every selection computes the same up to rounding.
+Entries of core ATen's table that Inductor itself omits are not added, because some form cycles with its own entries.
 
-A script has this file's text in it: hence a plain function and few imports.
+Standalone scripts contain the text of this file, so it has a plain function and few imports.
 """
 
 import random
@@ -15,10 +15,10 @@ from torch._inductor.decomposition import select_decomp_table
 
 
 def chosen_decompositions(seed: int, share: float) -> dict[Any, Any]:
-    """Return Inductor's table, of which a `share` is left out.
+    """Return Inductor's table without a random `share` of its entries.
 
-    What is not ATen's stays, and so do operators that are given no tensors, return a view of one, or write to one:
-    Inductor has neither lowerings for these nor can it call their kernels.
+    Entries outside ATen remain, and so do operators without tensor operands, and those that return a view or write
+    to an operand, because Inductor has no lowerings for these and cannot call their kernels.
     """
     numbers = random.Random(seed)
     table = dict(select_decomp_table())

@@ -1,8 +1,9 @@
-"""Where Inductor keeps what it makes: the precompiled header for good, kernels as long as their worker lives.
+"""Folders of Inductor's outputs: a permanent one for the precompiled header, temporary ones for the kernels of each
+worker.
 
-The header takes seconds to compile and is the same for all programs, so it is kept in the user's cache folder, under
-the version of torch. Kernels lie in a folder of the zygote's with one folder for each worker, which starts anew when
-it holds too many. What a killed process left behind is removed by the next one.
+The header takes seconds to compile and is the same for all programs, so it is cached in the user's cache folder,
+under the version of torch. Kernels are in a folder of the zygote with a folder for each worker, which is emptied
+when it contains too many. The folder of a killed process is removed by the next process.
 """
 
 import atexit
@@ -23,7 +24,7 @@ _KERNELS = f"miscompile-inductor-{os.getuid()}"
 
 
 def header_folder(version: str) -> str:
-    """Return the folder of torch `version` for precompiled headers; a temporary one where no other can be written."""
+    """Return the folder of torch `version` for precompiled headers; a temporary one if the cache is not writable."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base, "miscompile", "inductor", version)
     try:
@@ -35,14 +36,15 @@ def header_folder(version: str) -> str:
 
 
 def compiler_version() -> str:
-    """Return what the C++ compiler says of its version."""
+    """Return the version text of the C++ compiler."""
     return collect([os.environ.get("CXX", "g++"), "--version"]).output()
 
 
 def once(folder: str, what: str, action: Callable[[], object]) -> None:
-    """Do `action` in a child process if it has not been done yet for this compiler, as a note in `folder` tells.
+    """Run `action` in a child process, unless a file in `folder` records that it has run for this compiler.
 
-    A child, because a process that workers fork from must not compile; when it fails, so will the first worker.
+    It runs in a child because a process from which workers are forked must not compile. If it fails, the first
+    worker fails too.
     """
     note = Path(folder, hashlib.sha256(f"{what} {compiler_version()}".encode()).hexdigest() + ".done")
     if note.exists():
@@ -61,10 +63,10 @@ def once(folder: str, what: str, action: Callable[[], object]) -> None:
 
 
 def keep_header(folder: str) -> None:
-    """Have Inductor keep its precompiled headers in `folder`, and find them there again by the command line alone.
+    """Make Inductor store its precompiled headers in `folder`, and look them up by the command line.
 
-    Inductor's own search preprocesses the header in every process, which takes a second. `folder` is that of one
-    version of torch; the command line names everything else but the compiler's version, which is asked for.
+    Inductor's own lookup preprocesses the header in every process, which takes a second. `folder` is for one version
+    of torch; the key consists of the command line and the compiler's version.
     """
     codecache: Any = importlib.import_module("torch._inductor.codecache")
     codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = folder, os.path.join(folder, "locks")
@@ -101,12 +103,12 @@ class KernelFolders:
         atexit.register(self.remove)
 
     def remove(self) -> None:
-        """Remove everything, if this is the process that began it."""
+        """Remove everything, if this is the process that created it."""
         if os.getpid() == self._owner:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def enter(self, *, anew: bool) -> str:
-        """Return this process's folder, emptied if it begins `anew`."""
+        """Return this process's folder, emptied if `anew`."""
         if self._mine is None or self._mine.name != str(os.getpid()):
             self._mine = self._folder / str(os.getpid())
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -119,7 +121,7 @@ class KernelFolders:
 
 
 def _sweep(base: Path) -> None:
-    """Remove folders that are named after processes which are no more."""
+    """Remove the folders of processes that have ended."""
     with contextlib.suppress(OSError):
         for folder in base.iterdir():
             if folder.name.isdigit() and not Path("/proc", folder.name).exists():

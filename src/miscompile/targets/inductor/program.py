@@ -1,4 +1,5 @@
-"""ONNX models as source text of torch programs; used by the adapter and by the script writer, without torch."""
+"""Lowering of ONNX models to source text of torch programs; the adapter and the script writer use it, and it does
+not import torch."""
 
 from collections.abc import Collection
 

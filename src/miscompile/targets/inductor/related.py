@@ -1,6 +1,6 @@
-"""Related operators: in a graph of torch's functions and methods, calls become others that compute the same.
+"""Replacement of calls in a graph of torch's functions and methods by related operators that compute the same.
 
-A script has this file's text in it: hence plain functions and few imports.
+Standalone scripts contain the text of this file, so it has plain functions and few imports.
 """
 
 import functools
@@ -13,9 +13,9 @@ from miscompile.targets.inductor.relations import COMPOSED, METHODS, NAMED_APART
 
 
 def with_related(module: Any, seed: int, share: float) -> Any:  # noqa: ANN401 - a module of torch.fx
-    """Return `module` with a `share` of the calls that have a relation changed, in its bodies as well.
+    """Return `module` with a `share` of the calls of related operators replaced, in its bodies too.
 
-    Each draw is by `seed` and the name of the call, so that it does not depend on other calls.
+    Each draw depends only on `seed` and the name of the call, not on other calls.
     """
     related = related_operators()
     for path, body in list(module.named_modules()):
@@ -31,9 +31,9 @@ def with_related(module: Any, seed: int, share: float) -> Any:  # noqa: ANN401 -
 
 
 def related_operators() -> dict[Any, list[list[Any]]]:
-    """Return what may stand for each operator: chains of operators to apply one after another.
+    """Return the replacements of each operator: chains of operators to apply one after another.
 
-    A function is itself, a method its name. What this release lacks is left out.
+    A function is represented by itself, a method by its name. Operators that this release lacks are omitted.
     """
     groups = [*map(str.split, SAME), *([f"torch.{name}", f"Tensor.{name}"] for name in METHODS.split())]
     chains = {first: [[operator_of(second), operator_of(then)]] for first, second, then in COMPOSED}
@@ -47,7 +47,7 @@ def related_operators() -> dict[Any, list[list[Any]]]:
 
 
 def operator_of(path: str) -> Any:  # noqa: ANN401 - a function, a name or None
-    """Return the function at a path, None where there is none; of a method the name."""
+    """Return the function at a path, or the name of a method; None if there is none."""
     owner, *names = path.split(".")
     if owner == "Tensor":
         return names[0]
@@ -55,7 +55,7 @@ def operator_of(path: str) -> Any:  # noqa: ANN401 - a function, a name or None
 
 
 def ways_for(node: Any, related: dict[Any, list[list[Any]]]) -> list[list[Any]]:  # noqa: ANN401 - a node of torch.fx
-    """Return the chains of operators that may stand for the call `node`: none unless it is one of a tensor."""
+    """Return the chains of operators that may stand for the call `node`: none unless its first operand is a tensor."""
     if node.op not in ("call_function", "call_method") or not node.args or NAMED_APART & set(node.kwargs):
         return []
     first = node.args[0].meta.get("example_value") if isinstance(node.args[0], torch.fx.Node) else None
@@ -66,7 +66,7 @@ def ways_for(node: Any, related: dict[Any, list[list[Any]]]) -> list[list[Any]]:
 
 
 def replace_call(graph: Any, node: Any, way: list[Any]) -> None:  # noqa: ANN401 - of torch.fx
-    """Put the operators of `way`, one after another, in the place of the call `node`."""
+    """Replace the call `node` by the operators of `way`, one after another."""
     value, *rest = node.args
     if node.target in SPREAD and rest and not isinstance(rest[0], (tuple, list)):
         rest = [tuple(rest)]

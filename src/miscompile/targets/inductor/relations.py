@@ -1,13 +1,13 @@
-"""Operators of torch that are related: what the tool has verified, and lowered programs call.
+"""Related operators of torch: verified relations between operators that lowered programs call.
 
 They are the equivalences of functions and methods in `harvest/relations/data/relations-torch.json`, without those that
-`harvest/relations/data/refuted-torch.toml` names; a test derives them from the two,
-and fails when this file has others.
+`harvest/relations/data/refuted-torch.toml` names; a test derives them from the two files, and fails when this file
+differs.
 
-The file is written by hand all the same. Relations in the data were seen up to 1e-4 on samples of float32, which is
-too little for a transform that promises every bit: each line here is held to its bits on all element types
-(`tests/targets/inductor/test_inductor_related.py`), and that takes knowing how the operator is called. Besides, the
-text of this file stands in scripts that have torch and nothing else.
+The file is nevertheless written by hand. Relations in the data were observed up to 1e-4 on samples of float32, which
+is not sufficient for a transform that promises equal bits. A test compares the bits of each line here on all element
+types (`tests/targets/inductor/test_inductor_related.py`), which requires knowledge of the operator's parameters.
+Besides, the text of this file is part of scripts that only need torch.
 """
 
 SAME = (
@@ -36,16 +36,17 @@ METHODS = (
     "logical_or logical_xor lt maximum minimum narrow permute pow reciprocal reshape resolve_conj round rsqrt scatter "
     "scatter_add sign sin sinh sort split sqrt squeeze t tan tril triu unbind unsqueeze"
 )
-"""Functions that have no alias, but a method of their name."""
+"""Functions without an alias, but with a method of their name."""
 
 COMPOSED = (
     ("torch.rsqrt", "torch.sqrt", "torch.reciprocal"),
     ("torch.sqrt", "torch.rsqrt", "torch.reciprocal"),
 )
-"""`first(x)` is `then(second(x))`, verified on floats, up to two units in the last place: first, second, then."""
+"""Triples (first, second, then) with `first(x)` equal to `then(second(x))` on floats, up to two units in the last
+place."""
 
 NAMED_APART = frozenset({"axis0", "axis1", "dim0", "dim1", "split_size", "split_size_or_sections"})
-"""Parameters behind the first that related operators name otherwise; a call that names one is left as it is."""
+"""Parameters after the first whose names differ between related operators; a call that names one is not replaced."""
 
 SPREAD = frozenset({"permute", "reshape"})
-"""Methods that take sizes one by one, which the functions take together."""
+"""Methods that accept sizes as separate arguments; their functions accept them as one tuple."""

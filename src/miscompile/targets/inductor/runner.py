@@ -1,4 +1,4 @@
-"""How torch compiles a program and runs it; standalone scripts contain what they need of this module."""
+"""Compilation and execution of a program by torch; standalone scripts contain the functions that they need."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ from miscompile.targets.inductor.settings import ALWAYS, CUDA_SETTINGS, settings
 
 
 def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
-    """Return a copy of an array as a tensor; brain floats come as 16-bit words."""
+    """Return a copy of an array as a tensor; bfloat16 is passed as 16-bit words."""
     array = np.array(words, order="C")
     if dtype == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -28,7 +28,7 @@ def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:
 
 
 def from_torch(value: torch.Tensor) -> tuple[NDArray[np.generic], bool]:
-    """Return the elements of a tensor, and whether they are the words of brain floats."""
+    """Return the elements of a tensor, and whether they are the words of bfloat16."""
     value = value.detach().cpu().contiguous()
     if value.dtype == torch.bfloat16:
         return value.view(torch.int16).numpy().view(np.uint16), True
@@ -36,7 +36,7 @@ def from_torch(value: torch.Tensor) -> tuple[NDArray[np.generic], bool]:
 
 
 def known(name: str) -> bool:
-    """Tell whether this version has a setting, whose name may have a dot."""
+    """Tell whether this version has a setting; its name may contain dots."""
     owner: Any = config
     for part in name.split("."):
         if not hasattr(owner, part):
@@ -46,7 +46,7 @@ def known(name: str) -> bool:
 
 
 def settings_for(level: str, off: Collection[str], device: str = "cpu") -> dict[str, Any]:
-    """Return Inductor's settings for a build; levels that do without its code generator have none of their own."""
+    """Return Inductor's settings for a build; levels without its code generator have no further ones."""
     wanted: dict[str, Any] = {name: value for name, value in ALWAYS.items() if known(name)}
     if device != "cpu":
         wanted.update({name: value for name, value in CUDA_SETTINGS.items() if known(name)})
@@ -54,22 +54,22 @@ def settings_for(level: str, off: Collection[str], device: str = "cpu") -> dict[
 
 
 def backend_for(level: str) -> Any:  # noqa: ANN401 - a backend
-    """Return the backend of a level: at `off` and `aot` each operator runs by its own kernel."""
+    """Return the backend of a level: at `off` and `aot` each operator runs in its own kernel."""
     if level == "off":
         return as_it_is
     return torch._dynamo.lookup_backend("aot_eager_decomp_partition" if level == "aot" else "inductor")
 
 
 def as_it_is(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
-    """Run a graph as it is."""
+    """Run a graph unchanged."""
     del inputs
     return graph.forward
 
 
 def decomposing(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a backend
-    """Return the backend of a level, which takes operators apart by another table.
+    """Return the backend of a level with another table of decompositions.
 
-    Raises NotImplementedError for a release that takes no other.
+    Raises NotImplementedError for a release that accepts no other table.
     """
     table = chosen_decompositions(seed, share)
     if level in ("off", "aot"):
@@ -80,13 +80,13 @@ def decomposing(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a
 
 
 def boxed(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
-    """Run a graph that has been taken apart, each operator by its own kernel."""
+    """Run a decomposed graph, each operator in its own kernel."""
     del inputs
     return make_boxed_func(graph.forward)
 
 
 def relating(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a backend
-    """Return the backend of a level, with related operators in the graph that it is given."""
+    """Return the backend of a level, which first replaces operators in the graph by related ones."""
     backend = backend_for(level)
 
     def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - of torch.fx
@@ -96,17 +96,17 @@ def relating(level: str, seed: int, share: float) -> Any:  # noqa: ANN401 - a ba
 
 
 def compile_program(function: Any, backend: Any) -> Any:  # noqa: ANN401 - functions
-    """Return a function that is compiled as a whole, for the sizes that it is called with."""
+    """Return a function that is compiled as a whole, for the sizes of its arguments."""
     return torch.compile(function, backend=backend, fullgraph=True, dynamic=False)
 
 
 def on_device(name: str) -> contextlib.AbstractContextManager[Any]:
-    """Have torch make tensors on a device where a program does not say where: it never does."""
+    """Make `device` the default for new tensors, because programs name no device."""
     return contextlib.nullcontext() if name == "cpu" else torch.device(name)
 
 
 def make_exact() -> None:
-    """Have CUDA's libraries compute in the types that a program names, and always in the same order."""
+    """Make CUDA's libraries compute in the program's types and in a fixed order."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

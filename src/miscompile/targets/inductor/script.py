@@ -1,6 +1,7 @@
-"""The lines that a reproducer for Inductor consists of, beside the runner's and what all scripts have in common.
+"""The parts of standalone scripts for Inductor, besides the runner and the parts common to all scripts.
 
-The script switches FX passes and patterns off by fewer lines than the worker's hooks have, which also see what they do.
+The script switches FX passes and patterns off with less code than the worker's hooks, because these also observe
+passes.
 """
 
 from miscompile.targets.about import ScriptLines

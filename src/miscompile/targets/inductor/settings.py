@@ -10,10 +10,10 @@ ALWAYS = {
     "autotune_local_cache": False,
     "cpp.vec_isa_ok": True,
 }
-"""No pool of compiling processes; no result from a cache, since its passes would not run; no trial compilations."""
+"""No pool of compiling processes; no cached results, because the passes would not run; no trial compilations."""
 
 CUDA_SETTINGS = {"deterministic": True}
-"""Settings for CUDA beside: no choice between kernels by how long they take, because their sums differ."""
+"""Additional settings for CUDA: no selection of kernels by their time, because their sums differ."""
 
 LEVELS: dict[str, dict[str, Any]] = {
     "fallback": {"fallback_by_default": True},
@@ -49,14 +49,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "inplace_buffers": {"inplace_buffers": False},
     "buffer_reuse": {"allow_buffer_reuse": False},
 }
-"""For each pass that is a setting, what switches it off.
+"""For each pass that is a setting, the value that switches it off.
 
-Vectorisation is left to a hook: its setting would change the flags of the C++ compiler, and so ask for another header.
+Vectorisation is switched by a hook, because its setting changes the flags of the C++ compiler, which requires
+another header.
 """
 
 
 def settings_of(level: str, off: Iterable[str], known: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the settings of Inductor for `level` without the passes `off`; those that are not `known` are left out."""
+    """Return the settings of Inductor for `level` without the passes `off`, omitting those that are not `known`."""
     wanted = dict(LEVELS[level])
     for name in sorted(off):
         wanted.update(SETTINGS.get(name, {}))

@@ -1,8 +1,8 @@
-"""Hooks in Inductor's scheduler and code generator that see what its settings do.
+"""Hooks in Inductor's scheduler and code generator that observe the effects of its settings.
 
-A setting is switched through Inductor's configuration; nothing there says whether it has changed the program. Each hook
-here watches the place where the setting decides. Two settings never act when Inductor compiles for the CPU alone, and
-have no hook: see `about.py`.
+Settings are switched through Inductor's configuration, which does not tell whether they have changed the program.
+Each hook observes the code that depends on a setting. Two settings have no effect for the CPU and no hook: see
+`about.py`.
 """
 
 import functools
@@ -12,15 +12,15 @@ from typing import Any, Protocol
 
 
 class Board(Protocol):
-    """Where sightings go."""
+    """The receiver of observations."""
 
     def note(self, name: str) -> None:
-        """Remember that a pass has changed the program."""
+        """Record that a pass has changed the program."""
         ...
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class or module of torch
-    """Replace function or method `name` of `owner` by `wrapper`, which gets the original first."""
+    """Replace function or method `name` of `owner` by `wrapper`, whose first argument is the original."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -32,7 +32,7 @@ def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: A
 
 
 def see_fusion(board: Board) -> None:
-    """Two nodes are fused side by side when neither reads what the other makes."""
+    """Observe horizontal fusion: two nodes are fused although neither reads a result of the other."""
     scheduler = importlib.import_module("torch._inductor.scheduler").Scheduler
 
     def fuse(original: Any, self: Any, node1: Any, node2: Any, *args: Any) -> Any:  # noqa: ANN401
@@ -44,7 +44,7 @@ def see_fusion(board: Board) -> None:
 
 
 def see_order(board: Board) -> None:
-    """Orders of loops and of kernels are compared with those that they replace."""
+    """Compare the orders of loops and kernels with those that they replace."""
     scheduler = importlib.import_module("torch._inductor.scheduler")
     memory = importlib.import_module("torch._inductor.memory")
 
@@ -65,7 +65,7 @@ def see_order(board: Board) -> None:
 
 
 def see_reductions(board: Board) -> None:
-    """A reduction is written out, or done in several steps."""
+    """Observe that a reduction is unrolled, or split into several steps."""
     reduction = importlib.import_module("torch._inductor.ir").Reduction
 
     def unroll(original: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
@@ -83,7 +83,8 @@ def see_reductions(board: Board) -> None:
 
 
 def see_indices(board: Board) -> None:
-    """Something is computed from constants and indices alone, or a computed index goes into the access."""
+    """Observe that a value is computed from constants and indices only, or that a computed index is inlined into an
+    access."""
     propagation = importlib.import_module("torch._inductor.index_propagation").IndexPropagation
 
     def propagate(original: Any, self: Any, name: str, args: Any, words: Any) -> Any:  # noqa: ANN401
@@ -102,7 +103,7 @@ def see_indices(board: Board) -> None:
 
 
 def see_layout(board: Board) -> None:
-    """Channels are put last for the whole graph, or not."""
+    """Observe whether the graph is compiled with channels last."""
     lowering = importlib.import_module("torch._inductor.graph").GraphLowering
 
     def decide(original: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
@@ -115,7 +116,7 @@ def see_layout(board: Board) -> None:
 
 
 def see_vectors(board: Board) -> None:
-    """What is left over of a vectorised loop becomes vectors too, or the heuristic overrules the choice of axes."""
+    """Observe that the tail of a vectorised loop is vectorised, or that the heuristic overrules the choice of axes."""
     cpp = importlib.import_module("torch._inductor.codegen.cpp")
     widths: list[int] = []
     axes: list[Any] = []
@@ -143,4 +144,5 @@ def see_vectors(board: Board) -> None:
 
 
 SIGHTINGS = (see_fusion, see_order, see_reductions, see_indices, see_layout, see_vectors)
-"""Each stands for itself: where a version lacks what one needs, only its settings are not seen."""
+"""The hooks are independent: if a version lacks what one hook needs, only the settings of that hook are not
+observed."""

@@ -1,7 +1,7 @@
-"""Hooks in Inductor through which passes are seen and switched off.
+"""Hooks in Inductor that observe passes and switch them off.
 
-Inductor has no interface for that, so methods of its classes are wrapped. Each hook stands for itself: where a version
-lacks what a hook needs, the passes behind it are not seen, or cannot be switched off, and nothing else changes.
+Inductor has no interface for that, so methods of its classes are wrapped. The hooks are independent: if a version
+lacks what one hook needs, only the passes of that hook cannot be observed or switched off.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from miscompile.targets.inductor.about import GRAPH_PASSES
 from miscompile.targets.inductor.sightings import SIGHTINGS, wrap
 
 OFF = {"nopasses": frozenset({"vectorization"})}
-"""What levels leave out beside."""
+"""Further settings that levels switch off."""
 
 _ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
 _ATTENTION = re.compile(r"^_?sfdp_pattern_")
@@ -27,27 +27,27 @@ _GENERIC = re.compile(r"_register_(\w+?)_lowering\.")
 
 @dataclass(slots=True)
 class Switchboard:
-    """Which passes are off in the current build, and which have been seen to change something."""
+    """The passes that are off in the current build, and the observed passes."""
 
     off: frozenset[str] = frozenset()
     observing: bool = False
     seen: dict[str, None] = field(default_factory=dict)
 
     def note(self, name: str) -> None:
-        """Remember that a pass has changed the program."""
+        """Record that a pass has changed the program."""
         if self.observing:
             self.seen[name] = None
 
 
 def install(board: Switchboard) -> None:
-    """Put the hooks in place, for the rest of the process."""
+    """Install the hooks, for the rest of the process."""
     for hook in (*SIGHTINGS, _hook_graph_passes, _hook_patterns, _hook_fusion, _hook_vectors, _hook_buffers):
-        with contextlib.suppress(ImportError, AttributeError, TypeError):  # a version that has it differently
+        with contextlib.suppress(ImportError, AttributeError, TypeError):  # versions that differ here
             hook(board)
 
 
 def _hook_graph_passes(board: Switchboard) -> None:
-    """FX passes run inside an observer, which knows their names and can refuse to run them."""
+    """Hook the observer in which FX passes run, which has their names and can skip them."""
     observer = importlib.import_module("torch.fx.passes.graph_transform_observer").GraphTransformObserver
     known, before = frozenset(GRAPH_PASSES), dict[int, str]()
 
@@ -70,7 +70,7 @@ def _hook_graph_passes(board: Switchboard) -> None:
 
 
 def _hook_patterns(board: Switchboard) -> None:
-    """Every registered pattern has a check of its own that decides whether it applies, and a method that applies it."""
+    """Hook the check of every registered pattern, which decides whether it applies, and the method that applies it."""
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     name_patterns(board)
     for kind in _ENTRIES:
@@ -78,7 +78,7 @@ def _hook_patterns(board: Switchboard) -> None:
 
 
 def name_patterns(board: Switchboard) -> None:
-    """Give every registered pattern that has a name, and has not been met before, a check that `board` can switch."""
+    """Replace the checks of all new registered patterns with names by checks that `board` can switch."""
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     for entry in list(_entries(matcher)):
         name = "" if isinstance(entry.extra_check, _Check) else _pattern_name(entry)
@@ -98,7 +98,7 @@ def _entries(matcher: Any) -> Iterator[Any]:  # noqa: ANN401
 
 @dataclass(slots=True, eq=False)
 class _Check:
-    """A pattern's check that says no when the pattern is off."""
+    """A pattern's check that fails when the pattern is off."""
 
     board: Switchboard
     name: str
@@ -126,7 +126,7 @@ def _pattern_name(entry: Any) -> str:  # noqa: ANN401
 
 
 def _described_by(check: Any) -> str:  # noqa: ANN401
-    """Return the name of the function that describes a pattern, which its check holds on to."""
+    """Return the name of the function that describes a pattern, which is in the closure of its check."""
     if not inspect.isfunction(check):
         return ""
     function = inspect.getclosurevars(check).nonlocals.get("search_fn")
@@ -146,7 +146,7 @@ def _hook_fusion(board: Switchboard) -> None:
 
 
 def _hook_vectors(board: Switchboard) -> None:
-    """A loop nest is vectorised when a heuristic selects axes to tile."""
+    """Hook the heuristic that selects the axes to tile, because a loop nest is vectorised along these."""
     tiling = importlib.import_module("torch._inductor.codegen.cpp").TilingSelect
 
     def select(original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401

@@ -45,7 +45,7 @@ class TorchInductor(Inductor):
             return _compiled(module, backend_for(build.level), given)
 
     def passes(self) -> tuple[str, ...]:
-        """None: with programs of torch it is the front end that is looked at."""
+        """None, because programs of torch test the front end."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class CompiledSession:
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed, with the seed that the eager module gets."""
+        """Run on one feed, with the seed of the eager module."""
         torch.manual_seed(self._runs)
         self._runs += 1
         with torch.no_grad():
@@ -96,7 +96,7 @@ def _compiled(module: OperatorModule, backend: Any, given: tuple[torch.Tensor, .
 
 
 def _watch(conversions: Conversions) -> None:
-    """Note which lowerings the operators of a graph are given to."""
+    """Record the lowerings of a graph's operators."""
     from torch._inductor import graph, lowering
 
     kind = graph.GraphLowering

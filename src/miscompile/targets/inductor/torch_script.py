@@ -1,4 +1,4 @@
-"""The lines that a script of a program of torch behind `torch.compile` consists of."""
+"""The parts of standalone scripts for programs of torch compiled by `torch.compile`."""
 
 from miscompile.targets.about import FrontLines
 

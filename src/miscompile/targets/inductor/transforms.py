@@ -1,4 +1,4 @@
-"""Transforms of a program that Inductor's adapter applies itself: of other decompositions, and of related operators."""
+"""Transforms that Inductor's adapter applies: other decompositions, and related operators."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from miscompile.targets.presentations import own_transform
 
 @dataclass(frozen=True, slots=True)
 class Decomposed:
-    """A `share` of the table of decompositions is left out, drawn by `seed`.
+    """Omits a `share` of the table of decompositions, drawn by `seed`.
 
-    Values are kept as the levels keep them: what is exact in a program's own operators is exact in all that they
-    decompose into, and the rest moves by rounding, which the unoptimised program's noise covers.
+    Exact operators decompose into exact ones. The results of others change by rounding only, which the noise of the
+    unoptimised program covers.
     """
 
     seed: int = 0
@@ -25,10 +25,10 @@ class Decomposed:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A `share` of the calls, drawn by `seed`, is made to a related operator: an alias, a method, one after another.
+    """Replaces a `share` of the calls, drawn by `seed`, by related operators: an alias, a method, or a composition.
 
-    Related operators keep every bit, but for those of one after another. These round once more, by what the noise of
-    the unoptimised program covers, and no operator that is ever exact has any.
+    Aliases and methods compute the same bits. A composition rounds once more, which the noise of the unoptimised
+    program covers, and no exact operator has one.
     """
 
     seed: int = 0
@@ -49,6 +49,6 @@ TRANSFORMS = {"decomposed": Decomposed, "related": Related}
 
 
 def settled(transform: Spec) -> Spec:
-    """Return a transform as it is. Raises SpecError for one of other options."""
+    """Return a transform unchanged. Raises SpecError for invalid options."""
     own_transform(transform, TRANSFORMS)
     return transform

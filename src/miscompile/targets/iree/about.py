@@ -1,4 +1,4 @@
-"""What is known of IREE without importing it."""
+"""The description of IREE, which does not import it."""
 
 from miscompile.targets.about import About
 from miscompile.targets.iree.flags import LEVELS, SWITCHES

@@ -18,7 +18,7 @@ _NAMES = {foreign: BY_CODE[code].name for code, foreign in runner.FOREIGN.items(
 
 
 class Iree:
-    """Compiles with a session of its own for each program; nothing is kept between builds."""
+    """Compiles each program in a separate session, without state between builds."""
 
     def __init__(self) -> None:
         runner.configure()
@@ -35,22 +35,24 @@ class Iree:
         self._gate.pass_for(build.device)
         device = CPU if build.device == "cpu" else cuda_flags(cuda_capability())
         bytecode = runner.compile_text(runner.import_text(program.payload), flags(build.level, build.disabled, device))
-        if build.device not in self._configs:  # not in the constructor: a device belongs to the process that uses it
+        if (
+            build.device not in self._configs
+        ):  # not in the constructor, because a device belongs to the process that uses it
             self._configs[build.device] = runtime.Config(runner.DRIVERS[build.device])
         return IreeSession(self._configs[build.device], bytecode, program)
 
     def passes(self) -> tuple[str, ...]:
-        """Names of the flags that can be switched off."""
+        """The names of the flags that can be switched off."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Nothing: whether a flag made a difference cannot be observed."""
+        """Nothing, because the effect of a flag cannot be observed."""
         del log
         return ()
 
 
 def _lacks_cuda() -> list[str]:
-    """Say what CUDA lacks; IREE's wheels have it, but somebody's own build need not."""
+    """Return CUDA's missing requirements; IREE's wheels support it, but other builds may not."""
     found = [lacks_cuda()]
     if runner.DRIVERS["cuda"] not in runtime.query_available_drivers():
         found.append("this iree-base-runtime is built without CUDA, the one on PyPI has it")
@@ -70,7 +72,7 @@ class IreeSession:
 
 
 def _enter(value: Tensor) -> Array:
-    """Return an input as the runtime knows it."""
+    """Return an input as an array of the runtime."""
     kind = DTYPES[value.dtype].code
     if value.dtype in SMALL and kind not in runner.FOREIGN:
         raise NotImplementedError(f"elements of {value.dtype} cannot be fed")

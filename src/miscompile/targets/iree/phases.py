@@ -1,9 +1,9 @@
-"""Which phase of IREE's compilation brings a fault in.
+"""Bisection of the phases of IREE's compilation, to find the phase that introduces a fault.
 
-IREE compiles in phases, and can stop after one and go on later, with other flags. So a program is compiled up to a
-phase with the flags that show the fault, and from there with those that do not: the first phase after which the fault
-is in, or which fails itself, is to blame. Everything runs in IREE's own programs (`iree-compile`, `iree-run-module`):
-nothing here imports IREE, and a crash costs a process.
+IREE compiles in phases, and can stop after one and continue later with other flags. A program is compiled up to a
+phase with the flags that show the fault, and from there with flags that do not. The first phase after which the
+fault is present, or which fails itself, introduces the fault. IREE's programs (`iree-compile`, `iree-run-module`)
+run in child processes: this module does not import IREE, and a crash only ends a child.
 """
 
 import tempfile
@@ -32,7 +32,7 @@ PHASES = (
     "hal",
     "vm",
 )
-"""The phases in their order, as `--compile-to` and `--compile-from` call them."""
+"""The phases in order, by their names for `--compile-to` and `--compile-from`."""
 
 _PROGRAMS = {"iree-compile": ("iree.compiler", "_mlir_libs"), "iree-run-module": ("iree", "_runtime_libs")}
 _SECONDS = 120.0
@@ -41,7 +41,7 @@ _LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The phase to blame and why: `fails` tells that the compiler itself fails in it, `detail` what it says."""
+    """The phase that introduces the fault: `fails` tells that the compiler fails in it, with the message `detail`."""
 
     phase: str
     fails: bool
@@ -51,9 +51,10 @@ class Blame:
 def bisect_phases(
     text: bytes, faulty: Sequence[str], sound: Sequence[str], shows: Callable[[bytes], bool]
 ) -> Blame | None:
-    """Return the first phase that must run with the flags `faulty` for the fault to show, None when none suffices.
+    """Return the first phase that must run with the flags `faulty` for the fault to occur; None when no phase
+    suffices.
 
-    `text` is an imported program (MLIR); `shows` tells of bytecode whether the fault is in it. Raises UsageError
+    `text` is an imported program (MLIR); `shows` tells whether bytecode has the fault. Raises UsageError
     when IREE's compiler is not installed.
     """
     for phase in PHASES:
@@ -107,6 +108,6 @@ def _program(name: str) -> Path:
 
 
 def _say(done: Ended) -> str:
-    """First lines of the errors, or the signal."""
+    """Return the first lines of the errors, or the signal."""
     lines = [line for line in done.errors().splitlines() if "error" in line.lower()]
     return "\n".join(lines[:_LINES]) or f"exit status {done.status}"

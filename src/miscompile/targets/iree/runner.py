@@ -1,4 +1,4 @@
-"""How IREE imports a model, compiles and runs it; standalone scripts contain what they need of this module."""
+"""Import, compilation and execution of a model by IREE; standalone scripts contain the functions that they need."""
 
 import ctypes
 from collections.abc import Collection, Iterable
@@ -24,28 +24,28 @@ FOREIGN = {
     19: np.dtype(ml_dtypes.float8_e5m2),
     20: np.dtype(ml_dtypes.float8_e5m2fnuz),
 }
-"""Element types that numpy lacks, as the runtime knows them, by their numbers in onnx.TensorProto."""
+"""The runtime's element types that numpy lacks, by their numbers in onnx.TensorProto."""
 
 WORDS = {
     2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 12: "u4", 13: "u8",
     16: "u2", 17: "u1", 18: "u1", 19: "u1", 20: "u1",
 }  # fmt: skip
-"""How integers, and the types that numpy lacks, lie in memory, by the numbers of types in onnx.TensorProto."""
+"""The storage types of integers, and of types that numpy lacks, by the numbers of types in onnx.TensorProto."""
 
 
 class IreeCompileError(RuntimeError):
-    """The compiler refused or failed; the message is made of its diagnostics, errors before notes."""
+    """The compiler refused a program or failed; the message consists of its diagnostics, errors before notes."""
 
 
 def configure() -> None:
-    """Have the compiler do without threads; to be called once, before all else."""
+    """Configure the compiler to use no threads; must be called once, before all other calls."""
     ctypes_dl._initializeGlobalCL("iree", "--mlir-disable-threading")
 
 
 def import_text(payload: bytes) -> str:
     """Return a serialised ONNX model as MLIR text in the torch dialect, its function called `main`.
 
-    Shapes are inferred first, because the importer wants a type for every value. Raises whatever onnx and the
+    Shapes are inferred first, because the importer requires a type for every value. Raises whatever onnx and the
     importer raise.
     """
     model = onnx.load_from_string(payload)
@@ -74,11 +74,11 @@ def compile_text(text: str, options: Collection[str]) -> bytes:
                     invocation.output_vm_bytecode(output)
                     return bytes(output.map_memory())
             finally:
-                del callback  # alive until here: the compiler holds its address
+                del callback  # must live until here, because the compiler has its address
 
 
 def listen(invocation: Invocation, told: list[tuple[int, str]]) -> Any:  # noqa: ANN401 - a ctypes callback
-    """Have the compiler's diagnostics appended to `told` as (severity, text)."""
+    """Append the compiler's diagnostics to `told` as (severity, text)."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     enable = ctypes_dl._dylib.ireeCompilerInvocationEnableCallbackDiagnostics
     enable.restype, enable.argtypes = None, (ctypes.c_void_p, ctypes.c_int, kind, ctypes.c_void_p)
@@ -93,27 +93,28 @@ def listen(invocation: Invocation, told: list[tuple[int, str]]) -> Any:  # noqa:
 
 
 def load(bytecode: bytes, config: runtime.Config) -> runtime.SystemContext:
-    """Return a context with a compiled module in it."""
+    """Return a context that has loaded a compiled module."""
     context = runtime.SystemContext(config=config)
     context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, bytecode))
     return context
 
 
 def call(context: runtime.SystemContext, arrays: Iterable[NDArray[np.generic]]) -> list[Any]:
-    """Run on arrays; a single output comes without a tuple around it."""
+    """Run on arrays; a single output is returned without a tuple."""
     device = context.config.device
     results = context.modules.module[ENTRY](*[runtime.asdevicearray(device, array) for array in arrays])
     return list(results) if isinstance(results, tuple) else [results]
 
 
 def to_array(words: NDArray[np.generic], kind: int) -> NDArray[np.generic]:
-    """Return an input as the runtime knows it; one of a type that numpy lacks comes as words."""
+    """Return an input as an array of the runtime; `words` are integers if numpy lacks its type."""
     array = np.ascontiguousarray(words).reshape(np.shape(words))
     return array.view(FOREIGN[kind]) if kind in FOREIGN else array
 
 
 def from_device(result: Any, kind: int) -> NDArray[np.generic]:  # noqa: ANN401 - a device array
-    """Copy an output of the type with this number. IREE's integers have no sign, so that the model's type decides."""
+    """Copy an output of the type with this number. IREE's integers have no signedness, so the model's type
+    determines it."""
     array = np.array(result.to_host() if hasattr(result, "to_host") else result)
     word = np.dtype(WORDS.get(kind, array.dtype))
     return array.view(word) if array.dtype.kind in "iu" and array.itemsize == word.itemsize else array

@@ -1,4 +1,4 @@
-"""The lines that a reproducer for IREE consists of, beside the runner's and what all scripts have in common."""
+"""The parts of standalone scripts for IREE, besides the runner and the parts common to all scripts."""
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.iree.flags import LEVELS

@@ -1,9 +1,9 @@
-"""Which phase brings a finding's fault in, asked as a child process: `python -m miscompile.targets.iree.trace`.
+"""The phase that introduces a finding's fault, found by a child process: `python -m miscompile.targets.iree.trace`.
 
 Standard input is one JSON object: `model` (path of an ONNX file), `feed` (path of an .npz with the inputs by name),
 `level` and `disabled` of the faulty build, `outputs` (their number) and `wrong` (the index of a wrong output; null
-when the build fails). Standard output is one JSON object: `phase`, `fails`, `detail`, or nothing in it when no phase
-alone is to blame. A process of its own, because importing a model needs IREE's Python package.
+when the build fails). Standard output is one JSON object: `phase`, `fails`, `detail`, or an empty object when no
+single phase introduces the fault. It is a separate process, because importing a model needs IREE's Python package.
 """
 
 import json
@@ -19,11 +19,11 @@ from miscompile.targets.iree.phases import bisect_phases, outputs_of
 from miscompile.targets.iree.runner import compile_text, import_text
 
 _TOLERANCE = 1e-3
-"""The difference is known to be a bug; it only has to be told from rounding here."""
+"""A tolerance that only excludes rounding, because the difference is already known to be a bug."""
 
 
 def trace(order: dict[str, Any]) -> dict[str, Any]:
-    """Return what standard output says of `order`."""
+    """Return the object for standard output; `order` is the one from standard input."""
     text = import_text(Path(order["model"]).read_bytes()).encode()
     inputs = list(np.load(order["feed"]).values())
     faulty, sound = flags(order["level"], order["disabled"]), flags("off")
@@ -33,7 +33,7 @@ def trace(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _right(text: bytes, sound: tuple[str, ...], inputs: list[Array], order: dict[str, Any]) -> Array | None:
-    """Return the output as the sound flags have it, None when that build fails as well."""
+    """Return the output of the build with the correct flags; None when that build fails too."""
     if order["wrong"] is None:
         return None
     found = outputs_of(compile_text(text.decode(), sound), inputs, order["outputs"])

@@ -1,1 +1,2 @@
-"""Keras as a DL library: programs of one layer or operation, run eagerly, against which compilers of such are held."""
+"""Keras as a DL library: programs of one layer or operation, run eagerly, whose results are the reference for
+compilers."""

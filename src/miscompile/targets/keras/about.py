@@ -1,4 +1,4 @@
-"""What is known of Keras as a library without importing it."""
+"""The description of Keras as a library, which does not import it."""
 
 from miscompile.targets.about import About
 

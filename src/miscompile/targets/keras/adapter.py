@@ -1,4 +1,4 @@
-"""Keras in the worker, as the library that it is: layers and operations are called eagerly, on JAX."""
+"""Keras in the worker as the reference: layers and operations are called eagerly, on JAX."""
 
 from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
@@ -10,14 +10,14 @@ from miscompile.targets.keras.values import native, tensors_of
 
 
 class Keras:
-    """Calls operators; there is nothing to optimise."""
+    """Calls operators without optimisation."""
 
     def __init__(self) -> None:
         load(LIBRARY)
         weights.install()
 
     def build(self, program: Program, build: Build) -> "EagerKeras":
-        """Construct the operator. Raises OutsideKerasError, and what Keras raises."""
+        """Construct the operator. Raises OutsideKerasError, and Keras' exceptions."""
         del build
         return EagerKeras(program)
 
@@ -32,9 +32,9 @@ class Keras:
 
 
 class EagerKeras:
-    """An operator that is called eagerly, each time as on the first, but for the seed: that is the number of the run.
+    """An operator that is called eagerly; runs differ only in the seed, which is the number of the run.
 
-    A layer is constructed for each run anew, since it may keep a state.
+    A layer is constructed again for each run, because it may have state.
     """
 
     def __init__(self, program: Program) -> None:
@@ -43,7 +43,7 @@ class EagerKeras:
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run once on `feed`. Raises NotImplementedError for a result that is no tensor, and what Keras raises."""
+        """Run once on `feed`. Raises NotImplementedError for a result that is not a tensor, and Keras' exceptions."""
         import keras
 
         operator = self._next if self._next is not None else operator_of(self._program)
@@ -56,9 +56,10 @@ class EagerKeras:
 
 
 def set_width(operator: KerasOperator) -> KerasOperator:
-    """Have JAX know 64-bit types where the operator has to do with them, and else not; return the operator.
+    """Enable JAX's 64-bit types only if the operator uses them; return the operator.
 
-    With them, what has the default type of an integer comes in 64 bits, which is not what Keras says of it.
+    With 64-bit types enabled, results of the default integer type have 64 bits, which differs from Keras'
+    documentation.
     """
     import jax
 

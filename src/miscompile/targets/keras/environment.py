@@ -1,6 +1,7 @@
-"""Which back end Keras runs on, and the variables that its process must be started with.
+"""The back end of Keras, and the environment variables that its process requires at its start.
 
-Keras reads its back end once, when it is imported, so each process has one. Nothing here imports it at the top.
+Keras reads its back end once, when it is imported, so each process has one. This module does not import Keras at the
+top.
 """
 
 import importlib
@@ -12,16 +13,16 @@ from miscompile.targets.xla.environment import prepare as prepare_jax
 
 VARIABLE = "KERAS_BACKEND"
 LIBRARY = "jax"
-"""The back end on which Keras says what a program computes."""
+"""The back end that computes the reference results."""
 
 
 def prepare() -> dict[str, str]:
-    """Return the variables: operations run on JAX as they are, without optional passes."""
+    """Return the variables: operations run on JAX without optional passes."""
     return {**prepare_jax(), VARIABLE: LIBRARY}
 
 
 def load(backend: str) -> Any:  # noqa: ANN401 - a module
-    """Import Keras on `backend` and put the user's own settings aside. Raises RuntimeError when it has another."""
+    """Import Keras on `backend` and reset the user's settings. Raises RuntimeError when Keras has another back end."""
     os.environ[VARIABLE] = backend
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     keras = sys.modules.get("keras") or importlib.import_module("keras")

@@ -1,4 +1,4 @@
-"""Programs of Keras on the TensorFlow back end as TensorFlow graphs, which two compilers' front ends begin with."""
+"""Programs of Keras on the TensorFlow back end as TensorFlow graphs, which two compilers' front ends convert."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from miscompile.targets.keras.values import dtype_name, flat
 BACKEND = "tensorflow"
 INPUT = "x"
 OUTPUT = "y"
-"""Inputs and outputs of a graph are called so, with their number."""
+"""The prefixes of the names of a graph's inputs and outputs, which are followed by their numbers."""
 
 SILENT = frozenset(
     {
@@ -25,11 +25,11 @@ SILENT = frozenset(
         "StatefulPartitionedCall",
     }
 )
-"""Types of nodes that stand for no operator."""
+"""Types of nodes that are not operators."""
 
 
 def still() -> None:
-    """Keep TensorFlow to one thread, and without oneDNN's own choice of kernels."""
+    """Configure TensorFlow for one thread, without oneDNN's selection of kernels."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -37,10 +37,10 @@ def still() -> None:
 
 
 def graph_of(operator: KerasOperator, model: Any) -> Any:  # noqa: ANN401 - a concrete function of TensorFlow
-    """Return the model that was made of an operator as a concrete function of its inputs, of fixed sizes.
+    """Return the model of an operator as a concrete function of inputs of fixed sizes.
 
-    Its outputs have names: of a function without, OpenVINO takes the ends of all loops for outputs.
-    Raises NotSymbolicError when TensorFlow itself makes no graph of it: no compiler has seen it then.
+    Its outputs have names, because without names OpenVINO treats the ends of all loops as outputs. Raises
+    NotSymbolicError when TensorFlow cannot trace it, so that no compiler receives it.
     """
     import tensorflow as tf
 
@@ -69,7 +69,7 @@ def _spec(slot: Slot) -> Any:  # noqa: ANN401 - of TensorFlow
 
 
 def kinds(graph: Any) -> tuple[str, ...]:  # noqa: ANN401 - a concrete function of TensorFlow
-    """Return the types of a graph's nodes, those of functions that it calls behind its own, each once."""
+    """Return the types of a graph's nodes and then those of the functions that it calls, each once."""
     definition = graph.graph.as_graph_def()
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     return tuple(kind for kind in dict.fromkeys(node.op for node in nodes) if kind not in SILENT)

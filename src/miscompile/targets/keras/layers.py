@@ -1,7 +1,7 @@
-"""Models of one operator, out of instances: the template for Keras.
+"""Construction of models of one operator from instances of Keras.
 
-A layer is constructed once, with its weights, and called with its inputs in inference mode; an operation is called with
-all its parameters. Either is called on tensors, eagerly, or on symbols, which gives a functional model.
+A layer is constructed once, with its weights, and called with its inputs in inference mode; an operation is called
+with all its parameters. Either is called eagerly on tensors, or on symbols, which constructs a functional model.
 """
 
 import inspect
@@ -33,8 +33,8 @@ _FRONT_END = "keras/src/backend/openvino/"
 class KerasOperator:
     """One layer or operation with its parameters; called with the tensors of its slots, in order of their numbers.
 
-    What Keras kept of earlier programs is forgotten, seeds are 0, and weights are drawn anew, so that an operator is
-    the same in every process. Raises OutsideKerasError, and what Keras raises.
+    Keras' state of earlier programs is cleared, seeds are 0, and weights are drawn again, so that an operator is the
+    same in every process. Raises OutsideKerasError, and Keras' exceptions.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -58,10 +58,10 @@ class KerasOperator:
         return self._called(*(object_of(value, tensors) for value in args), **given)
 
     def model(self) -> Any:  # noqa: ANN401 - a model of Keras
-        """Return a functional model whose inputs are the slots, of fixed sizes, and whose outputs come in a flat list.
+        """Return a functional model whose inputs are the slots, of fixed sizes, and whose outputs are a flat list.
 
-        Raises NotSymbolicError when the operator has no inputs, cannot be called on symbols, or returns more than
-        tensors. Errors from inside a compiler's own back end are left as they are.
+        Raises NotSymbolicError when the operator has no inputs, cannot be called on symbols, or returns other
+        objects than tensors. Exceptions of a compiler's back end propagate.
         """
         import keras
 
@@ -70,7 +70,7 @@ class KerasOperator:
         symbols = [keras.Input(batch_shape=slot.shape, dtype=dtype_name(slot.dtype)) for slot in self.slots]
         try:
             outputs = list(flat(self(symbols)))
-        except Exception as error:  # an operator raises whatever it likes
+        except Exception as error:  # an operator may raise anything
             if _converting(error) or isinstance(error, UsageError | NotImplementedError):
                 raise
             raise NotSymbolicError(f"{type(error).__name__}: {error}") from None
@@ -80,22 +80,22 @@ class KerasOperator:
 
 
 def operator_of(program: Program) -> KerasOperator:
-    """Return the operator of a program. Raises UsageError for bytes that are none, and as `KerasOperator`."""
+    """Return the operator of a program. Raises UsageError for invalid bytes, and as `KerasOperator`."""
     return KerasOperator(decoded(program.payload))
 
 
 def begin() -> None:
-    """Forget earlier programs, and have this one begin with seeds and weights of its own."""
+    """Clear the state of earlier programs, and reset seeds and weights for this one."""
     import keras
 
     keras.utils.clear_session(free_memory=False)
-    keras.config.disable_traceback_filtering()  # that setting has been forgotten as well
+    keras.config.disable_traceback_filtering()  # that setting was cleared as well
     seed(0)
     weights.begin()
 
 
 def seed(number: int) -> None:
-    """Seed what Keras draws seeds from: it makes its default ones with Python's generator."""
+    """Seed Python's generator, from which Keras draws its default seeds."""
     random.seed(number)
     np.random.seed(number)
 
@@ -105,9 +105,9 @@ def _takes_training(layer: Any) -> bool:  # noqa: ANN401 - a layer of Keras
 
 
 def _converting(error: BaseException) -> bool:
-    """Tell whether an error comes from a back end that is a compiler's front end, and was given tensors.
+    """Tell whether an error comes from a back end that is a compiler's front end, and that received tensors.
 
-    Some functions of Keras give their symbols to any back end as they are.
+    Some functions of Keras pass their symbols to every back end.
     """
     if _SYMBOL.search(str(error)):
         return False

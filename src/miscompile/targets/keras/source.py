@@ -1,4 +1,4 @@
-"""Instances of Keras as Python that needs Keras and numpy alone: what a person can read, run and send upstream."""
+"""Instances of Keras as readable Python code that only needs Keras and numpy, for reports to its maintainers."""
 
 from miscompile.codegen.layout import Expression, Group, array, assign, lay_out
 from miscompile.codegen.literals import array_code, native, quoted
@@ -54,9 +54,9 @@ for name in ("RandomNormal", "TruncatedNormal", "RandomUniform", "VarianceScalin
 def source(instance: Instance, *, constants: bool = False) -> str:
     """Return statements that define `model`, `inputs` and `flat`.
 
-    `model` is a functional model, called with the list `inputs` of arrays and `training`; `flat` makes a flat list of
-    arrays of what it returns. With `constants` all tensors but the first are the model's own, as `to_case` has it.
-    Without any tensor among its inputs `model` is a function.
+    `model` is a functional model, called with the list `inputs` of arrays and `training`; `flat` returns a flat list
+    of arrays of a result. With `constants` all tensors except the first are constants of the model, as in `to_case`.
+    Without tensors among its inputs `model` is a function.
     """
     case = to_case(instance, constants=constants)
     own = decoded(case.program.payload)
@@ -89,7 +89,7 @@ def _model(instance: Instance) -> str:
 
 
 def _tensors(instance: Instance, constants: bool) -> list[Held | Drawn]:
-    """Return what the inputs of the program are, in order; recipes as recipes."""
+    """Return the inputs of the program in order; recipes as recipes."""
     called = (*instance.inputs, *instance.options.values())
     if instance.form != "module":
         called = (*instance.args, *instance.kwargs.values(), *called)
@@ -98,7 +98,7 @@ def _tensors(instance: Instance, constants: bool) -> list[Held | Drawn]:
 
 
 def _given(value: Held | Drawn) -> Expression:
-    """Return an expression for the array of a tensor; a recipe as the same recipe where numpy draws such elements."""
+    """Return an expression for the array of a tensor; a recipe remains a recipe if numpy can draw such elements."""
     if isinstance(value, Held):
         return _array(value.tensor)
     return spell_drawn(value) if native(value.dtype) else _array(value.tensor())

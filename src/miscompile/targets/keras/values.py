@@ -1,7 +1,7 @@
-"""Parameters of operators as objects of Keras, and tensors to and fro, whatever back end Keras runs on.
+"""Conversion of operators' parameters to objects of Keras, and of tensors in both directions, on every back end.
 
-What an instance names is looked up attribute by attribute, below `keras` alone, and only in the parts of it where
-layers and operations live: an archive of instances is data from elsewhere and must not be able to call anything else.
+Names in an instance are looked up attribute by attribute, only below `keras` and only in modules that contain layers
+and operations. An archive of instances is untrusted data and must not be able to call anything else.
 """
 
 import inspect
@@ -30,19 +30,20 @@ ROOMS = frozenset(
         *("random", "regularizers", "DTypePolicy", "FloatDTypePolicy", "Sequential"),
     }
 )
-"""What may follow `keras` in a path: where layers, operations, and what they are made with live."""
+"""The modules that may follow `keras` in a path: those with layers, operations, and objects used as their
+parameters."""
 
 _CLOSED = frozenset({"TFSMLayer", "TorchModuleWrapper", "JaxLayer", "FlaxLayer", "deserialize"})
-"""What reads files or runs what it is given."""
+"""Objects that read files or execute their arguments."""
 
 
 _NOT_DENSE = frozenset({"BCOO", "BCSR", "SparseTensor", "RaggedTensor", "IndexedSlices"})
-"""Types of back ends that are tensors to Keras, and to no compiler."""
+"""Types of back ends that are tensors for Keras, but not for compilers."""
 
 
 @cache
 def found(path: str) -> Any:  # noqa: ANN401 - anything of Keras'
-    """Return what stands at an import path. Raises OutsideKerasError where no layer or operation can be."""
+    """Return the object at an import path. Raises OutsideKerasError if the path cannot contain a layer or operation."""
     import keras
 
     root, *rest = path.split(".")
@@ -62,12 +63,12 @@ def found(path: str) -> Any:  # noqa: ANN401 - anything of Keras'
 
 
 def dtype_name(dtype: str) -> str:
-    """Return Keras' name of an element type that has ONNX's name `dtype`."""
+    """Return Keras' name of the element type with ONNX's name `dtype`."""
     return THEIRS.get(dtype, dtype)
 
 
 def object_of(value: Value, tensors: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - anything of Keras'
-    """Return the object that a parameter stands for, with `tensors` in the places of slots.
+    """Return the object that a parameter represents, with `tensors` in place of slots.
 
     Tensors that are constants become numpy arrays. Raises OutsideKerasError for names that Keras lacks.
     """
@@ -106,12 +107,12 @@ def _named(value: Name) -> Any:  # noqa: ANN401 - anything of Keras'
 
 
 def native(value: Tensor) -> Array:
-    """Return the elements as an array that every back end understands."""
+    """Return the elements as an array that every back end accepts."""
     return value.array.view(_FOREIGN[value.dtype]) if value.dtype in _FOREIGN else value.array
 
 
 def wrapped(array: Array) -> Tensor:
-    """Return an array as a tensor; types that numpy lacks as words."""
+    """Return an array as a tensor; elements of types that numpy lacks become words."""
     name = _NAMES.get(array.dtype)
     if name is None:
         return Tensor(numpy_name(array.dtype), array)
@@ -119,7 +120,7 @@ def wrapped(array: Array) -> Tensor:
 
 
 def flat(outputs: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever an operator returned
-    """Yield the tensors of what an operator returned, in order. Raises NotImplementedError for anything else in it."""
+    """Yield the tensors in an operator's result, in order. Raises NotImplementedError for other objects in it."""
     import keras
 
     match outputs:
@@ -140,7 +141,7 @@ def flat(outputs: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever an operator 
 
 
 def tensors_of(outputs: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - whatever an operator returned
-    """Return the tensors of what an operator returned. Raises NotImplementedError as `flat`."""
+    """Return the tensors in an operator's result. Raises NotImplementedError as `flat`."""
     import keras
 
     return tuple([wrapped(np.array(keras.ops.convert_to_numpy(value))) for value in flat(outputs)])

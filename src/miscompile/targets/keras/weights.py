@@ -1,8 +1,8 @@
 """Weights that are the same on every back end.
 
-Back ends of Keras draw different numbers from one seed, so a layer built on two of them would differ in its weights
-before any compiler has touched it. Initializers that draw at random therefore draw from numpy here, evenly, and
-narrower the more elements are summed; all others are Keras' own.
+Back ends of Keras draw different numbers from one seed, so the weights of a layer would differ between two of them
+before any compiler runs. Random initializers are therefore replaced by uniform draws from numpy, whose range narrows
+with the number of summed elements. All others are Keras' own.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 RANDOM = ("RandomNormal", "TruncatedNormal", "RandomUniform", "VarianceScaling", "Orthogonal")
-"""Initializers that draw at random; all others that do are subclasses of these."""
+"""Base classes of all random initializers."""
 
 
 class _Source:
-    """The generator that weights are drawn from."""
+    """The generator from which weights are drawn."""
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(0)
@@ -25,12 +25,12 @@ _SOURCE = _Source()
 
 
 def begin() -> None:
-    """Begin a program: its weights are drawn in the order of their making, the same in every process."""
+    """Reset the generator for a program, so that its weights are the same in every process."""
     _SOURCE.rng = np.random.default_rng(0)
 
 
 def install() -> None:
-    """Have initializers draw from numpy, for the rest of the process."""
+    """Make initializers draw from numpy, for the rest of the process."""
     import keras
 
     for name in RANDOM:

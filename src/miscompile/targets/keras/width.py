@@ -1,14 +1,15 @@
-"""Which instances have to do with 64-bit types: JAX has those only when it is told so."""
+"""Instances that use 64-bit types, which JAX only supports when they are enabled."""
 
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Name, Slot, Value, leaves
 
 WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
-"""Element types that JAX has only when it is told so; then operations without a type of their own return them too."""
+"""Element types that JAX only supports when they are enabled; then operations without an explicit type return them
+too."""
 
 
 def is_wide(instance: Instance) -> bool:
-    """Tell whether an instance has to do with a 64-bit type."""
+    """Tell whether an instance uses a 64-bit type."""
     values = (*instance.args, *instance.kwargs.values(), *instance.inputs, *instance.options.values())
     return any(_type_of(leaf) in WIDE for value in values for leaf in leaves(value))
 

@@ -1,1 +1,1 @@
-"""From graphs to source code of a Python framework, for compilers that take no ONNX."""
+"""Lowering of graphs to source code of a Python framework, for compilers that do not read ONNX."""

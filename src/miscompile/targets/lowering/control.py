@@ -1,8 +1,8 @@
-"""What must be known of an If, Loop or Scan before it can be lowered: frameworks want types that never change.
+"""Checks that an If, Loop or Scan can be lowered: array frameworks require types that do not change.
 
-ONNX lets the branches of an If give different shapes, and a Loop change the shape of what it carries; the control flow
-of array frameworks lets neither, and where it is only traced an error would look like the compiler's. So these forms
-are refused, by the types that are known without running anything.
+ONNX allows branches of an If with different shapes, and a Loop that changes the shape of a carried value. The
+control flow of array frameworks allows neither, and an error during tracing would look like a bug of the compiler.
+Such nodes are therefore refused, according to the statically known types.
 Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 
@@ -13,26 +13,26 @@ from miscompile.graph.bodies import CONTROL, Typing, constant_turns
 from miscompile.graph.model import Node, TensorType, ValueType
 
 _FIRST_SCAN = 9
-"""Opset since which Scan has no batch and no lengths of sequences."""
+"""The first opset in which Scan has no batch and no sequence lengths."""
 
 ValueKinds = Sequence[ValueType | None]
 
 
 def turns_of(node: Node, place: Typing) -> int | None:
-    """Return how often the body of a Loop runs, where that is known and it runs at all; None for other operators."""
+    """Return the number of iterations of a Loop if it is known and positive; None otherwise and for other operators."""
     if node.op != "Loop":
         return None
     (body,) = node.subgraphs()
-    body = replace(body, initializers={**place.constants, **body.initializers})  # its condition may stand outside
+    body = replace(body, initializers={**place.constants, **body.initializers})  # its condition may be an outer value
     turns = constant_turns(node, body, place.constants)
     return turns if turns is not None and turns > 0 else None
 
 
 def refusal(node: Node, place: Typing) -> str:
-    """Return why a node with bodies has no lowering, an empty text where it may have one.
+    """Return why a node with bodies has no lowering; an empty text if it may have one.
 
-    `place` is what is known where the node stands. Each value that comes out of a body must have a type that holds
-    whatever is fed, and the results of every turn are had only where the number of turns is known.
+    `place` is the typing at the node. Every result of a body must have a type that is the same for all inputs, and
+    stacked results require a known number of iterations.
     """
     if node.op not in CONTROL:
         return f"operator {node.op} has no lowering"
@@ -74,16 +74,16 @@ def _of_scan(node: Node, place: Typing, given: ValueKinds, kinds: ValueKinds) ->
 
 
 def _same(ones: ValueKinds, others: ValueKinds) -> bool:
-    """Tell whether types are the same for sure, pair by pair."""
+    """Tell whether all pairs of types are provably equal."""
     pairs = zip(ones, others, strict=False)
     return len(ones) == len(others) and all(one == other and _fixed(one) for one, other in pairs)
 
 
 def _sharpest(inferred: ValueType | None, declared: ValueType | None) -> ValueType | None:
-    """Return what is known of a value: a declaration counts where inference does not get as far."""
+    """Return the type of a value: the declared one if inference finds less."""
     return inferred if declared is None or _fixed(inferred) else declared
 
 
 def _fixed(kind: ValueType | None) -> bool:
-    """Tell whether a type is that of a tensor whose sizes all have a number or a name."""
+    """Tell whether a type is that of a tensor whose sizes are all numbers or names."""
     return isinstance(kind, TensorType) and kind.shape is not None and None not in kind.shape

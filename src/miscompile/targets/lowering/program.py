@@ -1,7 +1,7 @@
 """The lowering of a whole graph: one function `program` that calls the lowerings of its operators in order.
 
-Bodies (of If, Loop and Scan) become functions within it, which see the values around them and are handed to the
-operator's lowering by keyword.
+Bodies (of If, Loop and Scan) become nested functions, which can use outer values and are passed to the operator's
+lowering by keyword.
 """
 
 import builtins
@@ -24,25 +24,25 @@ from miscompile.targets.lowering.control import refusal, turns_of
 from miscompile.targets.lowering.table import Lowering, Table
 
 TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type"})
-"""Attributes whose integer is a code of an element type."""
+"""Attributes whose integer is the number of an element type."""
 
 TOLD = frozenset({"opset", "outputs", "op", "types", "turns"})
-"""Keywords that tell a lowering more than its attributes."""
+"""Keywords with further information for a lowering, besides its attributes."""
 
 CAPTURED = "captured"
-"""The name of the function, if a table has one, that outer values are passed through which bodies capture."""
+"""The name of the function, if a table has one, through which outer values captured by bodies are passed."""
 
 
 class UnloweredError(NotImplementedError):
-    """The graph has something that has no lowering; the message says what."""
+    """The graph contains a construct without a lowering, which the message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """A graph as source text.
 
-    `source` defines the lowerings that are used and the function `program`, whose parameters stand for the graph's
-    inputs in their order and which returns a tuple of its outputs. Free names in it are the framework's modules
+    `source` defines the lowerings that are used and the function `program`, whose parameters are the graph's inputs
+    in order and which returns a tuple of its outputs. Free names in it are the framework's modules
     and the keys of `constants`.
     """
 
@@ -51,7 +51,7 @@ class Lowered:
 
 
 def lower(model: Model, table: Table, taken: Collection[str] = ()) -> Lowered:
-    """Return `model` as source text by the lowerings of `table`; values get other names than those `taken`.
+    """Return `model` as source text by the lowerings of `table`; values get names that are not in `taken`.
 
     Raises UnloweredError when an operator, attribute, operand or construct has no lowering, ModelError when the model's
     functions cannot be inlined, or a model with bodies breaks an operator's rules.
@@ -60,7 +60,7 @@ def lower(model: Model, table: Table, taken: Collection[str] = ()) -> Lowered:
 
 
 class _Writer:
-    """What the program and the functions for bodies within it share: names that are taken, constants, lowerings."""
+    """State shared by the program and its nested functions: names in use, constants, lowerings."""
 
     def __init__(self, model: Model, table: Table, taken: Collection[str]) -> None:
         self.model, self.table = model, table
@@ -91,7 +91,7 @@ class _Writer:
         return Lowered("\n\n\n".join([*functions, body]) + "\n", self.constants)
 
     def constant(self, name: str, value: Tensor) -> str:
-        """Return the Python name of a constant, which is taken in when it is first used."""
+        """Return the Python name of a constant, which is added at its first use."""
         key = name, id(value)
         if key not in self._known:
             self._known[key] = self.unused(name)
@@ -99,7 +99,7 @@ class _Writer:
         return self._known[key]
 
     def unused(self, name: str) -> str:
-        """Return a Python name like `name` that stands for nothing yet."""
+        """Return an unused Python name similar to `name`."""
         stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "value"
         stem = f"v{stem}" if stem[0].isdigit() or stem.startswith("_") else stem
         found, number = stem, 2
@@ -110,9 +110,9 @@ class _Writer:
 
 
 class _Scope:
-    """A graph, or a body within one, which sees the names and the constants around it.
+    """A graph or body, with access to the names and constants of enclosing graphs.
 
-    `place` is what is known of types there, None where no node has bodies.
+    `place` is the typing there, or None if no node has bodies.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class _Scope:
         return self.names[name]
 
     def _define(self, name: str) -> str:
-        self.values.pop(name, None)  # of a body's parameter, which hides what stands outside
+        self.values.pop(name, None)  # a body's parameter hides outer values of its name
         self.names[name] = self.writer.unused(name)
         return self.names[name]
 
@@ -247,7 +247,7 @@ def _constant(node: Node) -> Tensor:
 
 
 def _scalar(value: Tensor) -> bool:
-    """Tell whether `value` is one number that frameworks take in place of a tensor."""
+    """Tell whether `value` is one number that frameworks accept instead of a tensor."""
     return value.shape == () and value.dtype not in ("bool", "string", "uint64")
 
 

@@ -1,7 +1,8 @@
 """Tables of lowerings: for each ONNX operator a short function on a framework's tensors, read as source text.
 
-A lowering module is ordinary Python, but only its text is read here: so a process that must not import the framework
-can write a script with the same functions that the worker executes. All modules of a package share one name space.
+A lowering module is ordinary Python, but this module only reads its text. A process that must not import the
+framework can therefore write a script with the same functions that the worker executes. All modules of a package
+share one name space.
 """
 
 import ast
@@ -23,18 +24,20 @@ def lowers(
 ) -> Callable[[Function], Function]:
     """Mark a function as the lowering of ONNX operators `ops`, all of them with the same meaning of the operands.
 
-    Operands come by position, None for one that is left out; those whose places are in `static` must be constants
-    and come as Python numbers, or tuples of them, nested as their dimensions are. Those whose places are in `plain`
-    come as Python numbers too when they are constants of rank 0 and another operand is no constant. Attributes come by
-    keyword, with the defaults that the function gives; attributes that name an element type come as its name, such as
-    "float16", and a tensor of one element whose name is in `plain` as a pair of its number and its element type's name.
-    Bodies come by keyword as functions of their parameters that return tuples; they see the values around them, but
-    through a function `captured`, if the package has one: given several values, it returns as many to be seen instead.
-    A function that has these keywords is also told: `opset`, the version of the operator set; `outputs`, the number
-    of results that are asked for; `op`, the operator's name; `types`, the name of each operand's element type if it
-    is a constant, else None; `turns`, how often the body of a Loop runs, None where this depends on what is fed or
-    is not at all. It returns one result, or a tuple of several. It raises NotImplementedError for a form
-    that it has no lowering for.
+    Operands are passed by position, None for an omitted one. Operands whose positions are in `static` must be
+    constants and are passed as Python numbers, or nested tuples of them. Operands whose positions are in `plain` are
+    passed as Python numbers too when they are constants of rank 0 and another operand is not a constant.
+
+    Attributes are passed by keyword, with the function's defaults. Attributes that name an element type are passed
+    as its name, such as "float16", and a tensor of one element whose name is in `plain` as a pair of its number and
+    its element type's name. Bodies are passed by keyword as functions of their parameters that return tuples. They
+    can use outer values; if the package has a function `captured`, it receives the captured values and returns
+    replacements for them.
+
+    A function with these keywords also receives: `opset`, the version of the operator set; `outputs`, the number of
+    requested results; `op`, the operator's name; `types`, the name of each operand's element type if it is a
+    constant, else None; `turns`, the number of iterations of a Loop, None if it depends on the inputs or is zero. It
+    returns one result, or a tuple of several. It raises NotImplementedError for calls without a lowering.
     """
     del ops, static, plain  # read from the source text
 
@@ -46,7 +49,8 @@ def lowers(
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """A function of a lowering package. `keywords` are those it takes, `uses` the other definitions it needs."""
+    """A function of a lowering package. `keywords` are its parameters by keyword, `uses` the other definitions that
+    it needs."""
 
     name: str
     source: str
@@ -64,7 +68,8 @@ class Table:
     definitions: Mapping[str, Lowering]
 
     def needed(self, names: set[str]) -> list[Lowering]:
-        """Return the definitions called `names` and all that they use, in the order of the package's text."""
+        """Return the definitions called `names` and all definitions that they use, in the order of the package's
+        text."""
         wanted, pending = set[str](), sorted(names)
         while pending:
             name = pending.pop()
@@ -123,7 +128,7 @@ def _lowering(name: str, node: _Definition, names: frozenset[str], words: dict[s
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes away what a script does not need: docstrings, annotations, decorators."""
+    """Removes docstrings, annotations and decorators, which a script does not need."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)

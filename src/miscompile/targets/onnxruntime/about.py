@@ -1,9 +1,9 @@
-"""What is known of ONNX Runtime without importing it.
+"""The description of ONNX Runtime, which does not import it.
 
-Pass names are those of the graph transformers and rewrite rules that answer to `disabled_optimizers`; unknown names
-are ignored by the library, so a name that a version lacks does no harm. Transformers that always run
-(CastFloat16Transformer, EnsureUniqueDQForNodeUnit, ...) cannot be switched off and are left out, and so
-are the two rule-based transformers, which are only the frames that the rewrite rules run in.
+Pass names are those of the graph transformers and rewrite rules that `disabled_optimizers` accepts. The library
+ignores unknown names, so a name that a version lacks has no effect. Transformers that always run
+(CastFloat16Transformer, EnsureUniqueDQForNodeUnit, ...) cannot be switched off and are omitted. So are the two
+rule-based transformers, because they only apply the rewrite rules.
 """
 
 from miscompile.base.specs import Spec

@@ -1,4 +1,5 @@
-"""ONNX Runtime in the worker: what is observed of a session and checked before one, beside the runner's own calls."""
+"""ONNX Runtime in the worker: observation of sessions and checks before their start, besides the calls of the
+runner."""
 
 import re
 from typing import Any
@@ -22,14 +23,14 @@ from miscompile.targets.scratch import scratch
 _MODIFIED = re.compile(r"GraphTransformer (\S+) modified: 1")
 
 PLACES = ("session.record_ep_graph_assignment_info", "1")
-"""The session remembers which provider got which nodes."""
+"""The option by which a session records the provider of each node."""
 
 _OBSERVED = frozenset((*ABOUT.passes, *ABOUT.rules))
 _SILENT, _VERBOSE = 4, 0
 
 
 class OnnxRuntime:
-    """Builds sessions of the CPU execution provider, or of that of a device with the CPU's behind it."""
+    """Builds sessions of the CPU execution provider, or of a device's provider with the CPU's as the fallback."""
 
     def __init__(self) -> None:
         self._gate = Gate(ABOUT.name, {"cuda": _lacks_cuda})
@@ -37,10 +38,10 @@ class OnnxRuntime:
         ort.set_default_logger_severity(_SILENT)
 
     def build(self, program: Program, build: Build) -> "OnnxSession":
-        """Compile `program`; passes named in `build.disabled` stay off. It may be changed by one of `TRANSFORMS`.
+        """Compile `program`; passes in `build.disabled` are off. One of `TRANSFORMS` may change it.
 
-        Raises NoDeviceError for a device that is not here, IdleDeviceError when all nodes would run on the CPU instead,
-        SpecError for a transform of other options.
+        Raises NoDeviceError for a device that is not available, IdleDeviceError when all nodes would run on the CPU
+        instead, SpecError for a transform with invalid options.
         """
         self._gate.pass_for(build.device)
         options, disabled = _options(build), build.disabled
@@ -60,19 +61,20 @@ class OnnxRuntime:
         return OnnxSession(session, program)
 
     def passes(self) -> tuple[str, ...]:
-        """Names that `disabled_optimizers` knows."""
+        """The names that `disabled_optimizers` accepts."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
         """Transformers that report a modification in the verbose log and can be switched off, each once, in order.
 
-        The rewrite rules run inside two rule-based transformers and are not logged one by one: their frames are named.
+        The rewrite rules run inside two rule-based transformers and are not logged individually, so the transformers
+        are returned.
         """
         return tuple(name for name in dict.fromkeys(_MODIFIED.findall(log)) if name in _OBSERVED)
 
 
 def _options(build: Build) -> ort.SessionOptions:
-    """Return the runner's options, and those by which a session tells what it does."""
+    """Return the runner's options, and those that make a session log its transformers."""
     options = runner.session_options(build.level, build.threads)
     if build.observe:
         options.log_severity_level = _VERBOSE
@@ -82,7 +84,8 @@ def _options(build: Build) -> ort.SessionOptions:
 
 
 def _lacks_cuda() -> list[str]:
-    """Say what CUDA lacks, and load the libraries of pip packages that its provider needs when nothing is missing."""
+    """Return CUDA's missing requirements; when nothing is missing, load the libraries of pip packages that its
+    provider needs."""
     found = [lacks_cuda()]
     if runner.PROVIDERS["cuda"] not in ort.get_available_providers():
         found.append(f"onnxruntime {ort.__version__} has no CUDA build, pip install onnxruntime-gpu in its place")
@@ -94,8 +97,8 @@ def _lacks_cuda() -> list[str]:
 def _require_place(session: Any, provider: str) -> None:  # noqa: ANN401 - an extension type
     """Raise NoDeviceError when `provider` was left out of the session, IdleDeviceError when it got no node.
 
-    A provider whose libraries do not load is left out with no more than a warning. Older releases do not tell who
-    got which nodes; with them nothing is known of a session on which the CPU did all the work.
+    ONNX Runtime omits a provider whose libraries do not load and only warns. Older releases do not report the
+    provider of each node; with them a session that only uses the CPU cannot be detected.
     """
     if provider not in session.get_providers():
         raise NoDeviceError(

@@ -1,4 +1,4 @@
-"""ONNX Runtime behind Keras' own export to ONNX, by way of TensorFlow: there the export is the front end."""
+"""ONNX Runtime for models that Keras exports to ONNX through TensorFlow; the export is the front end."""
 
 import functools
 import warnings
@@ -22,7 +22,7 @@ from miscompile.targets.scratch import scratch
 
 
 class KerasOnnxRuntime(OnnxRuntime):
-    """Exports a model of Keras and builds a session for what comes out."""
+    """Exports a model of Keras and builds a session for the exported model."""
 
     def __init__(self) -> None:
         load(BACKEND)
@@ -37,23 +37,23 @@ class KerasOnnxRuntime(OnnxRuntime):
         self._seen.clear()
         operator = operator_of(program)
         model = operator.model()
-        graph_of(operator, model)  # what TensorFlow refuses is not the export's fault
+        graph_of(operator, model)  # an error of TensorFlow is not caused by the export
         names = [symbol.name for symbol in model.inputs]
         dtypes = [port.dtype for port in program.inputs]
         payload = _exported(model)
         return ExportedKerasSession(super().build, payload, (names, dtypes), replace(build, observe=False))
 
     def passes(self) -> tuple[str, ...]:
-        """None: with programs of Keras it is the export that is looked at."""
+        """None, because programs of Keras test the export."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Handlers of the converter that TensorFlow's operations were given to, in order."""
+        """The handlers that converted TensorFlow's operations, in order."""
         del log
         return tuple(self._seen)
 
     def _watch(self) -> None:
-        """Note which handlers the converter asks for, by `file:class` of each."""
+        """Record the handlers that the converter uses, as `file:class`."""
         handler = import_module("tf2onnx.handler")
         original = handler.tf_op.create_mapping
         seen = self._seen
@@ -65,7 +65,7 @@ class KerasOnnxRuntime(OnnxRuntime):
 
 
 def _noting(kind: str, function: Any, options: Any, seen: dict[str, None]) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return an entry of the converter's table whose function notes its name before it converts."""
+    """Return an entry of the converter's table whose function records its name before it converts."""
     owner = getattr(function, "__self__", None)
     file = function.__module__.rpartition(".")[2]
     name = ".".join(part for part in (getattr(owner, "__name__", ""), function.__name__) if part)
@@ -88,18 +88,18 @@ def _exported(model: Any) -> bytes:  # noqa: ANN401 - a model of Keras
 
 
 def _signature(model: Any) -> list[Any]:  # noqa: ANN401 - a model of Keras
-    """Return what the export is told of the inputs: their sizes. By itself it leaves the first of each open."""
+    """Return the inputs' shapes for the export, which by default has an unknown first size."""
     import keras
 
     return [keras.InputSpec(shape=one.shape, dtype=one.dtype, name=one.name) for one in model.inputs]
 
 
 Ports = tuple[Sequence[str], Sequence[str]]
-"""Names and element types of a model's inputs."""
+"""The names and element types of a model's inputs."""
 
 
 class ExportedKerasSession:
-    """A session for an exported model, fed with those inputs of the program that the export has kept."""
+    """A session for an exported model, which is fed only the inputs that the export has kept."""
 
     def __init__(self, compile_model: Any, payload: bytes, ports: "Ports", build: Build) -> None:  # noqa: ANN401
         names, dtypes = ports

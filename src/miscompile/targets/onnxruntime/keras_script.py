@@ -1,4 +1,4 @@
-"""The lines that a script for ONNX Runtime consists of, behind Keras' export to ONNX."""
+"""The parts of standalone scripts for ONNX Runtime and models exported by Keras."""
 
 from miscompile.targets.about import FrontLines
 

@@ -1,4 +1,4 @@
-"""Which cases of onnx's own node tests ONNX Runtime runs, read from its filters."""
+"""The cases of onnx's node tests that ONNX Runtime runs, read from its filters."""
 
 import json
 import re

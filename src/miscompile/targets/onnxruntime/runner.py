@@ -1,7 +1,7 @@
-"""How ONNX Runtime builds a model and runs it; standalone scripts contain what they need of this module.
+"""Build and execution of a model by ONNX Runtime; standalone scripts contain the functions that they need.
 
-Sessions are made through the extension module instead of the `InferenceSession` wrapper, whose checks cost as much as a
-small graph's compilation.
+Sessions are constructed through the extension module instead of the `InferenceSession` wrapper, whose checks take as
+long as the compilation of a small graph.
 """
 
 import ctypes
@@ -24,17 +24,17 @@ LEVELS = {
 }
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-"""The execution provider that builds for a device. Nodes that another one does not take run on the CPU."""
+"""The execution provider of each device. Nodes that a provider does not support run on the CPU."""
 
 CUDA_OPTIONS = {"use_tf32": "0", "cudnn_conv_algo_search": "DEFAULT"}
-"""Products in float32 as the model says; for convolutions a fixed algorithm instead of the one that wins a race."""
+"""Products in float32 as in the model; for convolutions a fixed algorithm instead of the fastest measured one."""
 
 WIDTHS = {16: 16, 17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2, 27: 6, 28: 6}
 """Bits of an element for the types that numpy lacks, by their numbers in onnx.TensorProto, from BFLOAT16 on."""
 
 
 def session_options(level: str, threads: int = 1) -> ort.SessionOptions:
-    """Return options for `level`, with which results do not depend on the processor."""
+    """Return options for `level` that make results independent of the processor."""
     options = ort.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
     options.intra_op_num_threads = threads
@@ -61,7 +61,7 @@ def saturates() -> bool:
 
 
 def start(source: bytes | str, options: ort.SessionOptions, disabled: Collection[str]) -> native.InferenceSession:
-    """Return a session without the passes `disabled` for a model, which is given as its bytes or by its file's path."""
+    """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
     return session
@@ -82,7 +82,8 @@ def start_on(
 def start_reloaded(
     model: bytes, options: ort.SessionOptions, disabled: Collection[str], folder: str, form: str
 ) -> native.InferenceSession:
-    """Optimise, save the result to `folder` in the format `form`; return a session that optimises it no further."""
+    """Optimise, save the result to `folder` in the format `form`; return a session for it without further
+    optimisation."""
     options.optimized_model_filepath = path = os.path.join(folder, f"model.{form}")
     options.add_session_config_entry("session.save_model_format", form.upper())
     start(model, options, disabled)
@@ -92,7 +93,7 @@ def start_reloaded(
 def run_arrays(
     session: native.InferenceSession, outputs: Sequence[str], feed: Mapping[str, NDArray[np.generic]]
 ) -> list[NDArray[np.generic] | None]:
-    """Run on one feed; return what the outputs of these names hold, None for one that is missing."""
+    """Run on one feed; return the outputs of these names, None for a missing one."""
     found: list[NDArray[np.generic] | None] = session.run(outputs, feed, None)
     return found
 
@@ -103,19 +104,20 @@ def run_words(
     feed: Mapping[str, NDArray[np.generic]],
     types: Mapping[str, int],
 ) -> list[tuple[int, NDArray[np.generic]] | None]:
-    """Run on a feed with element types that numpy lacks, whose elements come and go as words (one each, the low bits).
+    """Run on a feed with element types that numpy lacks; their elements are words (one per element, in the low
+    bits).
 
     `types` are the numbers of the inputs' types in onnx.TensorProto, where numpy lacks them. Return for each output the
     number of its type, and its elements or words; None for one that is missing.
     """
     memory = {name: packed(array, WIDTHS.get(types.get(name, 0), 0)) for name, array in feed.items()}
-    values = {name: to_value(array, types.get(name)) for name, array in memory.items()}  # they look into `memory`
+    values = {name: to_value(array, types.get(name)) for name, array in memory.items()}  # they are views of `memory`
     results = session.run_with_ort_values(values, outputs, None)
     return [from_value(value) if value.has_value() else None for value in results]
 
 
 def packed(words: NDArray[np.generic], bits: int) -> NDArray[np.generic]:
-    """Return elements in memory as a session reads them: narrow ones are next to each other in the first bytes."""
+    """Return elements in a session's memory layout: narrow ones are packed in the first bytes."""
     words = np.require(words, requirements="C")
     if not 0 < bits < 8:
         return words
@@ -125,7 +127,7 @@ def packed(words: NDArray[np.generic], bits: int) -> NDArray[np.generic]:
 
 
 def to_value(array: NDArray[np.generic], kind: int | None) -> native.OrtValue:
-    """Wrap an input; `kind` is the number of its element type where numpy lacks that."""
+    """Wrap an input; `kind` is the number of its element type if numpy lacks the type."""
     if kind is None:
         return ort.OrtValue.ortvalue_from_numpy(array)._ortvalue
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)._ortvalue

@@ -1,4 +1,4 @@
-"""The lines that a reproducer for ONNX Runtime consists of, beside the runner's and what all scripts have in common."""
+"""The parts of standalone scripts for ONNX Runtime, besides the runner and the parts common to all scripts."""
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.onnxruntime.about import ABOUT

@@ -1,4 +1,4 @@
-"""ONNX Runtime behind PyTorch's ONNX exporters: there the exporter is the front end."""
+"""ONNX Runtime for programs that PyTorch exports to ONNX; the exporter is the front end."""
 
 import functools
 import io
@@ -28,11 +28,11 @@ from miscompile.targets.torch.export import CapturedSession, checked, examples, 
 from miscompile.targets.torch.modules import OperatorModule, module_of
 
 NAMES = "input_"
-"""How the exporters are told to call inputs, with their numbers: what they drop is then known by name."""
+"""The prefix of input names, followed by their numbers, so that dropped inputs can be identified by name."""
 
 
 class TorchOnnxRuntime:
-    """Exports a program by way of `torch.export`, and builds a session for the model."""
+    """Exports a program through `torch.export`, and builds a session for the model."""
 
     def __init__(self) -> None:
         quiet()
@@ -43,8 +43,8 @@ class TorchOnnxRuntime:
     def build(self, program: Program, build: Build) -> Session:
         """Export and compile `program`.
 
-        Raises ExportRefusedError when there is no graph to be exported, OutsideTorchError, what the exporter raises,
-        and what ONNX Runtime raises.
+        Raises ExportRefusedError when torch cannot capture a graph, OutsideTorchError, and the exceptions of the
+        exporter and of ONNX Runtime.
         """
         self._conversions.begin(build)
         module = module_of(program.payload)
@@ -55,16 +55,16 @@ class TorchOnnxRuntime:
         return checked(session, program, graph)
 
     def passes(self) -> tuple[str, ...]:
-        """None: with programs of torch it is the front end that is looked at."""
+        """None, because programs of torch test the front end."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Names of the exporter's functions that the operators of the program were given to, in order."""
+        """The names of the exporter's functions that converted the operators of the program, in order."""
         del log
         return self._conversions.seen()
 
     def _watch(self) -> None:
-        """Note what the registry of `torch.export`'s operators dispatches to."""
+        """Record the functions to which the registry of `torch.export`'s operators dispatches."""
         original: Callable[..., Any] = dispatching.dispatch
 
         @functools.wraps(original)
@@ -78,7 +78,7 @@ class TorchOnnxRuntime:
 
 
 class TracedOnnxRuntime(TorchOnnxRuntime):
-    """Exports a program by way of TorchScript, the exporter of older releases."""
+    """Exports a program through TorchScript, the exporter of older releases."""
 
     def build(self, program: Program, build: Build) -> Session:
         """Export and compile `program`, like the other exporter."""
@@ -93,7 +93,7 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
         return CapturedSession(session, program.payload, traced)
 
     def _watch(self) -> None:
-        """Note which symbolic functions TorchScript's operators are given to."""
+        """Record the symbolic functions that convert TorchScript's operators."""
         registration: Any = __import__(
             "torch.onnx._internal.torchscript_exporter.registration", fromlist=["registration"]
         )
@@ -111,7 +111,7 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
 
 
 def _translated(graph: Any, program: Program) -> bytes:  # noqa: ANN401 - an ExportedProgram
-    """Return the model of an exported program. Raises what was raised first, where the exporter tells what it was."""
+    """Return the model of an exported program. Raises the original exception if the exporter has wrapped one."""
     try:
         made = torch.onnx.export(graph, input_names=_names(program), dynamo=True, verbose=False)
     except torch.onnx.errors.OnnxExporterError as error:
@@ -125,7 +125,7 @@ def _translated(graph: Any, program: Program) -> bytes:  # noqa: ANN401 - an Exp
 
 
 def _output_types(graph: Any) -> list[torch.dtype]:  # noqa: ANN401 - an ExportedProgram
-    """Return the element types of what an exported program returns."""
+    """Return the element types of an exported program's outputs."""
     kinds = {node.name: node.meta["val"].dtype for node in graph.graph.nodes if hasattr(node.meta.get("val"), "dtype")}
     return [kinds.get(name, torch.float32) for name in graph.graph_signature.user_outputs]
 
@@ -139,15 +139,16 @@ def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> Any:  # 
     try:
         with torch.no_grad():
             return torch.jit.trace(module, given, strict=False, check_trace=False)
-    except Exception as error:  # noqa: BLE001 - what a tracer raises is whatever the operator raises
+    except Exception as error:  # noqa: BLE001 - tracing raises whatever the operator raises
         raise refused("tracing", error) from None
 
 
 class ExportedTorchSession:
-    """A session for an exported model, fed with those inputs of the program that the exporter has kept.
+    """A session for an exported model, which is fed only the inputs that the exporter has kept.
 
-    In a model complex numbers are pairs of real ones along a further dimension, the last: `complexes` tells of which
-    outputs. Raises what ONNX Runtime raises; when the model is not even valid, then with what ONNX has against it.
+    In a model complex numbers are pairs of real ones along an additional last dimension; `complexes` tells which
+    outputs have it. Raises the exceptions of ONNX Runtime; for an invalid model, the message contains the error of
+    ONNX's check.
     """
 
     def __init__(self, runtime: OnnxRuntime, payload: bytes, build: Build, complexes: Sequence[bool] = ()) -> None:
@@ -168,7 +169,8 @@ class ExportedTorchSession:
 
 
 def _valid_session(runtime: OnnxRuntime, program: Program, build: Build) -> OnnxSession:
-    """Return a session. An invalid model is no case of a lacking kernel: then the error says what is wrong with it."""
+    """Return a session. For an invalid model the error contains the reason, so that it is not mistaken for a missing
+    kernel."""
     try:
         return runtime.build(program, build)
     except Exception as error:

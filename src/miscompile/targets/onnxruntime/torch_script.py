@@ -1,4 +1,4 @@
-"""The lines that scripts of programs of torch behind its ONNX exporters and ONNX Runtime consist of."""
+"""The parts of standalone scripts for programs of torch exported to ONNX and run by ONNX Runtime."""
 
 from miscompile.targets.about import FrontLines
 

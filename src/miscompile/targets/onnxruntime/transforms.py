@@ -1,4 +1,4 @@
-"""Transforms of a program that ONNX Runtime's adapter applies itself: saved and loaded, and with external data."""
+"""Transforms that ONNX Runtime's adapter applies: saving and loading, and external data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,10 +9,10 @@ from miscompile.targets.presentations import own_transform
 
 @dataclass(frozen=True, slots=True)
 class OrtReload:
-    """The session saves what it has optimised, as `format` says; another loads it and optimises no further.
+    """A session saves its optimised model in `format`; another session loads it without further optimisation.
 
-    A loaded model computes what the saved one does ("offline mode" of its documentation on graph optimisations), to
-    the bit. `seed` is there because every drawn transform gets one; it has nothing to draw.
+    The loaded model computes the same bits as the saved one ("offline mode" in the documentation of graph
+    optimisations). `seed` exists because every drawn transform gets one; it has no effect.
     """
 
     seed: int = 0
@@ -21,10 +21,10 @@ class OrtReload:
 
 @dataclass(frozen=True, slots=True)
 class OrtExternal:
-    """The model is a file, and its weights lie in another, in an order and at offsets by `seed`.
+    """The model is in one file and its weights in another, in an order and at offsets drawn by `seed`.
 
-    Integers of rank 0 and 1 stay inside, and whatever else shape inference reads, which is onnx's own here and takes no
-    external data.
+    Integers of rank 0 and 1 and all other operands that shape inference reads remain in the model, because ONNX
+    Runtime uses onnx's inference, which reads no external data.
     """
 
     seed: int = 0
@@ -35,6 +35,6 @@ TRANSFORMS = {"reload": OrtReload, "external": OrtExternal}
 
 
 def settled(transform: Spec) -> Spec:
-    """Return a transform as it is. Raises SpecError for one of other options."""
+    """Return a transform unchanged. Raises SpecError for invalid options."""
     own_transform(transform, TRANSFORMS)
     return transform

@@ -1,8 +1,8 @@
-"""What is known of OpenVINO without importing it.
+"""The description of OpenVINO, which does not import it.
 
-The names are those that the compiler's own profile of passes shows. All are matchers, which change one place of the
-graph at a time, except for the few in `MODEL_PASSES`. What lowers or converts is left out: the CPU plugin cannot do
-without. Of matchers that need each other only the pass that drives them is named.
+Pass names are those in the compiler's profile of passes. All are matchers, which change one place of the graph at a
+time, except those in `MODEL_PASSES`. Passes that lower or convert are omitted, because the CPU plugin requires them.
+Of matchers that depend on each other only the pass that runs them is named.
 """
 
 from miscompile.base.specs import Spec
@@ -219,7 +219,7 @@ PASSES = (
     "MulAddToFMA",
     "FuseBinaryEltwise",
 )
-"""Everything that can be switched off one by one, roughly in the order of the pipeline."""
+"""All passes that can be switched off individually, roughly in the order of the pipeline."""
 
 FRAMES = (
     "CausalMaskPreprocessFusion",
@@ -245,7 +245,7 @@ FRAMES = (
     "SymbolicOptimizations",
     "TransposeSinking",
 )
-"""Passes that drive nothing but optional matchers; level off leaves them out whole, which saves their set-up."""
+"""Passes that only run optional matchers; level off skips them, which saves their set-up."""
 
 ABOUT = About(
     name="openvino",

@@ -45,23 +45,23 @@ TYPES = {
     "u64": "uint64",
     "string": "string",
 }
-"""Element types by the compiler's names."""
+"""Element types by the names of OpenVINO."""
 
 
 class OpenVino:
-    """Compiles for the CPU plugin, or for that of Intel's GPUs."""
+    """Compiles for the CPU plugin, or for the plugin of Intel's GPUs."""
 
     def __init__(self) -> None:
         self._core = ov.Core()
-        runner.fixed_properties(self._core, "cpu")  # here, before the fork, and not in every worker
+        runner.fixed_properties(self._core, "cpu")  # once before the fork, instead of in every worker
         self._gate = Gate(ABOUT.name, {"gpu": lambda: lacks_gpu(self._core)})
         self._observer = Observer.find()
 
     def build(self, program: Program, build: Build) -> "OpenVinoSession":
-        """Compile `program`; passes named in `build.disabled` stay off if the observer is preloaded.
+        """Compile `program`; passes in `build.disabled` are off if the observer is preloaded.
 
-        It may be changed by one of `TRANSFORMS`. Raises NoDeviceError for a device that is not here, SpecError for a
-        transform of other options.
+        One of `TRANSFORMS` may change it. Raises NoDeviceError for a device that is not available, SpecError for a
+        transform with invalid options.
         """
         self._gate.pass_for(build.device)
         if self._observer is not None:
@@ -74,7 +74,7 @@ class OpenVino:
         return OpenVinoSession(compiled, places(program, read), len(program.outputs))
 
     def _read(self, model: bytes, transform: object) -> Any:  # noqa: ANN401 - an extension type
-        """Return the compiler's form of `model`, by way of files where `transform` says so."""
+        """Return `model` read by the compiler, through files if `transform` requires them."""
         match transform:
             case OpenVinoExternal(seed=seed):
                 with scratch() as folder:
@@ -98,7 +98,7 @@ class OpenVino:
 
 
 def lacks_gpu(core: Any) -> list[str]:  # noqa: ANN401 - an extension type
-    """Say what Intel's GPU lacks: nothing tells that but the plugin, when it is asked about a device."""
+    """Return the missing requirements of Intel's GPU, which only the plugin reports on a query for a device."""
     try:
         core.get_property(runner.PLUGINS["gpu"], "FULL_DEVICE_NAME")
     except RuntimeError as error:
@@ -119,8 +119,8 @@ def places(program: Program, read: Any) -> list[int | None]:  # noqa: ANN401 - a
 class OpenVinoSession:
     """A compiled model and its infer request.
 
-    `places` are the numbers that the compiler gives to the program's inputs, None for an input that it has dropped
-    because nothing uses it. Outputs keep their order.
+    `places` are the compiler's numbers of the program's inputs, None for an unused input, which it has dropped. Outputs
+    keep their order.
     """
 
     def __init__(self, compiled: Any, places: Sequence[int | None], outputs: int) -> None:  # noqa: ANN401 - an extension type

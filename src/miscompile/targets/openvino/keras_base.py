@@ -1,4 +1,5 @@
-"""OpenVINO behind a front end for programs of Keras: what such a front end makes is compiled as models of ONNX are."""
+"""Base class of OpenVINO's front ends for programs of Keras, whose models are compiled in the same way as those of
+ONNX."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,22 +16,24 @@ _OFF = frozenset((*PASSES, *FRAMES))
 
 
 class OpenVinoBehind(OpenVino):
-    """Compiles what a front end for a library's programs makes of them; `converted` is such a front end's own."""
+    """Compiles the models that a front end for a library's programs converts; derived classes define `converted`."""
 
     def __init__(self) -> None:
         super().__init__()
-        telemetry_utils.tm = telemetry_stub  # else every conversion reports to the vendor, from threads of its own
+        telemetry_utils.tm = telemetry_stub  # otherwise every conversion reports to the vendor, from threads of its own
         self._functions: tuple[str, ...] = ()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
-        """Return the compiler's model, and the number of its input for each of the program's, None for dropped ones.
+        """Return the compiler's model, and for each input of the program its number in the model, None for a dropped
+        one.
 
-        With `observe`, names of the conversion functions go to `_functions`. Raises whatever the front end raises.
+        With `observe`, the names of the conversion functions are stored in `_functions`. Raises the front end's
+        exceptions.
         """
         raise NotImplementedError
 
     def build(self, program: Program, build: Build) -> OpenVinoSession:
-        """Convert and compile `program`; level `off` leaves the compiler's optional passes out."""
+        """Convert and compile `program`; level `off` omits the compiler's optional passes."""
         self._functions = ()
         if self._observer is not None:
             self._observer.begin(_OFF if build.level == "off" else ())
@@ -39,7 +42,7 @@ class OpenVinoBehind(OpenVino):
         return OpenVinoSession(compiled, places, len(model.outputs))
 
     def passes(self) -> tuple[str, ...]:
-        """None: what a front end makes of one operator is too small to bisect."""
+        """None, because the model of one operator is too small to bisect."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""OpenVINO as a back end of Keras: layers and operations call functions that make the compiler's graph."""
+"""OpenVINO as a back end of Keras: layers and operations call functions that construct the compiler's graph."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ from miscompile.targets.openvino.keras_base import OpenVinoBehind
 _ELEMENTS = {dtype: getattr(ov.Type, name) for name, dtype in TYPES.items() if hasattr(ov.Type, name)}
 
 PLUMBING = frozenset({"core.py", "layer.py", "trainer.py", "__init__.py", "export.py"})
-"""Files of the back end that hold no conversion functions."""
+"""Files of the back end without conversion functions."""
 
 
 class OpenVinoKeras(OpenVinoBehind):
-    """Has Keras make the graph. Sizes are fixed, and precision is what the model states, as in all other builds."""
+    """Lets Keras construct the graph. Sizes are fixed, and the precision is the model's, as in all other builds."""
 
     def __init__(self) -> None:
         load("openvino")
@@ -36,7 +36,7 @@ class OpenVinoKeras(OpenVinoBehind):
         super().__init__()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
-        """Call the model on parameters of a graph, as `predict` of this back end does."""
+        """Call the model on parameters of a graph, as in `predict` of this back end."""
         operator = operator_of(program)
         called = operator.model() if operator.slots else operator
         parameters = [_parameter(slot) for slot in operator.slots]
@@ -56,7 +56,8 @@ def _parameter(slot: Slot) -> Any:  # noqa: ANN401 - an extension type
 
 @contextmanager
 def entered() -> Iterator[dict[str, None]]:
-    """Collect public functions of the back end that are entered inside, as `file:function`, in order, each once."""
+    """Collect the public functions of the back end that run inside the context, as `file:function`, in order, each
+    once."""
     names: dict[str, None] = {}
 
     def watch(frame: FrameType, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""The lines that scripts for OpenVINO consist of, behind Keras' own back end and behind TensorFlow's graphs."""
+"""The parts of standalone scripts for OpenVINO as Keras' back end, and for TensorFlow's graphs."""
 
 from miscompile.targets.about import FrontLines
 

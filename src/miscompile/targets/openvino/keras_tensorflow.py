@@ -1,4 +1,4 @@
-"""OpenVINO's front end for TensorFlow, with Keras on the TensorFlow back end before it."""
+"""OpenVINO's front end for TensorFlow, for models of Keras on the TensorFlow back end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,8 @@ from miscompile.targets.openvino.keras_base import OpenVinoBehind
 
 
 class OpenVinoTensorFlow(OpenVinoBehind):
-    """Converts the graph of a model of Keras. Names of conversions are types of its nodes: each has a translator."""
+    """Converts the graph of a model of Keras. The conversions are named by types of nodes, because each type has a
+    translator."""
 
     def __init__(self) -> None:
         load(BACKEND)
@@ -24,7 +25,8 @@ class OpenVinoTensorFlow(OpenVinoBehind):
         super().__init__()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
-        """Trace the model and convert its graph. Raises NotImplementedError for an element type that is exchanged."""
+        """Trace the model and convert its graph. Raises NotImplementedError if the front end changes an element
+        type."""
         operator = operator_of(program)
         graph = graph_of(operator, operator.model())
         if observe:
@@ -41,13 +43,13 @@ class OpenVinoTensorFlow(OpenVinoBehind):
 
 
 def _place(names: Sequence[set[str]], place: int) -> int | None:
-    """Return the number of the compiler's input that is the program's number `place`; unused ones are dropped."""
+    """Return the compiler's number of the program's input `place`; unused inputs are dropped."""
     wanted = {f"{INPUT}{place}", f"{INPUT}{place}:0"}
     return next((index for index, known in enumerate(names) if wanted & known), None)
 
 
 def _in_order(model: Any) -> Any:  # noqa: ANN401 - the compiler's model
-    """Return the model with its outputs in the order of the graph's, which the front end need not keep."""
+    """Return the model with its outputs in the order of the graph's outputs, which the front end may change."""
     results = {name: result for result in model.get_results() for name in result.output(0).get_names()}
     wanted = [results[output_name(place)] for place in range(len(model.outputs))]
     return model if wanted == list(model.get_results()) else ov.Model(wanted, model.get_parameters())

@@ -1,7 +1,8 @@
-"""The preloaded library that counts and switches passes: its compilation, and its functions as seen from Python.
+"""The preloaded library that counts and switches passes: its compilation, and Python wrappers of its functions.
 
-The library is `shim.cpp`, compiled on first use against the headers of the installed OpenVINO and kept in the user's
-cache folder, under a name that tells version, source and machine apart. Nothing here imports the compiler.
+The library is `shim.cpp`. It is compiled on first use against the headers of the installed OpenVINO and cached in
+the user's cache folder, under a name that identifies version, source and machine. This module does not import the
+compiler.
 """
 
 import contextlib
@@ -39,19 +40,20 @@ class Observer:
 
     @staticmethod
     def find() -> "Observer | None":
-        """Return the library that this process was started with, None when it was started without."""
+        """Return the library that was preloaded into this process, None without one."""
         try:
             return Observer(ctypes.CDLL(None))
         except AttributeError:
             return None
 
     def begin(self, disabled: Iterable[str]) -> None:
-        """Switch exactly the passes `disabled` off and forget all counts."""
+        """Switch exactly the passes `disabled` off and reset all counts."""
         self._disable("".join(f"{name}\n" for name in sorted(disabled)).encode())
         self._reset()
 
     def report(self) -> list[tuple[str, str, int, int]]:
-        """Return (kind, name, times tried, times fired) in the order of the first try; M is a matcher, P a pass."""
+        """Return (kind, name, times tried, times fired) in the order of the first try; kind M is a matcher, P a
+        pass."""
         rows = [line.split("\t") for line in self._report().decode().splitlines()]
         return [(kind, name, int(tried), int(fired)) for kind, name, tried, fired in rows]
 
@@ -61,7 +63,7 @@ class Observer:
 
 
 def prepare() -> dict[str, str]:
-    """Return the variables that preload the library; none when it cannot be made, with a line on standard error.
+    """Return the variables that preload the library; none when it cannot be compiled, with a line on standard error.
 
     Compiles it if the cache lacks it, which takes some two seconds.
     """
@@ -75,11 +77,11 @@ def prepare() -> dict[str, str]:
 
 
 class ObserverError(Exception):
-    """The library cannot be made; the message says why."""
+    """The library cannot be compiled; the message is the reason."""
 
 
 def built() -> Path:
-    """Return the compiled library, after compiling it if need be. Raises ObserverError."""
+    """Return the path of the library, compiled if necessary. Raises ObserverError."""
     headers, library = _installed()
     compiler = _compiler()
     source = SOURCE.read_bytes()
@@ -114,7 +116,7 @@ def _installed() -> tuple[Path, Path]:
 
 
 def _compiler() -> list[str]:
-    """Return the command of a C++ compiler: $CXX, else the first of the usual ones."""
+    """Return the command of a C++ compiler: $CXX, or the first of the usual ones."""
     named = shlex.split(os.environ.get("CXX", ""))
     found = next((path for name in (named[:1] or _COMPILERS) if (path := shutil.which(name))), None)
     if found is None:
@@ -123,7 +125,7 @@ def _compiler() -> list[str]:
 
 
 def _compile(command: list[str], target: Path) -> None:
-    """Run `command` and put its product to `target` in one step, so that others never see half a library."""
+    """Run `command` and move its output to `target` atomically, so that no process reads an incomplete library."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(".so", "making-", target.parent)
     os.close(handle)

@@ -1,4 +1,4 @@
-"""How OpenVINO reads a model, compiles and runs it; standalone scripts contain what they need of this module."""
+"""Import, compilation and execution of a model by OpenVINO; standalone scripts contain the functions that they need."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,19 +14,19 @@ PLUGINS = {"cpu": "CPU", "gpu": "GPU"}
 PROPERTIES: dict[str, dict[str, int | str]] = {
     "cpu": {
         "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in bfloat16 where the processor has it
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",  # else operands of products with compressed weights are quantised
+        "INFERENCE_PRECISION_HINT": "f32",  # otherwise float32 is computed in bfloat16 if the processor supports it
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",  # otherwise operands of products with compressed weights are quantised
         "KV_CACHE_PRECISION": "f32",
     },
     "gpu": {
         "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "f32",  # else float32 is computed in float16
+        "INFERENCE_PRECISION_HINT": "f32",  # otherwise float32 is computed in float16
         "EXECUTION_MODE_HINT": "ACCURACY",
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
         "KV_CACHE_PRECISION": "f32",
     },
 }
-"""Properties of every build for a device: numbers are computed in the precision that the model states."""
+"""Properties of every build for a device, which fix the precision to the model's."""
 
 LEVELS: dict[str, dict[str, bool | str]] = {
     "off": {"LP_TRANSFORMS_MODE": False},
@@ -34,7 +34,7 @@ LEVELS: dict[str, dict[str, bool | str]] = {
     "full": {},
 }
 """Properties of the levels: without low-precision transformations; without generated kernels for subgraphs (snippets).
-Level off keeps the latter, because the kernels that take their place divide and convert small types inexactly."""
+Level off keeps snippets, because the kernels that replace them divide and convert small types inexactly."""
 
 FOREIGN = {
     16: ("bf16", 16), 17: ("f8e4m3", 8), 19: ("f8e5m2", 8), 21: ("u4", 4), 22: ("i4", 4), 23: ("f4e2m1", 4),
@@ -45,13 +45,13 @@ FOREIGN = {
 
 @cache
 def fixed_properties(core: ov.Core, device: str) -> dict[str, int | str]:
-    """Return those properties of every build that the device's plugin has; old releases lack some."""
+    """Return the properties of every build that the device's plugin supports; old releases lack some."""
     known = core.get_property(PLUGINS[device], "SUPPORTED_PROPERTIES")
     return {name: value for name, value in PROPERTIES[device].items() if name in known}
 
 
 def properties_of(core: ov.Core, level: str, device: str, threads: int) -> dict[str, bool | int | str]:
-    """Return the properties of a build. Levels are the CPU plugin's; that for graphics has none."""
+    """Return the properties of a build. Only the CPU plugin has levels."""
     fixed = fixed_properties(core, device)
     return {**fixed, **LEVELS[level], "INFERENCE_NUM_THREADS": threads} if device == "cpu" else {**fixed}
 
@@ -64,14 +64,14 @@ def compile_read(core: ov.Core, read: ov.Model, level: str, device: str = "cpu",
 def compile_reloaded(
     core: ov.Core, read: ov.Model, level: str, device: str = "cpu", threads: int = 1
 ) -> ov.CompiledModel:
-    """Compile a model that has been read, save what comes of it, and return what is loaded of that."""
+    """Compile a model that has been read, save the result, and return the model loaded from it."""
     compiled = compile_read(core, read, level, device, threads)
     properties = properties_of(core, level, device, threads)
     return core.import_model(compiled.export_model(), PLUGINS[device], properties)
 
 
 def read_saved(core: ov.Core, model: bytes, folder: str) -> ov.Model:
-    """Read a model, save it in OpenVINO's own format in `folder`, and read that."""
+    """Read a model, save it in OpenVINO's format in `folder`, and read the saved one."""
     path = f"{folder}/model.xml"
     ov.save_model(core.read_model(model), path, compress_to_fp16=False)
     return core.read_model(path)
@@ -80,9 +80,9 @@ def read_saved(core: ov.Core, model: bytes, folder: str) -> ov.Model:
 def places(names: Sequence[str], read: ov.Model, model: bytes) -> list[int | None]:
     """Return for each input of `model`, by name, its number in the compiler's model, None if it was dropped.
 
-    The front end keeps the order, but drops inputs that nothing uses, and gives an input that Dropout passes on the
-    name of Dropout's output, so that names alone do not tell. Raises NotImplementedError when an input of the compiler
-    would be left without elements.
+    The front end keeps the order, but drops unused inputs, and renames an input of Dropout to Dropout's output, so
+    names alone do not identify inputs. Raises NotImplementedError when an input of the compiler would get no
+    elements.
     """
     kept = names
     if len(read.inputs) < len(names):
@@ -97,9 +97,9 @@ def places(names: Sequence[str], read: ov.Model, model: bytes) -> list[int | Non
 
 
 def names_used(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that nodes of `graph` or of graphs inside it read, and those that it returns.
+    """Return the names that nodes of `graph` and its subgraphs use, and the names of its outputs.
 
-    Dropout does nothing with its ratio and mode: the front end passes its first operand on.
+    Dropout uses only its first operand, because the front end replaces it by that.
     """
     used = {output.name for output in graph.output}
     for node in graph.node:
@@ -115,7 +115,7 @@ def infer(
 ) -> None:
     """Run on `arrays`, of element types `kinds` (in onnx.TensorProto); `numbers` are those of the compiler's inputs.
 
-    Types that numpy lacks come as words, one for each element.
+    Elements of types that numpy lacks are words, one per element.
     """
     given = [to_tensor(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
     for number, (value, _) in zip(numbers, given, strict=True):
@@ -130,14 +130,14 @@ def to_tensor(array: NDArray[np.generic], kind: int) -> tuple[ov.Tensor, NDArray
     name, bits = FOREIGN.get(kind, ("", 0))
     if array.dtype == object:
         return ov.Tensor(array.astype(np.str_)), array
-    if not hasattr(ov.Type, name):  # numpy has it, or an older release of the compiler lacks it
+    if not hasattr(ov.Type, name):  # numpy has the type, or an older release of the compiler lacks it
         return ov.Tensor(array), array
     memory = array if bits >= 8 else pack(array, bits)
     return ov.Tensor(memory, ov.Shape(array.shape), getattr(ov.Type, name)), memory
 
 
 def from_tensor(value: ov.Tensor) -> tuple[str, NDArray[np.generic]]:
-    """Return the compiler's name of an output's type, and a copy of its elements, or words where numpy lacks it."""
+    """Return the compiler's name of an output's type, and a copy of its elements, or words if numpy lacks the type."""
     name = value.element_type.get_type_name()
     if name == "string":
         return name, np.asarray(value.str_data, dtype=object)

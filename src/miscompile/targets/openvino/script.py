@@ -1,6 +1,6 @@
-"""The lines that a reproducer for OpenVINO consists of, beside the runner's and what all scripts have in common.
+"""The parts of standalone scripts for OpenVINO, besides the runner and the parts common to all scripts.
 
-A script that switches passes carries its own few lines of C++ for it, since OpenVINO's Python package has no switch.
+A script that switches passes contains a few lines of C++ for that, because OpenVINO's Python package has no switch.
 """
 
 import textwrap

@@ -1,6 +1,6 @@
-"""A switch for OpenVINO's passes that fits into a standalone script, which brings its own few lines of C++.
+"""A switch for OpenVINO's passes that is small enough for a standalone script, with a few lines of C++.
 
-The worker's library (`observer.py`) also counts what the passes do.
+The worker's library (`observer.py`) also counts the changes of the passes.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ bool ov::pass::Manager::run_pass(const std::shared_ptr<PassBase>& pass, const st
 
 
 def preload_switch() -> None:
-    """Compile SWITCH and start this process anew with it, unless that has been done."""
+    """Compile SWITCH and restart this process with it, unless that has been done."""
     if "SWITCH_FOLDER" in os.environ:
         shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
         return
@@ -66,5 +66,5 @@ def preload_switch() -> None:
 
 
 def skip(names: Iterable[str]) -> None:
-    """Leave exactly the passes `names` out of what is compiled from now on."""
+    """Skip exactly the passes `names` in all later compilations."""
     ctypes.CDLL(None).skip(" ".join(names).encode())

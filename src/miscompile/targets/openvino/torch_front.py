@@ -1,6 +1,6 @@
-"""OpenVINO's front ends for programs of torch: a module is traced to TorchScript, or an exported program is taken.
+"""OpenVINO's front ends for programs of torch: one converts a TorchScript trace, the other an exported program.
 
-The converter reports each conversion to its makers when `openvino_telemetry` is there, which is made to look absent.
+The converter reports each conversion to the vendor if `openvino_telemetry` is installed, so that package is hidden.
 """
 
 import operator
@@ -26,14 +26,14 @@ from miscompile.targets.torch.export import CapturedSession, checked, examples, 
 from miscompile.targets.torch.modules import OperatorModule, module_of  # noqa: E402
 
 _SILENT = frozenset({"prim::Param", "prim::Return", "prim::GetAttr", "prim::Constant"})
-"""Kinds of nodes that stand for no operator."""
+"""Kinds of nodes that are not operators."""
 
 _TAKES_DECODERS = int(ov.__version__.partition(".")[0]) >= 2024
-"""Whether the converter takes a module that has been traced already; older ones trace it themselves."""
+"""Whether the converter accepts a traced module; older ones trace it themselves."""
 
 
 class TorchOpenVino(OpenVino):
-    """Traces and converts a program of torch, and compiles it as OpenVINO's adapter compiles models."""
+    """Traces and converts a program of torch, and compiles it in the same way as OpenVINO's adapter."""
 
     def __init__(self) -> None:
         quiet()
@@ -61,18 +61,18 @@ class TorchOpenVino(OpenVino):
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Types of the operators that were translated, each by a translator of its own; those of lists come first."""
+        """The types of the converted operators, which have one translator each; types of list operators come first."""
         del log
         return self._kinds
 
     def _compiled(self, model: Any, program: Program, build: Build) -> OpenVinoSession:  # noqa: ANN401
-        """Compile a model of OpenVINO's that was made of `program`."""
+        """Compile a model of OpenVINO that was converted from `program`."""
         compiled = compile_read(self._core, model, build.level, threads=build.threads)
         return OpenVinoSession(compiled, _places(program, model), len(model.outputs))
 
 
 def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> TorchScriptPythonDecoder:
-    """Return a trace as the converter takes it. Raises ExportRefusedError when torch cannot trace the module."""
+    """Return a trace for the converter. Raises ExportRefusedError when torch cannot trace the module."""
     try:
         with torch.no_grad():
             return TorchScriptPythonDecoder(module, example_input=given)
@@ -83,7 +83,7 @@ def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> TorchScr
 
 
 class ExportedOpenVino(TorchOpenVino):
-    """Takes the program that `torch.export` captures."""
+    """Converts the program that `torch.export` captures."""
 
     def build(self, program: Program, build: Build) -> Session:  # type: ignore[override]
         """Convert and compile `program`. Raises ExportRefusedError, OutsideTorchError, and what OpenVINO raises."""

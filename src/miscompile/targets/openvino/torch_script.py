@@ -1,4 +1,4 @@
-"""The lines that scripts of programs of torch behind OpenVINO consist of, beside the runner's."""
+"""The parts of standalone scripts for programs of torch compiled by OpenVINO, besides the runner."""
 
 from miscompile.targets.about import FrontLines
 

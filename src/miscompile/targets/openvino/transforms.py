@@ -1,4 +1,4 @@
-"""Transforms of a program that OpenVINO's adapter applies itself: saved and loaded again, and with external data."""
+"""Transforms that OpenVINO's adapter applies: saving and loading, and external data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,10 +9,10 @@ from miscompile.targets.presentations import own_transform
 
 @dataclass(frozen=True, slots=True)
 class OpenVinoReload:
-    """What has been read is saved and loaded: the model in OpenVINO's own format, or the compiled one as a blob.
+    """Saves and loads the model in OpenVINO's format, or the compiled model as a blob.
 
-    `stage` says after which step. Saving keeps float32 as it is. `seed` is there because every drawn transform gets
-    one; it has nothing to draw.
+    `stage` selects which of both. Saving does not compress float32. `seed` exists because every drawn transform gets
+    one; it has no effect.
     """
 
     seed: int = 0
@@ -21,7 +21,7 @@ class OpenVinoReload:
 
 @dataclass(frozen=True, slots=True)
 class OpenVinoExternal:
-    """The model is a file, and its initialisers lie in another, in an order and at offsets by `seed`."""
+    """The model is in one file and its initialisers in another, in an order and at offsets drawn by `seed`."""
 
     seed: int = 0
 
@@ -31,6 +31,6 @@ TRANSFORMS = {"reload": OpenVinoReload, "external": OpenVinoExternal}
 
 
 def settled(transform: Spec) -> Spec:
-    """Return a transform as it is. Raises SpecError for one of other options."""
+    """Return a transform unchanged. Raises SpecError for invalid options."""
     own_transform(transform, TRANSFORMS)
     return transform

@@ -1,1 +1,1 @@
-"""The ONNX reference implementation as a target: no compiler, but another voice in a vote."""
+"""The ONNX reference implementation as a target: not a compiler, but a further result in a majority vote."""

@@ -1,4 +1,4 @@
-"""What is known of the ONNX reference implementation without importing it."""
+"""The description of the ONNX reference implementation, which does not import it."""
 
 from miscompile.targets.about import About
 

@@ -9,9 +9,9 @@ from miscompile.targets.reference.runner import evaluate, read_model
 
 
 class Reference(PlainAdapter):
-    """Interprets models; there is nothing to optimise."""
+    """Interprets models without optimisation."""
 
     def compile(self, model: bytes, build: Build) -> tuple[ByName, Sequence[str]]:
-        """Read and check the model. Raises what onnx raises for a broken one or an operator it lacks."""
+        """Read and check the model. Raises onnx's exceptions for an invalid one or an unsupported operator."""
         del build
         return partial(evaluate, read_model(model)), ()

@@ -1,4 +1,5 @@
-"""How the ONNX reference implementation reads a model and interprets it; standalone scripts contain this."""
+"""Reading and interpretation of a model by the ONNX reference implementation; standalone scripts contain these
+functions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 
 def read_model(model: bytes) -> ReferenceEvaluator:
-    """Read and check a model. Raises what onnx raises for a broken one or an operator that it lacks."""
+    """Read and check a model. Raises onnx's exceptions for an invalid one or an unsupported operator."""
     read = onnx.load_model_from_string(model)
     checker.check_model(read)
     return ReferenceEvaluator(read)
@@ -19,7 +20,7 @@ def read_model(model: bytes) -> ReferenceEvaluator:
 def evaluate(
     evaluator: ReferenceEvaluator, feed: Mapping[str, NDArray[np.generic]]
 ) -> Sequence[NDArray[np.generic] | None]:
-    """Interpret on one feed; some operators of the interpreter write to their operands."""
+    """Interpret on a copy of one feed, because some operators of the interpreter write to their operands."""
     with np.errstate(all="ignore"):
         copies = {name: array.copy() for name, array in feed.items()}
         found: Sequence[NDArray[np.generic] | None] = evaluator.run(None, copies)

@@ -1,4 +1,4 @@
-"""The lines that a reproducer for the reference implementation consists of, beside the runner's."""
+"""The parts of standalone scripts for the reference implementation, besides the runner."""
 
 from miscompile.targets.about import ScriptLines
 

@@ -1,1 +1,1 @@
-"""tinygrad, CPU device: its own rewriting and kernel generation, with clang as the assembler."""
+"""tinygrad, CPU device: rewriting and kernel generation by tinygrad, compilation of kernels by clang."""

@@ -1,4 +1,4 @@
-"""What is known of tinygrad without importing it."""
+"""The description of tinygrad, which does not import it."""
 
 from miscompile.targets.about import About
 from miscompile.targets.tinygrad.names import RULES, STAGES
@@ -7,7 +7,7 @@ DEVICES = {"clang": "CPU", "x86": "CPU:X86", "python": "PYTHON"}
 """Values of the options `device` and `reference`, with tinygrad's own names for them."""
 
 CUDA = "CUDA"
-"""tinygrad's name for the device of builds for `cuda`, whatever the option `device` says of the CPU."""
+"""tinygrad's name for the device of builds for `cuda`, independent of the option `device`, which is for the CPU."""
 
 ABOUT = About(
     name="tinygrad",

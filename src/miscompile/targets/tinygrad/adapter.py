@@ -1,4 +1,4 @@
-"""tinygrad in the worker. It executes lazily, so that the cost of compiling appears in the run of the first feed."""
+"""tinygrad in the worker. It executes lazily, so the time of compilation is part of the run of the first feed."""
 
 import subprocess
 from collections.abc import Callable
@@ -25,18 +25,18 @@ from miscompile.targets.tinygrad.rules import Switch, rules
 from miscompile.targets.tinygrad.stages import Stages
 
 _OBJECTS = 4096
-"""Results of clang that are kept. The same C code gives the same machine code, and clang takes most of the time."""
+"""The number of cached results of clang, because clang takes most of the time."""
 
 
 class ClangError(RuntimeError):
-    """Clang does not take the C code that tinygrad has generated; the message holds clang's errors."""
+    """Clang rejects the C code that tinygrad has generated; the message contains clang's errors."""
 
 
 class TinyGrad:
     """Builds ONNX runners.
 
-    `device` is where kernels run: clang (C code), x86 (tinygrad's own assembler) or python (its interpreter);
-    `reference` the same for level off, where it may differ. Raises SpecError for another device, UsageError when the
+    `device` selects how kernels run: clang (C code), x86 (tinygrad's assembler) or python (its interpreter);
+    `reference` selects the same for level off. Raises SpecError for another device, UsageError when the
     device lacks a program that it needs.
     """
 
@@ -49,14 +49,14 @@ class TinyGrad:
         self._devices = {"full": DEVICES[device], "off": DEVICES[reference or device]}
         if "CPU" in {name.partition(":")[0] for name in self._devices.values()}:
             require_clang()
-            Device["CPU"]  # makes its helper programs once, for all workers
+            Device["CPU"]  # builds its helper programs once for all workers
         found = {id(pattern): name for name, pattern in rules() if name in ABOUT.passes}
         self._switch, self._stages = Switch(found), Stages()
 
     def build(self, program: Program, build: Build) -> "TinyGradSession":
-        """Read `program`; whatever it runs from now on is compiled as `build` says.
+        """Read `program`; later compilations use the settings of `build`.
 
-        Raises SpecError for an unknown level, NoDeviceError for a device that is not here.
+        Raises SpecError for an unknown level, NoDeviceError for a device that is not available.
         """
         self._gate.pass_for(build.device)
         if build.level not in ABOUT.levels:
@@ -68,17 +68,18 @@ class TinyGrad:
             return TinyGradSession(program, context)
 
     def passes(self) -> tuple[str, ...]:
-        """Names of the rules and stages that can be switched off."""
+        """The names of the rules and stages that can be switched off."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Rules that matched, and stages that changed something, since the last build; the log says nothing of it."""
+        """Rules that matched, and stages that changed something, since the last build; the log is not needed."""
         del log
         return (*self._switch.fired, *self._stages.fired)
 
 
 def _lacks_cuda() -> list[str]:
-    """Say what CUDA lacks; every wheel of tinygrad can build for it, with NVIDIA's own libraries from the system."""
+    """Return CUDA's missing requirements; every wheel of tinygrad can build for it, with NVIDIA's libraries from the
+    system."""
     found = [lacks_cuda()]
     if not any(found):
         try:
@@ -89,7 +90,7 @@ def _lacks_cuda() -> list[str]:
 
 
 class TinyGradSession:
-    """A model that has been read."""
+    """A session of a model that has been read."""
 
     def __init__(self, program: Program, context: dict[str, Any]) -> None:
         self._program, self._context = program, context
@@ -98,7 +99,7 @@ class TinyGradSession:
     def run(self, feed: Feed) -> tuple[Value | None, ...]:
         """Compile what has not been compiled yet, and run on `feed`.
 
-        Each feed has a reader of its own (see `runner.read_model`).
+        The model is read again for each feed (see `runner.read_model`).
         """
         with Context(**self._context):
             reader, self._runner = self._runner or runner.read_model(self._program.payload), None
@@ -109,7 +110,7 @@ class TinyGradSession:
 
 
 def _remembering(compile_source: Callable[[Any, str], bytes]) -> Callable[[Any, str], bytes]:
-    """Return tinygrad's call of clang with a memory, and with clang's errors in the message of a failure."""
+    """Return tinygrad's call of clang with a cache, and with clang's errors in the message of a failure."""
 
     @lru_cache(_OBJECTS)
     def remembered(compiler: Any, source: str) -> bytes:  # noqa: ANN401 - a compiler of tinygrad's
@@ -131,7 +132,7 @@ def _enter(value: Value) -> Tensor:
 
 
 def _leave(output: Any) -> Value | None:  # noqa: ANN401 - a tensor, a sequence, or nothing
-    """Copy an output; raises TypeError for one that is no tensor."""
+    """Copy an output; raises TypeError for one that is not a tensor."""
     found = runner.from_output(output)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The environment that tinygrad is started in; nothing here imports it."""
+"""The environment variables of tinygrad's process; this module does not import tinygrad."""
 
 import os
 import shutil
@@ -14,11 +14,11 @@ FIXED = {
     "TRACK_MATCH_STATS": "0",
     "PYTHONHASHSEED": "0",
 }
-"""What makes tinygrad quiet, single-threaded and without memory of other builds."""
+"""Variables that make tinygrad quiet and single-threaded, without caches across builds."""
 
 
 def variables() -> dict[str, str]:
-    """Return the variables that the compiler's process needs; they are read when tinygrad is imported."""
+    """Return the variables of the compiler's process, which tinygrad reads when it is imported."""
     return dict(FIXED)
 
 

@@ -1,4 +1,5 @@
-"""Names of what can be switched off in tinygrad, as of release 0.14.0; other releases know most of them."""
+"""Names of the rules and stages of tinygrad that can be switched off, as of release 0.14.0; other releases have most
+of them."""
 
 STAGES = ("hand_coded_optimizations", "memory_coalescing", "memory_plan_rewrite")
 """Functions of tinygrad (`stages.py`)."""
@@ -27,7 +28,8 @@ MATCHERS = (
     "tinygrad.schedule.rangeify.pm_remove_bufferize",
     "tinygrad.schedule.rangeify.earliest_rewrites",
 )
-"""Where rules that optimise live. A matcher owns what none before it has; the first one owns nothing optional."""
+"""The matchers with optimising rules. A rule belongs to the first matcher that has it; the rules of the first one
+are required."""
 
 _PATTERNS = {
     "mop_cleanup": """
@@ -103,14 +105,14 @@ _PATTERNS = {
         REDUCE(x)
     """,
 }
-"""Patterns by matcher (`rules.py`), parted by blanks."""
+"""Patterns by matcher (`rules.py`), separated by blanks."""
 
 RULES = tuple(f"{matcher}:{pattern}" for matcher, text in _PATTERNS.items() for pattern in text.split())
 
 NEEDS = {"div_and_mod_symbolic:FLOORDIV_or_FLOORMOD": ("symbolic_simple:MUL(x.0)",)}
-"""Rule -> rules that clear its way; without one of them it would divide by zero, so it goes with them."""
+"""Rule -> rules that it depends on; without one of them it would divide by zero, so it is switched off with them."""
 
 
 def widen(off: frozenset[str]) -> frozenset[str]:
-    """Return `off` with the rules that cannot be on without it."""
+    """Return `off` with the rules that depend on it."""
     return off | {rule for rule, needed in NEEDS.items() if not off.isdisjoint(needed)}

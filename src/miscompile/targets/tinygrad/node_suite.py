@@ -1,4 +1,4 @@
-"""Which cases of onnx's own node tests tinygrad runs, read from its test file."""
+"""The cases of onnx's node tests that tinygrad runs, read from its test file."""
 
 import ast
 import re
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 
 def included(text: str) -> Callable[[str], bool]:
-    """Read the patterns that tinygrad excludes; those under a condition on the device hold for its own machines."""
+    """Read the patterns that tinygrad excludes; exclusions that depend on the device count as for tinygrad's test
+    machines."""
     tree = ast.parse(text)
     calls = [node.value for node in tree.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     excluded = [

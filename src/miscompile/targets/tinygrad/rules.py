@@ -1,11 +1,11 @@
-"""tinygrad's rewrite rules as passes: named, watched while they fire, and dropped on request.
+"""tinygrad's rewrite rules as passes, which can be named, observed and switched off.
 
-tinygrad optimises by pattern matchers: lists of (pattern, function) that `PatternMatcher.rewrite` tries one after the
-other. Sums of matchers share the pattern objects, so a rule is known by its pattern, wherever it is tried.
+tinygrad optimises by pattern matchers: lists of (pattern, function) that `PatternMatcher.rewrite` tries in order.
+Sums of matchers share the pattern objects, so the pattern identifies a rule in every matcher.
 
 A rule is called `matcher:pattern`, where the pattern is spelled from its operators and the names of its variables:
-`symbolic_simple:MUL(x.1)` is the rule of `symbolic_simple` that replaces x * 1. Line numbers shift with every release,
-and ordinals with every new rule; this spelling lasts as long as the rule does.
+`symbolic_simple:MUL(x.1)` is the rule of `symbolic_simple` that replaces x * 1. Line numbers change with every
+release, and ordinals with every new rule; this spelling only changes with the rule.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ _original = PatternMatcher.rewrite
 
 
 def spell(pattern: UPat) -> str:
-    """Return `pattern` as text without spaces and commas: operators, then operands in brackets, parted by dots.
+    """Return `pattern` as text without spaces and commas: operators, then operands in brackets, separated by dots.
 
-    Of alternatives the first is spelled, of operands in any order the order that the source has.
+    Of alternatives only the first is spelled; commutative operands are in the order of the source.
     """
     if pattern.op == (Ops.CONST,):
         return str(pattern.arg) if pattern.arg is not None else (pattern.name or "const")
@@ -71,9 +71,9 @@ def _patterns(path: str) -> list[UPat]:
 
 
 class Switch:
-    """Owns `PatternMatcher.rewrite`: some rules are dropped, and those that fire are noted.
+    """Replaces `PatternMatcher.rewrite`, to switch rules off and to record rules that fire.
 
-    `known` maps the identity of a pattern to its rule's name. The matchers themselves stay as they are.
+    `known` maps the identity of a pattern to its rule's name. The matchers themselves do not change.
     """
 
     def __init__(self, known: dict[int, str]) -> None:
@@ -83,14 +83,14 @@ class Switch:
         self._off: frozenset[str] = frozenset()
 
     def set(self, off: frozenset[str], observe: bool) -> None:
-        """From now on drop the rules `off`; forget what fired, and note it anew if `observe`."""
+        """Switch the rules `off`, clear the record of fired rules, and record them from now on if `observe`."""
         self.fired = {}
         if off != self._off:
             self._off = off
         PatternMatcher.rewrite = self._rewriter(observe) if off or observe else _original
 
     def _table(self, matcher: PatternMatcher) -> dict[Any, list[Any]]:
-        """The rules of `matcher` by operator, without those that are off; kept with the matcher."""
+        """The rules of `matcher` by operator, without those that are off; cached in the matcher."""
         table: dict[Any, list[Any]]
         off, table = matcher.__dict__.get(_TABLE, (None, {}))
         if off is not self._off:
@@ -102,7 +102,7 @@ class Switch:
         return self.known.get(id(entry[0]), "") not in self._off
 
     def _rewriter(self, observe: bool) -> Callable[..., Any]:
-        """Return tinygrad's `rewrite` with other tables; a rule fires when it gives something new."""
+        """Return tinygrad's `rewrite` with filtered tables; a rule fires when its result differs from its operand."""
         known, fired = self.known, self.fired
 
         def rewrite(matcher: PatternMatcher, uop: Any, ctx: Any = None) -> Any:  # noqa: ANN401 - as in tinygrad

@@ -1,7 +1,7 @@
-"""How tinygrad reads a model and runs it; standalone scripts contain what they need of this module.
+"""Reading and execution of a model by tinygrad; standalone scripts contain the functions that they need.
 
-A model is executed lazily: kernels are generated when the outputs of the first feed are asked for. Further feeds find
-the schedule and the kernels in tinygrad's own caches.
+A model is executed lazily: kernels are generated when the outputs of the first feed are read. For further feeds the
+schedule and the kernels are in tinygrad's caches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ CACHES = (
     tinygrad.engine.realize.local_size_cache,
     tinygrad.schedule.schedule_cache,
 )
-"""What tinygrad remembers of schedules and kernels; emptied, or else its rewriting would not run."""
+"""tinygrad's caches of schedules and kernels, which are cleared, because otherwise its rewriting would not run."""
 
 REWRITES = tuple(
     getattr(import_module(module), name)
@@ -36,13 +36,13 @@ REWRITES = tuple(
         ("tinygrad.codegen.late.coalesce", "_drop_valid_stmts"),
     )
 )
-"""Functions that remember results of rewriting, which depend on the rules that are on."""
+"""Functions that cache results of rewriting, which depend on the active rules."""
 
 
 def switch_off(
     switch: Switch, stages: Stages, off: frozenset[str], place: str, observe: bool = False
 ) -> dict[str, int | str]:
-    """Leave the rules and stages `off` out of what is compiled next; return tinygrad's settings for it and `place`."""
+    """Switch the rules and stages `off` for later compilations; return tinygrad's settings for them and `place`."""
     for cache in CACHES:
         cache.clear()
     for function in REWRITES:
@@ -53,15 +53,17 @@ def switch_off(
 
 
 def read_model(payload: bytes) -> OnnxRunner:
-    """Read a model from memory: bytes on the device PYTHON are read as a file is, constant by constant.
+    """Read a model from memory. Its bytes are on the device PYTHON, from which constants are read one by one, as from a
+    file.
 
-    A runner is for one feed, because it remembers inputs that it has turned into constants.
+    A runner is for one feed, because it caches inputs that it has converted to constants.
     """
     return OnnxRunner(Tensor(payload, device="PYTHON"))
 
 
 def call(runner: OnnxRunner, outputs: Sequence[str], feed: Mapping[str, Tensor]) -> list[Any]:
-    """Compile what has not been compiled yet, and run; return tinygrad's tensors and whatever else it gives."""
+    """Compile what has not been compiled yet, and run; return tinygrad's outputs, which are tensors or other
+    objects."""
     results = runner(dict(feed))
     found = [results[name] for name in outputs]
     lazy = [output for output in found if isinstance(output, Tensor)]
@@ -71,7 +73,7 @@ def call(runner: OnnxRunner, outputs: Sequence[str], feed: Mapping[str, Tensor])
 
 
 def to_tensor(words: NDArray[np.generic], is_bfloat16: bool) -> Tensor:
-    """Wrap an input; brain floats, which numpy lacks, come as the words that they are."""
+    """Wrap an input; bfloat16, which numpy lacks, is passed as words."""
     array = np.ascontiguousarray(words).reshape(np.shape(words))
     if is_bfloat16:
         return Tensor(array.tobytes(), dtype=dtypes.bfloat16, device="PYTHON").reshape(array.shape).to(Device.DEFAULT)
@@ -79,10 +81,10 @@ def to_tensor(words: NDArray[np.generic], is_bfloat16: bool) -> Tensor:
 
 
 def from_output(output: Any) -> tuple[NDArray[np.generic], bool] | None:  # noqa: ANN401 - a tensor, a sequence, or nothing
-    """Copy an output, and tell whether its words are brain floats; raises TypeError for one that is no tensor."""
+    """Copy an output, and tell whether its words are bfloat16; raises TypeError for one that is not a tensor."""
     if output is None:
         return None
-    if isinstance(output, bool | int | float):  # Size and the like give Python numbers
+    if isinstance(output, bool | int | float):  # operators such as Size return Python numbers
         return np.asarray(output), False
     if not isinstance(output, Tensor):
         raise TypeError(f"the output is a {type(output).__name__}, not a tensor")

@@ -1,6 +1,6 @@
-"""The lines that a reproducer for tinygrad consists of, beside the runner's and what all scripts have in common.
+"""The parts of standalone scripts for tinygrad, besides the runner and the parts common to all scripts.
 
-Its rules are named in the script as they are here, so that a culprit can be looked up by whoever reads it.
+The script contains the names of rules as in this package, so that a reader can look up a faulty rule.
 """
 
 from miscompile.targets.about import ScriptLines

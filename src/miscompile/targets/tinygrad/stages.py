@@ -1,7 +1,7 @@
-"""The optimisations of tinygrad that are functions, not rules: wrapped once, to be watched and to be left out.
+"""The optimisations of tinygrad that are functions, not rules, wrapped to observe them and switch them off.
 
-Two of them have a switch of tinygrad's own (NOOPT, NO_MEMORY_PLANNER); the third, the joining of neighbouring loads
-and stores into vectors, has an environment variable that is read once a process, so its wrapper leaves it out.
+tinygrad has switches for two of them (NOOPT, NO_MEMORY_PLANNER). The third, which merges adjacent loads and stores
+into vectors, has an environment variable that is read once per process, so its wrapper skips it.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ _WRAPPED: tuple[tuple[Any, str, Callable[[Any, Any], bool]], ...] = (
     (tinygrad.codegen, "memory_coalescing", lambda before, after: after is not before),
     (tinygrad.schedule, "memory_plan_rewrite", lambda before, after: after is not before),
 )
-"""Module where the caller finds the function, its name, and whether it changed its first argument."""
+"""The module in which the caller looks up the function, its name, and a test whether it changed its first argument."""
 
 
 class Stages:
-    """Wraps the functions when it is made; then each does what it always does, unless it is off."""
+    """Wraps the functions when it is constructed; a wrapped function behaves as before unless it is off."""
 
     def __init__(self) -> None:
         self.fired: dict[str, None] = {}
@@ -31,12 +31,12 @@ class Stages:
             setattr(module, name, self._wrap(name, getattr(module, name), changed))
 
     def set(self, off: frozenset[str], observe: bool) -> None:
-        """From now on leave out the stages `off`; forget what fired, and note it anew if `observe`."""
+        """Switch the stages `off`, clear the record of fired stages, and record them from now on if `observe`."""
         self._off, self._observe, self.fired = off, observe, {}
 
     @staticmethod
     def context(off: frozenset[str]) -> dict[str, int]:
-        """Return tinygrad's own switches for the stages `off`."""
+        """Return tinygrad's switches for the stages `off`."""
         return {variable: int(name in off) for name, variable in _CONTEXT.items()}
 
     def _wrap(self, name: str, function: Callable[..., Any], changed: Callable[[Any, Any], bool]) -> Callable[..., Any]:

@@ -1,1 +1,2 @@
-"""PyTorch as a DL library: programs of one operator, run eagerly, against which compilers of such programs are held."""
+"""PyTorch as a DL library: programs of one operator, run eagerly, whose results are the reference for compilers of
+such programs."""

@@ -1,4 +1,4 @@
-"""What is known of PyTorch as a library without importing it."""
+"""The description of PyTorch as a library, which does not import it."""
 
 from miscompile.targets.about import About
 

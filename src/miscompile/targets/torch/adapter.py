@@ -1,4 +1,4 @@
-"""PyTorch in the worker, as the library that it is: operators are called eagerly."""
+"""PyTorch in the worker as the reference: operators are called eagerly."""
 
 import torch
 
@@ -10,13 +10,13 @@ from miscompile.targets.torch.values import to_torch
 
 
 def quiet() -> None:
-    """Keep torch to one thread, and without warnings of kernels that this processor lacks."""
+    """Configure torch for one thread, without warnings about kernels that this processor lacks."""
     torch.set_num_threads(1)
     torch.backends.nnpack.set_flags(False)
 
 
 class Torch:
-    """Calls operators; there is nothing to optimise."""
+    """Calls operators without optimisation."""
 
     def __init__(self) -> None:
         quiet()
@@ -37,9 +37,9 @@ class Torch:
 
 
 class EagerTorch:
-    """A module that is called eagerly, each time as on the first, but for the seed: that is the number of the run.
+    """A module that is called eagerly; runs differ only in the seed, which is the number of the run.
 
-    It is constructed for each run anew, since an operator may write to its buffers, and a module keep a state.
+    It is constructed again for each run, because an operator may write to its buffers, and a module may have state.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -48,7 +48,7 @@ class EagerTorch:
         self._runs = 0
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run once on `feed`. Raises NotImplementedError for a result that is no tensor, and what torch raises."""
+        """Run once on `feed`. Raises NotImplementedError for a result that is not a tensor, and torch's exceptions."""
         module = self._next if self._next is not None else module_of(self._payload)
         self._next = None
         torch.manual_seed(self._runs)

@@ -1,4 +1,4 @@
-"""What a front end's conversion functions are called, and which of them a build has called."""
+"""Names of a front end's conversion functions, and a record of those that a build has called."""
 
 import functools
 import inspect
@@ -17,12 +17,12 @@ class Conversions:
         self._seen: dict[str, None] = {}
 
     def begin(self, build: Build) -> None:
-        """Forget the last build; remember names from now on if this one asks to be observed."""
+        """Clear the last build's names; record names from now on if the new build has `observe`."""
         self._observing = build.observe
         self._seen = {}
 
     def note(self, name: str) -> None:
-        """Remember a call, in place of an earlier one of the same function."""
+        """Record a call, which replaces an earlier one of the same function."""
         if self._observing:
             self._seen.pop(name, None)
             self._seen[name] = None
@@ -32,7 +32,7 @@ class Conversions:
         return tuple(self._seen)
 
     def watched(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Return `function` as one that notes its calls under `name`."""
+        """Return a wrapper of `function` that records its calls under `name`."""
 
         @functools.wraps(function)
         def call(*args: Any, **words: Any) -> Any:  # noqa: ANN401 - whatever the front end passes
@@ -45,8 +45,8 @@ class Conversions:
 def name_of(function: Any, key: str = "") -> str:  # noqa: ANN401 - anything that can be called
     """Return `file:function` of a conversion function, as a traceback would show it.
 
-    A function that another one makes bears the maker's name, with `key`, what it is made for, in brackets: one such
-    maker serves many operators that have nothing else in common.
+    A function created by another one has the name of its creator with `key`, the operator, in brackets, because one
+    creator may serve many unrelated operators.
     """
     while True:
         inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)

@@ -1,4 +1,4 @@
-"""Errors of programs of torch that are not the fault of any compiler; nothing here imports torch."""
+"""Errors of programs of torch that no compiler causes; this module does not import torch."""
 
 from miscompile.base.errors import UsageError
 
@@ -8,7 +8,7 @@ class OutsideTorchError(UsageError):
 
 
 class ExportRefusedError(Exception):
-    """Torch itself makes no graph of a program, so that no compiler behind it gets to see it.
+    """Torch cannot capture a graph of a program, so that no compiler receives it.
 
     The message begins with the class of torch's own error. `known-<via>.toml` of each front end lists this class.
     """

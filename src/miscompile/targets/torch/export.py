@@ -1,8 +1,8 @@
-"""Graphs that torch makes of a program before a compiler's front end gets to see it, and tensors to make them with.
+"""Capture of a program's graph by torch before a compiler's front end, and example tensors for it.
 
-A program's bytes have no values. Tracing runs the operator, and even `torch.export` looks at some numbers, so they are
-given values that most operators take: ones, well-conditioned where they make square matrices, else zeros, which are
-valid indices. Whether a graph holds for other values is asked when these are fed.
+A program's bytes contain no input values. Tracing runs the operator, and `torch.export` reads some numbers too, so
+the examples have values that most operators accept: ones, with well-conditioned square matrices, or else zeros,
+which are valid indices. A session checks at run time whether the graph is valid for other values.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from miscompile.targets.torch.values import ELEMENTS, to_torch
 
 
 def examples(program: Program, module: torch.nn.Module) -> tuple[torch.Tensor, ...]:
-    """Return tensors on which `module`, made of `program`, runs if it runs on ones or zeros, else ones.
+    """Return tensors of ones or zeros on which `module`, made of `program`, runs; ones if it runs on neither.
 
     Raises NotImplementedError for element types that torch lacks.
     """
@@ -29,7 +29,7 @@ def examples(program: Program, module: torch.nn.Module) -> tuple[torch.Tensor, .
 
 
 def ones(program: Program) -> tuple[torch.Tensor, ...]:
-    """Return tensors of ones; where the last two sizes of floats are equal, with twos on the diagonal."""
+    """Return tensors of ones; floats whose last two sizes are equal have twos on the diagonal."""
     made = tuple(_filled(program, 1))
     for value in made:
         if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and value.dtype in (torch.float32, torch.float64):
@@ -50,27 +50,27 @@ def exported(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  
     try:
         with torch.no_grad():
             return torch.export.export(module, given)
-    except Exception as error:  # noqa: BLE001 - what torch.export raises has no common class
+    except Exception as error:  # noqa: BLE001 - the exceptions of torch.export have no common class
         raise refused("torch.export", error) from None
 
 
 def refused(step: str, error: BaseException | None) -> ExportRefusedError:
-    """Return the error that says that torch, in this step, makes no graph."""
+    """Return the error that torch cannot capture a graph in this step."""
     return ExportRefusedError(f"{step} makes no graph: {type(error).__name__}: {error}")
 
 
 class CapturedSession:
-    """A session of a graph that was captured on other values than those of a feed, on which it may depend.
+    """A session of a graph that may depend on the example values on which it was captured.
 
-    Control flow and sizes that a graph took from its example are torch's doing, not the compiler's: so on each feed the
-    `graph` itself is first run by torch and held against the module. `payload` is the program's.
+    Torch, not the compiler, fixes control flow and sizes to those of the example. On each feed torch therefore first
+    runs the `graph`, whose results must agree with the module's. `payload` is the program's.
     """
 
     def __init__(self, session: Session, payload: bytes, graph: Callable[..., Any]) -> None:
         self._session, self._payload, self._graph = session, payload, graph
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed. Raises ExportRefusedError when the graph does not hold for it."""
+        """Run on one feed. Raises ExportRefusedError when the graph is not valid for it."""
         given = [to_torch(value) for value in feed]
         if not _agree(module_of(self._payload), self._graph, given):
             raise ExportRefusedError("the graph holds for other values of the inputs only")
@@ -78,7 +78,8 @@ class CapturedSession:
 
 
 def checked(session: Session, program: Program, graph: Any) -> Session:  # noqa: ANN401 - an ExportedProgram
-    """Return a session of an exported program that looks whether the graph holds, where it can depend on values.
+    """Return a session of an exported program; if the graph may depend on values, the session checks it on each
+    feed.
 
     Only integers become sizes and branches.
     """
@@ -88,10 +89,10 @@ def checked(session: Session, program: Program, graph: Any) -> Session:  # noqa:
 
 
 def _agree(module: Callable[..., Any], graph: Callable[..., Any], given: Sequence[torch.Tensor]) -> bool:
-    """Tell whether a graph does on these tensors what the module does, roughly: it runs the same kernels."""
+    """Tell whether a graph and the module agree roughly on these tensors; both run the same kernels."""
     right = _results(module, given)
     if right is None:
-        return True  # the library itself does not take them: nothing can be said of the graph
+        return True  # the library itself rejects them, so nothing is known about the graph
     found = _results(graph, given)
     return found is not None and len(right) == len(found) and all(map(_alike, right, found))
 
@@ -102,7 +103,7 @@ def _results(function: Callable[..., Any], given: Sequence[torch.Tensor]) -> lis
     try:
         with torch.no_grad():
             return list(flat(function(*[value.clone() for value in given])))
-    except Exception:  # noqa: BLE001 - torch raises whatever it likes; that it does is the answer
+    except Exception:  # noqa: BLE001 - torch may raise anything; any exception means None
         return None
 
 

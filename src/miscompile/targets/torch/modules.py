@@ -1,7 +1,8 @@
-"""Modules of one operator, out of instances: the template of OPERA (paper, figure 4) with every tensor an input.
+"""Construction of modules of one operator from instances, after the template of OPERA (paper, figure 4) with every
+tensor an input.
 
-Parameters are made into objects of torch once, when the module is constructed; `forward` only puts the inputs into
-their places, so that a tracer sees one call of the operator and nothing else.
+Parameters are converted to objects of torch once, when the module is constructed. `forward` only inserts the inputs,
+so that a tracer records a single call of the operator.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +17,14 @@ from miscompile.instances.values import Drawn, Held, Made, SliceValue, Slot, Val
 from miscompile.targets.torch.values import found, from_torch, object_of, to_torch
 
 Maker: TypeAlias = Callable[[Sequence[torch.Tensor]], Any]
-"""Makes a parameter out of the tensors of a call."""
+"""Returns a parameter, given the tensors of a call."""
 
 
 class OperatorModule(torch.nn.Module):  # type: ignore[misc]  # torch is not read by the type checker
     """One operator with its parameters; called with the tensors of its slots, in order of their numbers.
 
-    Tensors of a call that are no inputs are buffers. A module is constructed with seed 0, so that its weights are the
-    same in every process. Raises OutsideTorchError, NotImplementedError, and what torch raises.
+    Tensors of a call that are not inputs are buffers. A module is constructed with seed 0, so that its weights are
+    the same in every process. Raises OutsideTorchError, NotImplementedError, and torch's exceptions.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -38,7 +39,7 @@ class OperatorModule(torch.nn.Module):  # type: ignore[misc]  # torch is not rea
         self._called, self._given, self._options = [called], tuple(given), options
 
     def forward(self, *inputs: torch.Tensor) -> Any:  # noqa: ANN401 - whatever the operator returns
-        """Call the operator with its inputs in their places."""
+        """Call the operator with its inputs inserted into its parameters."""
         tensors = (*inputs, *[getattr(self, name) for name in self._buffers_used])
         args = [maker(tensors) for maker in self._given]
         kwargs = {name: maker(tensors) for name, maker in self._options.items()}
@@ -58,14 +59,15 @@ def _constructed(instance: Instance) -> torch.nn.Module:
 
 
 class _Places:
-    """Makes the makers of an operator's parameters; tensors that are no inputs become its buffers."""
+    """Builds the functions that return an operator's parameters; tensors that are not inputs become buffers."""
 
     def __init__(self, owner: torch.nn.Module, inputs: int) -> None:
         self._owner, self._inputs = owner, inputs
         self.names: list[str] = []
 
     def maker(self, value: Value) -> Maker:
-        """Return what makes `value`: containers anew in each call, since an operator may write to them."""
+        """Return a function that returns `value`, with new containers in each call, because an operator may write to
+        them."""
         match value:
             case Slot():
                 return _picked(value.index)
@@ -106,7 +108,7 @@ def _span(start: Maker, stop: Maker, step: Maker) -> Maker:
 def module_of(payload: bytes) -> OperatorModule:
     """Return the module of a program, in eval mode.
 
-    Raises UsageError for bytes that are none, and as `OperatorModule`.
+    Raises UsageError for invalid bytes, and as `OperatorModule`.
     """
     made = OperatorModule(decoded(payload))
     made.eval()
@@ -114,7 +116,7 @@ def module_of(payload: bytes) -> OperatorModule:
 
 
 def flat(outputs: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 - whatever the operator returned
-    """Yield the tensors of what an operator returned, in order. Raises NotImplementedError for anything else in it."""
+    """Yield the tensors in an operator's result, in order. Raises NotImplementedError for other objects in it."""
     match outputs:
         case torch.Tensor():
             yield outputs
@@ -129,5 +131,5 @@ def flat(outputs: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 - whatever the
 
 
 def tensors_of(outputs: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - whatever the operator returned
-    """Return copies of the tensors of what an operator returned. Raises NotImplementedError as `flat`."""
+    """Return copies of the tensors in an operator's result. Raises NotImplementedError as `flat`."""
     return tuple(from_torch(value.clone()) for value in flat(outputs))

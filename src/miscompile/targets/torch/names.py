@@ -1,4 +1,4 @@
-"""Names of torch's that differ from ONNX's; nothing here imports torch."""
+"""Names in torch that differ from ONNX's; this module does not import torch."""
 
 FOREIGN = {
     "bfloat16": "bfloat16",

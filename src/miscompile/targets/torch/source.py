@@ -1,4 +1,4 @@
-"""Instances of torch as Python that needs torch and numpy alone: what a person can read, run and send upstream."""
+"""Instances of torch as readable Python code that only needs torch and numpy, for reports to its maintainers."""
 
 import textwrap
 
@@ -28,9 +28,9 @@ def flat(outputs):
 def source(instance: Instance, *, constants: bool = False) -> str:
     """Return statements that define `model`, `inputs` and `flat`.
 
-    `model` is a module in eval mode that calls the operator, `inputs` the list of tensors that it is called with;
-    `flat` makes a flat list of arrays of what it returns. With `constants` all tensors but the first are the model's
-    own, as `to_case` has it.
+    `model` is a module in eval mode that calls the operator, `inputs` the list of its tensors; `flat` returns a flat
+    list of arrays of a result. With `constants` all tensors except the first are constants of the model, as in
+    `to_case`.
     """
     case = to_case(instance, constants=constants)
     own = decoded(case.program.payload)
@@ -57,7 +57,7 @@ def source(instance: Instance, *, constants: bool = False) -> str:
 
 
 def _tensors(instance: Instance, constants: bool) -> list[Held | Drawn]:
-    """Return what the inputs of the program are, in order; recipes as recipes."""
+    """Return the inputs of the program in order; recipes as recipes."""
     called = (*instance.inputs, *instance.options.values())
     if instance.form != "module":
         called = (*instance.args, *instance.kwargs.values(), *called)
@@ -66,7 +66,7 @@ def _tensors(instance: Instance, constants: bool) -> list[Held | Drawn]:
 
 
 class _Held:
-    """The tensors that are the model's own, and the dialect in which they have names."""
+    """The constants of the model, and the dialect in which they have names."""
 
     def __init__(self) -> None:
         self.buffers: list[Expression] = []
@@ -90,7 +90,7 @@ def _forward(instance: Instance, held: _Held) -> Expression:
 
 
 def _init(instance: Instance, held: _Held) -> str:
-    """Return the constructor; empty when the model has nothing of its own."""
+    """Return the constructor; empty when the model has no constants."""
     buffers = [call("self.register_buffer", f'"constant{place}"', value) for place, value in enumerate(held.buffers)]
     lines = [lay_out(buffer, 4) for buffer in buffers]
     if instance.form == "module":
@@ -102,7 +102,7 @@ def _init(instance: Instance, held: _Held) -> str:
 
 
 def _given(value: Held | Drawn) -> Expression:
-    """Return an expression for a tensor; a recipe as the same recipe where numpy draws such elements."""
+    """Return an expression for a tensor; a recipe remains a recipe if numpy can draw such elements."""
     if isinstance(value, Held):
         return spell_tensor(value.tensor)
     if native(value.dtype):
@@ -111,7 +111,7 @@ def _given(value: Held | Drawn) -> Expression:
 
 
 def spell_tensor(value: Tensor) -> Expression:
-    """Return an expression for a tensor of torch, bit for bit but for what a NaN carries."""
+    """Return an expression for a tensor of torch, exact to the bit except for the payload of a NaN."""
     if native(value.dtype):
         return call("torch.tensor", array_code(value))
     kind = f"torch.{FOREIGN.get(value.dtype, value.dtype)}"
@@ -121,7 +121,7 @@ def spell_tensor(value: Tensor) -> Expression:
 
 
 def spell_name(name: Name) -> str:
-    """Return torch's own spelling of something that has a name."""
+    """Return torch's spelling of a named object."""
     if name.kind == "function":
         return name.name
     if name.kind == "device":
@@ -134,4 +134,4 @@ def _slot(slot: Slot) -> str:
 
 
 _CONSTRUCTED = Dialect(spell_tensor, _given, spell_name, _slot)
-"""How the parameters of a module are spelled."""
+"""Returns the spelling of a module's parameter."""

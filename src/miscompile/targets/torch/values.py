@@ -1,7 +1,7 @@
-"""Parameters of operators as objects of torch, and tensors to and fro.
+"""Conversion of operators' parameters to objects of torch, and of tensors in both directions.
 
-What an instance names is looked up attribute by attribute, below `torch` alone, and only in the parts of it where
-operators live: an archive of instances is data from elsewhere and must not be able to call anything else.
+Names in an instance are looked up attribute by attribute, only below `torch` and only in modules that contain
+operators. An archive of instances is untrusted data and must not be able to call anything else.
 """
 
 import contextlib
@@ -39,21 +39,21 @@ _ROOMS = frozenset(
         *("sparse", "special", "_C", "_VF", "_refs", "distributions"),
     }
 )
-"""What may follow `torch` in a path that has more parts: where operators and modules live."""
+"""The modules that may follow `torch` in a longer path: those that contain operators and modules."""
 
 _NATIVE = frozenset({"_nn", "_special", "_linalg", "_fft", "_sparse", "_nested", "_VariableFunctions"})
-"""What may follow `torch._C`: the extension's own operators, and none of its machinery."""
+"""The modules that may follow `torch._C`: those with operators of the extension, not its internals."""
 
 _CLOSED = frozenset(
     {
         *("load", "save", "compile", "import_ir_module", "from_file", "load_library", "ScriptFunction", "classes"),
     }
 )
-"""Names of torch that read files or run what they are given."""
+"""Functions of torch that read files or execute their arguments."""
 
 
 def found(path: str) -> Any:  # noqa: ANN401 - anything of torch's
-    """Return what stands at an import path. Raises OutsideTorchError where that is no part of torch with operators."""
+    """Return the object at an import path. Raises OutsideTorchError if it is not in a part of torch with operators."""
     root, *rest = path.split(".")
     room = rest[0] if len(rest) > 1 else ""
     closed = room not in _ROOMS if room else rest == [] or rest[0].startswith(("set_", "use_", "_set_"))
@@ -82,9 +82,9 @@ def _walked(path: str) -> Any:  # noqa: ANN401 - anything of torch's
 
 
 def _inside(owner: Any, part: str, prefix: str, path: str) -> Any:  # noqa: ANN401 - anything of torch's
-    """Return attribute `part` of `owner`, after importing the module `prefix` if that is what is missing."""
+    """Return attribute `part` of `owner`, after importing the module `prefix` if it is missing."""
     if not hasattr(owner, part) and isinstance(owner, ModuleType):
-        with contextlib.suppress(ImportError):  # what is missing then is said below
+        with contextlib.suppress(ImportError):  # the error below names the missing object
             importlib.import_module(prefix)
     try:
         return getattr(owner, part)
@@ -93,7 +93,7 @@ def _inside(owner: Any, part: str, prefix: str, path: str) -> Any:  # noqa: ANN4
 
 
 def object_of(value: Value) -> Any:  # noqa: ANN401 - anything of torch's
-    """Return the object that a parameter stands for; tensors as new tensors.
+    """Return the object that a parameter represents; tensors as new tensors.
 
     Raises OutsideTorchError for names that torch lacks, NotImplementedError for devices other than the CPU, TypeError
     for a Slot, whose tensor is not known here.
@@ -120,7 +120,7 @@ def object_of(value: Value) -> Any:  # noqa: ANN401 - anything of torch's
 
 
 def named(value: Name) -> Any:  # noqa: ANN401 - anything of torch's
-    """Return what a name stands for. Raises OutsideTorchError for what torch lacks."""
+    """Return the object of a name. Raises OutsideTorchError for names that torch lacks."""
     match value.kind:
         case "dtype":
             dtype = ELEMENTS.get(value.name, getattr(torch, value.name, None))
@@ -157,7 +157,7 @@ def to_torch(value: Tensor) -> torch.Tensor:
 
 
 def from_torch(value: torch.Tensor) -> Tensor:
-    """Return `value` with numpy's storage. Raises NotImplementedError for what is no dense tensor on the CPU."""
+    """Return `value` with numpy's storage. Raises NotImplementedError unless it is a dense tensor on the CPU."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested or value.device.type != "cpu":
         kind = "quantised" if value.is_quantized else "nested" if value.is_nested else f"{value.device} {value.layout}"
         raise NotImplementedError(f"a {kind} tensor is no tensor that all compilers know")

@@ -1,4 +1,4 @@
-"""The face of the toy compiler."""
+"""The description of the toy compiler."""
 
 from miscompile.targets.about import About
 

@@ -1,4 +1,4 @@
-"""The worker's side of the toy compiler: read, optimise, interpret."""
+"""The worker's part of the toy compiler: read, optimise, interpret."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class ToySession:
         """Interpret the program on `feed`; return fresh tensors in the order of the graph outputs.
 
         An output that no call defines is None. Raises ToyError when `feed` does not fit the program's inputs, and
-        whatever a kernel raises.
+        the exceptions of kernels.
         """
         values: dict[str, Array] = dict(self.code.constants)
         values.update(self._bind(feed))
@@ -83,6 +83,6 @@ class ToyAdapter:
         return tuple(entry.name for entry in PASSES)
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Names of the passes that changed the program of the last build; the adapter knows without its log."""
+        """The names of the passes that changed the program of the last build; the log is not needed."""
         del log
         return self._fired

@@ -1,8 +1,8 @@
-"""The planted faults: one missing precondition, wrong constant or fatal habit each, switched on by name.
+"""The planted faults: each is a missing precondition, a wrong constant or a crash, switched on by name.
 
 `nodes` is the smallest number of operators (not counting Constant) of a model that shows the fault. `passes` are the
-passes that all must be on; with several in one group (`a|b`) any of these is enough. An empty tuple means that no pass
-switch heals it. `optbench` is the number of the OptBench case whose root cause the fault repeats, 0 for none.
+passes that must all be on; of a group (`a|b`) any one is sufficient. An empty tuple means that no pass switch avoids
+the fault. `optbench` is the number of the OptBench case with the same root cause, 0 for none.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ FaultKind = FindingKind | Literal["garbage"]
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One planted fault: what an oracle should see, where it lives, and how small a model can show it."""
+    """One planted fault: its expected outcome, the passes that contain it, and the size of the smallest model that
+    shows it."""
 
     kind: FaultKind
     stage: Literal["compile", "run"]
@@ -126,7 +127,7 @@ BUGS: dict[str, Bug] = {
 }
 
 FATAL = frozenset({"segfault_tile", "abort_reflect_pad", "hang_concat_same", "memory_expand"})
-"""Faults that must only be met in a process that may die."""
+"""Faults that may only be triggered in a process that may crash."""
 
 
 def parse_bugs(text: str) -> frozenset[str]:

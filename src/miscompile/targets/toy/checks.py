@@ -1,4 +1,4 @@
-"""Rules of operators that onnx's own shape inference does not enforce. A model that breaks one is no valid model."""
+"""Rules of operators that onnx's own shape inference does not enforce. A model that breaks one is invalid."""
 
 from miscompile.targets.toy.ir import Code, ToyCall, ToyError, ToyShape
 

@@ -1,7 +1,7 @@
-"""The toy's program: calls on named values, constants, and what is known of each value's type.
+"""The toy's program: calls on named values, constants, and the known types of values.
 
-Passes rewrite a `Code` in place. Every call defines its values once; graph outputs name values, so that a value
-can be bypassed even where it leaves the program.
+Passes rewrite a `Code` in place. Every call defines its values once; graph outputs are names of values, so that even
+an output can be bypassed.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ import numpy as np
 from miscompile.core.tensor import Array
 
 Bugs = frozenset[str]
-"""Names of the faults that are switched on; empty in an honest compilation."""
+"""The names of the faults that are switched on; empty for a correct compiler."""
 
 ToyShape = tuple[int, ...]
 
@@ -39,7 +39,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToyCall:
-    """One operator call. Calls are compared by identity. `""` stands for a left-out optional input."""
+    """One operator call. Calls are compared by identity. `""` is an omitted optional input."""
 
     op: str
     inputs: tuple[str, ...]
@@ -66,7 +66,7 @@ class ToyCall:
 
 @dataclass(slots=True)
 class Code:
-    """A whole program. `calls` stand in an order in which every value is defined before its use."""
+    """A whole program. `calls` are ordered such that every value is defined before its use."""
 
     inputs: tuple[str, ...]
     outputs: list[str]
@@ -136,23 +136,23 @@ class Code:
         return name
 
     def swap(self, old: ToyCall, *new: ToyCall) -> None:
-        """Put `new` in the place of `old`. The new calls must define every value of `old` that is still read."""
+        """Replace `old` by `new`. The new calls must define every value of `old` that is still used."""
         index = next(i for i, call in enumerate(self.calls) if call is old)
         self.calls[index : index + 1] = new
         self._forget()
 
     def bypass(self, call: ToyCall, value: str) -> None:
-        """Remove `call` and let everything that read its first output read `value` instead."""
+        """Remove `call` and replace all uses of its first output by `value`."""
         self.rename(call.out, value)
         self.swap_out(call)
 
     def swap_out(self, call: ToyCall) -> None:
-        """Remove `call`, whose values nobody reads any more."""
+        """Remove `call`, whose values have no uses."""
         self.calls = [other for other in self.calls if other is not call]
         self._forget()
 
     def rename(self, old: str, new: str) -> None:
-        """Let every reader of `old` read `new`."""
+        """Replace all uses of `old` by `new`."""
         self.calls = [
             replace(call, inputs=tuple(new if name == old else name for name in call.inputs))
             if old in call.inputs

@@ -1,4 +1,4 @@
-"""From the bytes of a ModelProto to the toy's program. The only module of the toy that knows onnx."""
+"""Conversion of a serialised ModelProto to the toy's program. No other module of the toy uses onnx."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ from miscompile.targets.toy.kernels.table import check_form
 
 DTYPES_OF_TOY = ("float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                  "uint64", "bool")  # fmt: skip
-"""Element types that the toy computes with: those that numpy has."""
+"""The element types that the toy supports, which are those of numpy."""
 
 MIN_OPSET, MAX_OPSET = 13, 23
 
@@ -23,8 +23,8 @@ MIN_OPSET, MAX_OPSET = 13, 23
 def read(payload: bytes) -> Code:
     """Parse, check and lower a serialised ModelProto.
 
-    Raises ToyUnsupported for an operator, element type, opset or construct that the toy lacks, and ToyError for a
-    model that is broken: bytes that do not parse, values without definition, types that contradict their operator.
+    Raises ToyUnsupported for an operator, element type, opset or construct that the toy lacks, and ToyError for an
+    invalid model: bytes that do not parse, values without definition, types that contradict their operator.
     """
     try:
         model = onnx.load_model_from_string(payload)
@@ -85,7 +85,7 @@ def _lower(graph: Any) -> Code:  # noqa: ANN401 - a protobuf message
 def _check_definitions(
     inputs: Iterable[str], outputs: list[str], calls: list[ToyCall], constants: Iterable[str]
 ) -> None:
-    """Raise ToyError unless every value is defined exactly once, before its use, and something leaves the program."""
+    """Raise ToyError unless every value is defined exactly once, before its use, and the program has an output."""
     if not outputs:
         raise ToyError("toy cannot read this model: it has no outputs")
     defined = {*inputs, *constants}

@@ -1,6 +1,6 @@
-"""The lines that a reproducer for the toy consists of, beside what all scripts have in common.
+"""The parts of standalone scripts for the toy, besides the parts common to all scripts.
 
-Unlike the other targets' scripts it imports this package, since the compiler is part of it.
+Unlike the scripts of other targets, they import this package, because it contains the compiler.
 """
 
 from miscompile.targets.about import ScriptLines

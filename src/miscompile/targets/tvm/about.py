@@ -1,10 +1,10 @@
-"""What is known of TVM without importing it.
+"""The description of TVM, which does not import it.
 
-Pass names are those of `PassInfo`, to which `PassContext(disabled_pass=...)` answers; some differ from the name of the
-Python function that makes the pass (`DecomposeOps`, `DataflowInsertInPlaceCalls`). Unknown names are ignored. Passes
-that lower what the code generator cannot take, or that keep a program safe (`s_tir.RewriteUnsafeSelect`), are left out;
-so are the inner passes by which another pass does its work (`FuseTIRInner`, and `ExpandTupleArguments`, without which
-`FuseTIR` fails on functions of tuples), and those that concern GPUs only.
+Pass names are those of `PassInfo`, as used by `PassContext(disabled_pass=...)`; some differ from the name of the Python
+function that makes the pass (`DecomposeOps`, `DataflowInsertInPlaceCalls`). Unknown names are ignored. Omitted are
+passes that lower constructs which the code generator does not accept, passes that keep a program safe
+(`s_tir.RewriteUnsafeSelect`), the inner passes of another pass (`FuseTIRInner`, and `ExpandTupleArguments`, without
+which `FuseTIR` fails on functions of tuples), and passes for GPUs only.
 """
 
 from miscompile.targets.about import About, Front

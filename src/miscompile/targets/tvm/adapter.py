@@ -1,7 +1,7 @@
 """TVM in the worker: ONNX through the Relax importer, `tvm.compile`, and the Relax virtual machine.
 
-`tvm_ffi` imports PyTorch when it is installed, only to settle the order in which two libraries are loaded; that costs
-two seconds and 150 MB, so here it is made to look absent.
+`tvm_ffi` imports PyTorch when it is installed, only to fix the order in which two libraries are loaded. That takes
+two seconds and 150 MB, so the adapter hides PyTorch.
 """
 
 import sys
@@ -65,12 +65,13 @@ class Tvm:
         self._changed: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> "TvmSession":
-        """Compile `program`; passes named in `build.disabled` stay off, at level `off` all that can be off.
+        """Compile `program`; passes in `build.disabled` are off, and at level `off` all passes that can be switched
+        off.
 
-        A transform `relax{...}` moves parts of the imported module into functions, a transform `splice{...}` puts
-        patterns into it; a program that has no place for one stays as it is. Passes of `build.sequence` run before
-        those of the level, with what they presuppose. Raises SpecError for a transform of other options, NoDeviceError
-        for a device that is not here.
+        A transform `relax{...}` moves parts of the imported module into functions, a transform `splice{...}` splices
+        patterns into it; a program without a place for one does not change. Passes of `build.sequence` run before
+        those of the level, with the passes that they presuppose. Raises SpecError for a transform with invalid
+        options, NoDeviceError for a device that is not available.
         """
         self._gate.pass_for(build.device)
         module = runner.read_model(onnx.ModelProto.FromString(program.payload))
@@ -90,7 +91,7 @@ class Tvm:
         return TvmSession(machine, device)
 
     def compiled(self, module: Any, build: Build) -> Any:  # noqa: ANN401 - TVM's objects
-        """Return the executable of a Relax module, built as `build` says; its transform is not looked at."""
+        """Return the executable of a Relax module, built by the settings of `build`, without its transform."""
         disabled = _SWITCHABLE if build.level == "off" else build.disabled
         observer = _Observer() if build.observe else None
         self._changed = ()
@@ -102,23 +103,23 @@ class Tvm:
         return executable
 
     def passes(self) -> tuple[str, ...]:
-        """Names that `disabled_pass` knows and that may be off."""
+        """The names that `disabled_pass` accepts and that may be off."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Switchable passes that changed the module in the last observed build, inside others or on their own."""
+        """Switchable passes that changed the module in the last observed build, inside other passes or directly."""
         return self._changed
 
 
 def _spliced(module: Any, splice: Splice) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return `module` with the patterns of `splice` in it, as it is where there is no place for one."""
+    """Return `module` with the patterns of `splice`; unchanged if there is no place for one."""
     patterns = [_pattern(splice.library, found["name"]) for found in chosen(splice)]
     return splice_all(module, patterns, splice.seed, splice.call)
 
 
 @lru_cache(256)
 def _pattern(library: str, name: str) -> Any:  # noqa: ANN401 - TVM's objects
-    """Return the module of a pattern; remembered, because reading one takes longer than all the rest."""
+    """Return the module of a pattern; cached, because reading one takes longer than the rest of a build."""
     found = entry(library, name)
     return parse(found["script"], found["constants"])
 
@@ -126,7 +127,7 @@ def _pattern(library: str, name: str) -> Any:  # noqa: ANN401 - TVM's objects
 def pipeline_of(build: Build, arch: str = "") -> tuple[Any, Any]:
     """Return target and passes of a build: its sequence, the graph passes of its level, and those that lower.
 
-    For CUDA they are for the architecture `arch`, that of the device here if none is named.
+    For CUDA they are for the architecture `arch`, by default that of this machine's device.
     """
     level, target = build.level, runner.cpu_target(build.level)
     if build.device == "cuda":
@@ -144,7 +145,7 @@ class TvmSession:
         self._machine, self._device = machine, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed; results come back to the CPU."""
+        """Run on one feed; results are copied to the CPU."""
         return self.called(map(_native, feed))
 
     def called(self, given: Iterable[Array]) -> tuple[Tensor | None, ...]:
@@ -153,14 +154,14 @@ class TvmSession:
 
 
 class NoisySession(TvmSession):
-    """The same with a program that takes noise: the last tensor of a feed is a number that tells which."""
+    """A session of a program instrumented with noise: the last tensor of a feed is the number of the noise."""
 
     def __init__(self, machine: Any, device: Any, noises: tuple[RelaxNoise, ...]) -> None:  # noqa: ANN401
         super().__init__(machine, device)
         self._noises = noises
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed but its last tensor, with the noise that this one names."""
+        """Run on a feed without its last tensor, with the noise that this tensor selects."""
         *own, number = feed
         which = int(number.array)
         rng = np.random.default_rng(which)

@@ -1,4 +1,4 @@
-"""What TVM's builds for CUDA lack on this machine."""
+"""Check of the requirements of TVM's builds for CUDA on this machine."""
 
 import ctypes
 import shutil
@@ -15,7 +15,8 @@ _LIBRARY = "libtvm_runtime_cuda.so"
 
 
 def lacks_tvm_cuda() -> list[str]:
-    """Say what CUDA lacks; when nothing is missing, have TVM compile kernels without fast mathematics."""
+    """Return CUDA's missing requirements; when nothing is missing, make TVM compile kernels without fast
+    mathematics."""
     found = [lacks_cuda()]
     if tvm.support.libinfo().get("USE_CUDA", "OFF") in ("OFF", "NOT-FOUND"):
         found.append(f"tvm {tvm.__version__} is built without CUDA (USE_CUDA is OFF), apache-tvm 0.27 on PyPI has it")
@@ -29,7 +30,7 @@ def lacks_tvm_cuda() -> list[str]:
 
 
 def _lacks_runtime() -> str:
-    """Say why TVM's CUDA runtime, a library of its own, did not load; it is tried again to hear the reason."""
+    """Return why TVM's CUDA runtime, a separate library, did not load; it is loaded again to obtain the reason."""
     if tvm_ffi.get_global_func("device_api.cuda", allow_missing=True) is not None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The environment variables that TVM's process must be started with."""
+"""The environment variables that TVM's process requires at its start."""
 
 
 def prepare() -> dict[str, str]:

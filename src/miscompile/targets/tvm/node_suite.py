@@ -1,4 +1,4 @@
-"""Which cases of onnx's own node tests TVM runs, read from its test file."""
+"""The cases of onnx's node tests that TVM runs, read from its test file."""
 
 import ast
 import re

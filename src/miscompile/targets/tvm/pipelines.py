@@ -1,9 +1,9 @@
-"""What a build level of TVM consists of, as data that the adapter and the reproducer's lines share."""
+"""The parts of a build level of TVM, as data shared by the adapter and standalone scripts."""
 
 from typing import Any
 
 CONV_LAYOUTS = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
-"""What `ConvertLayout` is to convert: images and kernels of convolutions."""
+"""The layouts to which `ConvertLayout` converts images and kernels of convolutions."""
 
 GRAPH_PASSES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("ConvertToDataflow", ()),
@@ -24,15 +24,15 @@ GRAPH_PASSES: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("TopologicalSort", ()),
     ("DataflowUseInplaceCalls", ()),
 )
-"""The optional graph passes of `tvm.relax.transform` that keep a model's meaning, with their arguments.
+"""The optional graph passes of `tvm.relax.transform` that preserve a model's meaning, with their arguments.
 
-Each stands where its documentation wants it: those that match operators of the graph come before the CPU pipeline,
-which turns operators into loops; `ReorderPermuteDimsAfterConcat` after `CombineParallelMatmul`, whose results it is
-for; `DataflowUseInplaceCalls` last, because it is the only one that fixes which buffers are overwritten.
+Each is at the position that its documentation requires: those that match operators of the graph come before the CPU
+pipeline, which turns operators into loops; `ReorderPermuteDimsAfterConcat` after `CombineParallelMatmul`, whose results
+it rewrites; `DataflowUseInplaceCalls` last, because it alone determines which buffers are overwritten.
 """
 
 FAST_BUILD, FULL_BUILD = {"kind": "llvm", "opt-level": 0}, {"kind": "llvm"}
-"""TVM's target without LLVM's own optimisations, which cost three quarters of the time, and with them."""
+"""TVM's target without LLVM's optimisations, which take three quarters of the time, and with them."""
 
 CUDA_BUILD = {
     "kind": "cuda",
@@ -41,14 +41,15 @@ CUDA_BUILD = {
     "max_shared_memory_per_block": 49152,
     "thread_warp_size": 32,
 }
-"""TVM's target for CUDA, but for its `arch`, with the limits that every device has had for ten years."""
+"""TVM's target for CUDA without its `arch`, with limits that all devices of the last ten years support."""
 
 CPU_ONLY = {"DataflowUseInplaceCalls": "DataflowInsertInPlaceCalls"}
-"""Graph passes that a GPU does without, with their names in `PassInfo`: TVM has no schedule for functions that
-overwrite what they read."""
+"""Graph passes that are omitted for a GPU, by their names in `PassInfo`, because TVM has no schedule for functions
+that overwrite their operands."""
 
 SLOW_SCHEDULES = ("off", "default")
-"""Levels whose functions get the plain schedule on a GPU, a thread for each element; others get tuned-for-all ones."""
+"""Levels whose functions get the plain schedule on a GPU, with a thread for each element; other levels use TVM's
+generic schedules."""
 
 UNCHECKED = "tirx.disable_assert"
-"""The option that leaves out each function's checks of its arguments, which are more than half of the machine code."""
+"""The option that omits the checks of arguments in each function, which are more than half of the machine code."""

@@ -1,7 +1,7 @@
-"""How TVM imports a model, builds and runs it; standalone scripts contain what they need of this module.
+"""Import, build and execution of a model by TVM; standalone scripts contain the functions that they need.
 
-A build's target, passes and switches are separate arguments of `build_module`, so that a script has only those
-that it is about.
+A build's target, passes and switches are separate arguments of `build_module`, so that a script contains only those
+that matter.
 """
 
 import os
@@ -36,18 +36,18 @@ FOREIGN = {
     19: np.dtype(ml_dtypes.float8_e5m2),
     20: np.dtype(ml_dtypes.float8_e5m2fnuz),
 }
-"""Element types that numpy lacks and TVM's bridge to numpy takes, by their numbers in onnx.TensorProto."""
+"""Element types that numpy lacks and TVM's numpy bridge accepts, by their numbers in onnx.TensorProto."""
 
 
 def read_model(model: onnx.ModelProto) -> tvm.IRModule:
-    """Import a model. The importer takes sizes of zero for unknown ones unless it is told."""
+    """Import a model. The importer treats a size of zero as unknown unless `shape_dict` states it."""
     shapes = {port.name: port.type.tensor_type.shape.dim for port in model.graph.input}
     fixed = {name: [dim.dim_value for dim in dims] for name, dims in shapes.items() if all(map(is_fixed, dims))}
     return from_onnx(model, shape_dict={name: sizes for name, sizes in fixed.items() if 0 in sizes})
 
 
 def is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
-    """Tell whether a model says how large a dimension is."""
+    """Tell whether a dimension has a fixed size."""
     return bool(dim.HasField("dim_value"))
 
 
@@ -63,13 +63,13 @@ def lowering(level: str, target: tvm.target.Target) -> tvm.transform.Pass:
 
 
 def behind(passes: Iterable[tuple[str, Sequence[Any]]], pipeline: tvm.transform.Pass) -> tvm.transform.Pass:
-    """Return `pipeline` with passes before it, which are named as in `tvm.relax.transform`, with their arguments."""
+    """Return `pipeline` with passes before it, given by their names in `tvm.relax.transform` and their arguments."""
     made = [getattr(relax.transform, name)(*given) for name, given in passes]
     return tvm.transform.Sequential([tvm.transform.Sequential(made), pipeline]) if made else pipeline
 
 
 def graph_passes(level: str) -> tuple[tuple[str, Sequence[Any]], ...]:
-    """Return the passes on the graph of a level."""
+    """Return the graph passes of a level."""
     return GRAPH_PASSES if level in ("full", "native") else ()
 
 
@@ -81,7 +81,7 @@ def build_module(
     pipeline: tvm.transform.Pass,
     instruments: Sequence[Any] = (),
 ) -> relax.VMExecutable:
-    """Compile a module by `pipeline` without the passes `disabled`. Level `off` leaves checks of arguments out."""
+    """Compile a module by `pipeline` without the passes `disabled`. Level `off` omits the checks of arguments."""
     with tvm.transform.PassContext(
         opt_level=3,
         disabled_pass=sorted(disabled),
@@ -93,19 +93,19 @@ def build_module(
 
 
 def call(machine: relax.VirtualMachine, arrays: Iterable[NDArray[np.generic]], device: tvm.runtime.Device) -> list[Any]:
-    """Run on arrays; return the outputs as TVM's own."""
+    """Run on arrays; return the outputs as TVM's objects."""
     result = machine["main"](*[tvm.runtime.tensor(array, device) for array in arrays])
-    single = isinstance(result, tvm_ffi.Shape) or hasattr(result, "numpy")  # programs of torch return tuples always
+    single = isinstance(result, tvm_ffi.Shape) or hasattr(result, "numpy")  # programs of torch always return tuples
     return [result] if single else list(result)
 
 
 def to_array(words: NDArray[np.generic], kind: int) -> NDArray[np.generic]:
-    """Return an input as TVM takes it; one of a type that numpy lacks comes as words."""
+    """Return an input for TVM; `words` are integers if numpy lacks its type."""
     return words.view(FOREIGN[kind]) if kind in FOREIGN else words
 
 
 def from_tvm(value: Any) -> NDArray[np.generic]:  # noqa: ANN401 - TVM's objects
-    """Copy an output. The value of ONNX's Shape is no tensor in Relax but a tuple of integers."""
+    """Copy an output. The value of ONNX's Shape is a tuple of integers in Relax, not a tensor."""
     if isinstance(value, tvm_ffi.Shape):
         return np.asarray(list(value), np.int64)
     array: NDArray[np.generic] = value.numpy()
@@ -118,15 +118,15 @@ def cuda_target(host: tvm.target.Target, arch: str) -> tvm.target.Target:
 
 
 def cuda_passes(level: str) -> tuple[tuple[str, Sequence[Any]], ...]:
-    """Return the passes on the graph of a level that a GPU takes."""
+    """Return the graph passes of a level for a GPU."""
     return tuple(one for one in graph_passes(level) if one[0] not in CPU_ONLY)
 
 
 def cuda_lowering(level: str, target: tvm.target.Target) -> tvm.transform.Pass:
-    """Return the passes that lower a module for CUDA: TVM's own, or for the plain levels fewer.
+    """Return the passes that lower a module for CUDA: TVM's own, or fewer for the plain levels.
 
-    Loops cannot stay as they are on a GPU: every function needs a schedule that binds its loops to threads, which the
-    pipeline for all devices does not give it.
+    On a GPU every function needs a schedule that binds its loops to threads, which the pipeline for all devices does
+    not add.
     """
     if level not in SLOW_SCHEDULES:
         return relax.get_default_pipeline(target)
@@ -150,9 +150,9 @@ def cuda_lowering(level: str, target: tvm.target.Target) -> tvm.transform.Pass:
 
 
 def compile_exactly() -> None:
-    """Take the option of fast mathematics away, which rounds divisions and functions otherwise by design.
+    """Remove the option of fast mathematics, which by design rounds divisions and functions differently.
 
-    For nvcc there is a variable; NVRTC gets the option always, so that its function is wrapped.
+    nvcc has a variable for it. NVRTC always receives the option, so its function is wrapped.
     """
     os.environ["TVM_CUDA_NVCC_NO_FAST_MATH"] = "1"
     try:

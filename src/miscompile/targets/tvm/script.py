@@ -1,4 +1,4 @@
-"""The lines that a reproducer for TVM consists of, beside the runner's and what all scripts have in common."""
+"""The parts of standalone scripts for TVM, besides the runner and the parts common to all scripts."""
 
 import textwrap
 

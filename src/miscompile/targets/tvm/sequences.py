@@ -1,8 +1,9 @@
-"""Sequences of Relax passes: which may stand in any order, and what must be added for an order to be lawful.
+"""Sequences of Relax passes: passes that may run in any order, and the passes that must be added to make an order
+valid.
 
 HIRFUZZ runs Relay passes in random sequences before the build; these are Relax's, by the names of the functions in
-`tvm.relax.transform` that make them. Every sequence over `PASSES`, with repetitions, becomes a lawful pipeline when
-`completed` puts in what a pass presupposes; so does every part of one, which delta debugging relies on.
+`tvm.relax.transform` that make them. Every sequence over `PASSES`, with repetitions, becomes a valid pipeline when
+`completed` inserts the presupposed passes. So does every subsequence, which delta debugging requires.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,10 +44,10 @@ PASSES: Mapping[str, tuple[Any, ...]] = {
     "ToNonDataflow": (),
     "TopologicalSort": (),
 }
-"""Passes that keep a module's meaning and may follow one another in any order, with their arguments.
+"""Passes that preserve a module's meaning and may run in any order, with their arguments.
 
-Left out, beside those that `pipelines.py` leaves out: `DataflowUseInplaceCalls`, after which the order of bindings
-matters; `RemovePurityChecking`, `CallTIRRewrite` and all behind them, which lower for good; `ComputePrimValue`, whose
+Omitted, besides those that `pipelines.py` omits: `DataflowUseInplaceCalls`, after which the order of bindings matters;
+`RemovePurityChecking`, `CallTIRRewrite` and all later passes, which lower irreversibly; `ComputePrimValue`, whose
 functions have no pattern; `AllocateWorkspace`, `AttachAttrLayoutFreeBuffers`, `SplitLayoutRewritePreproc` and
 `SpecializePrimFuncBasedOnCallSite`, which concern external code, tuning and GPUs.
 """
@@ -56,13 +57,13 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "FuseOps": ("LegalizeOps", "AnnotateTIROpPattern"),
     "RewriteDataflowReshape": ("LegalizeOps",),
 }
-"""What must have run at some time before a pass, which else finds nothing: it looks at loops and their patterns."""
+"""The passes that must run before a pass, because it matches loops and their patterns."""
 
 
 def completed(sequence: Iterable[str]) -> tuple[str, ...]:
-    """Return `sequence` with what its passes presuppose put in.
+    """Return `sequence` with the presupposed passes inserted.
 
-    Whatever `FuseOps` gathers, `FuseTIR` has to make one function of: if it does not come, it is put at the end.
+    `FuseTIR` must merge the functions that `FuseOps` groups, so it is appended if it does not follow.
     """
     found: list[str] = []
     for name in sequence:
@@ -78,6 +79,6 @@ def with_arguments(sequence: Iterable[str]) -> list[tuple[str, tuple[Any, ...]]]
 
 
 def spelled(sequence: Iterable[str]) -> str:
-    """Return the same as a Python list, a line for each, for a script."""
+    """Return the same as a Python list for a script, with one line for each pass."""
     rows = [f"    {one!r},\n".replace("'", '"') for one in with_arguments(sequence)]
     return f"[\n{''.join(rows)}]"

@@ -1,6 +1,6 @@
 """TVM's front end for programs of torch: `torch.export`, and the importer of its programs into Relax.
 
-TVM's adapter makes torch look absent where nobody has imported it yet: so the importer, which needs it, comes first.
+TVM's adapter hides torch if it is not imported yet. The importer, which needs torch, is therefore imported first.
 """
 
 import functools
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-os.environ.setdefault("TVM_FFI_DISABLE_TORCH_C_DLPACK", "1")  # a faster exchange of tensors, which would be compiled
+os.environ.setdefault(
+    "TVM_FFI_DISABLE_TORCH_C_DLPACK", "1"
+)  # a faster exchange of tensors, which would require a compilation
 
 import tvm
 from tvm import relax
@@ -25,15 +27,16 @@ from miscompile.targets.torch.modules import module_of
 from miscompile.targets.tvm.adapter import Tvm, TvmSession
 
 _LEVELS = {"full": "default"}
-"""Level full is what `tvm.compile` does. The graph passes that the compiler's own level adds are for inference: one
-takes the statistics of a batch, which torch's operators can ask for, for those that were given."""
+"""Level full is the default of `tvm.compile`. It omits the additional graph passes of the adapter's level, because
+these are for inference: one of them replaces the statistics of a batch, which torch's operators can request, by the
+given statistics."""
 
 _ITEM = "getitem"
-"""What the importer's table calls the choice of one of several results, which converts nothing."""
+"""The importer's name for the selection of one of several results, which is not a conversion."""
 
 
 class TorchTvm:
-    """Exports and imports a program of torch, and builds it as TVM's adapter builds models."""
+    """Exports and imports a program of torch, and builds it in the same way as TVM's adapter."""
 
     def __init__(self) -> None:
         quiet()
@@ -53,7 +56,7 @@ class TorchTvm:
         return checked(session, program, graph)
 
     def passes(self) -> tuple[str, ...]:
-        """None: with programs of torch it is the front end that is looked at."""
+        """None, because programs of torch test the front end."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
@@ -63,7 +66,7 @@ class TorchTvm:
 
 
 def _watch(conversions: Conversions) -> None:
-    """Have every function of the importer's table told to `conversions` when it is called."""
+    """Record every call of a function in the importer's table in `conversions`."""
     importer = translator.ExportedProgramImporter
     original: Callable[[Any], dict[Any, Any]] = importer.create_convert_map
 

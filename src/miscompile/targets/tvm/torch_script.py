@@ -1,4 +1,4 @@
-"""The lines that a script of a program of torch behind TVM consists of."""
+"""The parts of standalone scripts for programs of torch compiled by TVM."""
 
 from miscompile.targets.about import FrontLines
 

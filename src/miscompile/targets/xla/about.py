@@ -1,4 +1,4 @@
-"""What is known of XLA for the CPU without importing it."""
+"""The description of XLA for the CPU, which does not import it."""
 
 from miscompile.targets.about import About, Front
 

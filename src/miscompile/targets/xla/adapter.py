@@ -1,4 +1,5 @@
-"""XLA in the worker: a model becomes a function of jax.numpy, which is compiled as a whole, or run call by call."""
+"""XLA in the worker: a model is lowered to a function of jax.numpy, which is compiled as a whole, or run call by
+call."""
 
 import ctypes
 import os
@@ -31,7 +32,8 @@ from miscompile.targets.xla.program import program as lowering
 from miscompile.targets.xla.runner import TYPES, XlaFunction
 
 _CLEAR = 30
-"""Builds after which what JAX keeps of earlier ones is dropped: some 20 MB for each program run call by call."""
+"""The number of builds after which JAX's caches are cleared; they grow by some 20 MB for each program run call by
+call."""
 
 _KNOWN = frozenset((*NUMBERS, "bool", *TYPES))
 _NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
@@ -47,9 +49,8 @@ class Xla:
         self._fired: tuple[str, ...] = ()
 
     def build(self, program: Program, build: Build) -> "XlaSession":
-        """Lower `program` to a function and compile that, unless sizes of its inputs are not known yet.
-
-        Raises NoDeviceError for a device that is not here.
+        """Lower `program` to a function and compile that, unless sizes of its inputs are unknown. Raises
+        NoDeviceError for a device that is not available.
         """
         self._gate.pass_for(build.device)
         self._builds += 1
@@ -68,7 +69,7 @@ class Xla:
         return XlaSession(compiled or late, build.device)
 
     def passes(self) -> tuple[str, ...]:
-        """Names that `xla_disable_hlo_passes` knows and that correct code does not depend on."""
+        """The names that `xla_disable_hlo_passes` accepts and that are not required for correct code."""
         return ABOUT.passes
 
     def fired(self, log: str) -> tuple[str, ...]:
@@ -107,14 +108,15 @@ class XlaSession:
         self._function, self._device = function, device
 
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
-        """Run on one feed; results come back to the CPU."""
+        """Run on one feed; results are copied to the CPU."""
         with runner.on_device(self._device):
             results = self._function(*map(_native, feed))
             return tuple(_wrap(np.asarray(result)) for result in results)
 
 
 def _lacks_cuda() -> list[str]:
-    """Say what CUDA lacks. JAX gets to know the platform here, and not before the fork: its process begins without."""
+    """Return CUDA's missing requirements. JAX is configured for the platform here, because it must not be before the
+    fork."""
     found = [lacks_cuda()]
     if not has_plugin():
         found.append(f"jax {jax.__version__} has no CUDA plugin, it comes with pip install 'jax[cuda12]'")
@@ -133,7 +135,7 @@ def _lacks_cuda() -> list[str]:
 
 
 def has_plugin() -> bool:
-    """Tell whether a plugin for CUDA is installed, which JAX finds by its entry point."""
+    """Tell whether a JAX plugin for CUDA is installed, which has an entry point."""
     return any("cuda" in point.name for point in metadata.entry_points(group="jax_plugins"))
 
 
@@ -141,7 +143,7 @@ _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _abstract(port: Port) -> jax.ShapeDtypeStruct | None:
-    """Return what JAX must know of an input, None when a size is not known."""
+    """Return the shape and dtype of an input for JAX; None when a size is unknown."""
     if port.shape is None or not all(isinstance(size, int) for size in port.shape):
         return None
     return jax.ShapeDtypeStruct(port.shape, TYPES.get(port.dtype, port.dtype))

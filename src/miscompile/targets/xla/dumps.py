@@ -1,4 +1,4 @@
-"""Which passes changed a module, read from the files that XLA writes for those that say they did."""
+"""The passes that changed a module, read from the files that XLA dumps for passes that report a change."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _NAME = re.compile(r"module_(\d+)\.(.*)\.(\d+)\.(.*)\.after_(.*)\.before_(.*)\.t
 
 
 def changed(place: Path, known: frozenset[str]) -> tuple[str, ...]:
-    """Return the `known` passes after which a module's text differs from what it was before, each once, in order.
+    """Return the `known` passes that changed a module's text, each once, in order.
 
     `place` is the folder given as `xla_dump_to`; files are called
     `module_NUMBER.NAME.STEP.PIPELINE.after_PASS.before_NEXT.txt`, the first of a pipeline after `pipeline-start`.

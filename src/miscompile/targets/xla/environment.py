@@ -1,4 +1,4 @@
-"""The variables that JAX and XLA must be started with."""
+"""The environment variables that JAX and XLA require at their start."""
 
 from miscompile.targets.xla.about import PASSES
 
@@ -10,15 +10,16 @@ FLAGS = (
     "--xla_allow_excess_precision=false",
     f"--xla_disable_hlo_passes={','.join(PASSES)}",
 )
-"""Flags of every compilation that names none of its own: those of level `off`, one operation at a time."""
+"""Flags of compilations without options of their own: those of level `off`, which runs one operation at a time."""
 
 
 SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-"""A variable read when CUDA is opened: else each worker takes three quarters of the device's memory for itself."""
+"""A variable that JAX reads when it opens CUDA; without it each worker reserves three quarters of the device's
+memory."""
 
 
 def prepare() -> dict[str, str]:
-    """Return the variables: the CPU alone, one thread, no optimisation unless a compilation asks for it."""
+    """Return the variables: only the CPU, one thread, no optimisation unless a compilation requests it."""
     return {
         "JAX_PLATFORMS": PLATFORM,
         "XLA_FLAGS": " ".join(FLAGS),

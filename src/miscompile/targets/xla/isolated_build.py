@@ -1,8 +1,8 @@
-"""The reference build: all primitives of a function in one compilation, none of them seen together with another.
+"""The reference build: one compilation of a function in which barriers isolate all primitives from each other.
 
-Run call by call, every primitive is a compilation of its own, with its fixed costs. Here barriers stand between them
-in place of the borders of compilations, which takes a fifth of the time. The older code generator, which XLA still has
-beside the one it uses by default, is faster for single operations; and what the two share is less than all.
+If a function runs call by call, every primitive is a compilation of its own, with its fixed costs. One compilation
+with barriers between the primitives takes a fifth of the time. It uses XLA's older code generator, which is faster
+for single operations and shares only a part of its code with the default one, so that fewer bugs affect both builds.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,17 +14,17 @@ from jax import lax
 from jax.extend import core
 
 OLDER = {"xla_cpu_use_fusion_emitters": False}
-"""Asks for the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5), and refuses
-negative padding."""
+"""Options that select the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5),
+and refuses negative padding."""
 
 _INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
-"""Primitives that are nothing but a call, with the parameter that holds the function."""
+"""Primitives that only call a function, with the parameter that contains the function."""
 
 
 def isolated(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]) -> Callable[..., Sequence[jax.Array]]:
-    """Return `function` compiled for `inputs` (arrays, or shapes and types) with every primitive by itself.
+    """Return `function` compiled for `inputs` (arrays, or shapes and types) with barriers between all primitives.
 
-    Raises what tracing and compiling raise.
+    Raises the exceptions of tracing and compilation.
     """
     traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
     narrow = any(_narrow(atom) for atom in _atoms(traced.jaxpr))
@@ -33,7 +33,7 @@ def isolated(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]
 
 
 def _compiled(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[jax.Array]]:  # noqa: ANN401
-    """Compile, without `options` where XLA raises with them: the older generator lacks what few operations need."""
+    """Compile, without `options` if XLA raises with them, because the older generator lacks a few operations."""
     compiled: Callable[..., Sequence[jax.Array]]
     try:
         compiled = lowered.compile(options)
@@ -45,7 +45,7 @@ def _compiled(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[
 
 
 def _atoms(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no public name
-    """Yield what equations read and give, also in the bodies of calls and of control flow."""
+    """Yield the inputs and outputs of equations, also in the bodies of calls and of control flow."""
     for equation in jaxpr.eqns:
         yield from (*equation.invars, *equation.outvars)
         for body in jax.tree.leaves(equation.params, is_leaf=lambda value: isinstance(value, core.ClosedJaxpr)):
@@ -54,13 +54,13 @@ def _atoms(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no
 
 
 def _narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
-    """Tell whether a value is of 8-bit floats."""
+    """Tell whether a value has an 8-bit float type."""
     dtype = atom.aval.dtype
     return bool(jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1)
 
 
 def _run(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
-    """Evaluate the equations in order, with a barrier behind each, and behind constants, which XLA would fold."""
+    """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold."""
     jaxpr = body.jaxpr
     consts = lax.optimization_barrier(list(body.consts))
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
@@ -125,4 +125,4 @@ _CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any]], Sequence[Any]]]
     "while": _repeat,
     "scan": _scan,
 }
-"""Primitives with bodies, whose equations get barriers too: each is traced anew."""
+"""Primitives with bodies, which are traced again so that their equations get barriers too."""

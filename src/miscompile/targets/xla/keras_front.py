@@ -1,4 +1,5 @@
-"""XLA behind Keras on JAX: the model's call becomes one function, which is compiled as a whole, or run call by call."""
+"""XLA as the compiler of Keras on JAX: the model's call is one function, which is compiled as a whole, or run call
+by call."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +18,11 @@ from miscompile.targets.xla.adapter import Xla
 from miscompile.targets.xla.runner import XlaFunction
 
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_lin"})
-"""Primitives that stand for no operation of their own."""
+"""Primitives that are not operations."""
 
 
 class XlaKeras(Xla):
-    """Builds models of Keras as functions of JAX, with the weights as constants that XLA sees."""
+    """Builds models of Keras as functions of JAX, with the weights as constants of the program."""
 
     def __init__(self) -> None:
         load("jax")
@@ -30,11 +31,11 @@ class XlaKeras(Xla):
         self._primitives: tuple[str, ...] = ()
 
     def passes(self) -> tuple[str, ...]:
-        """None: with programs of Keras it is the way in that is looked at."""
+        """None, because programs of Keras test the front end."""
         return ()
 
     def fired(self, log: str) -> tuple[str, ...]:
-        """Primitives of JAX in the function, in order: XLA is given a program by one lowering rule for each."""
+        """The primitives of JAX in the function, in order; each has one lowering rule to XLA."""
         del log
         return self._primitives
 

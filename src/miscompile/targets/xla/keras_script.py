@@ -1,4 +1,4 @@
-"""The lines that a script for Keras on JAX consists of, where XLA compiles the model as a whole."""
+"""The parts of standalone scripts for Keras on JAX, in which XLA compiles the model as a whole."""
 
 from miscompile.targets.about import FrontLines
 

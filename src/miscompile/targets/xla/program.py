@@ -1,4 +1,5 @@
-"""ONNX models as source text of JAX programs; used by the adapter and by the script writer, without JAX."""
+"""Lowering of ONNX models to source text of JAX programs; the adapter and the script writer use it, and it does not
+import JAX."""
 
 from collections.abc import Collection
 
@@ -10,8 +11,7 @@ LOWERINGS = "miscompile.targets.xla.lowering"
 
 
 def program(model: Model, taken: Collection[str] = ()) -> Lowered:
-    """Return `model` as a function of jax.numpy arrays, in which nothing has one of the names `taken`.
-
-    Raises UnloweredError for what has no lowering.
+    """Return `model` as a function of jax.numpy arrays, without the names `taken`. Raises UnloweredError for a
+    construct without a lowering.
     """
     return lower(model, load(LOWERINGS), taken)

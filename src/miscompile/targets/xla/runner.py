@@ -1,4 +1,5 @@
-"""How JAX compiles a function by XLA, or runs it call by call; standalone scripts contain what they need of this."""
+"""Compilation of a function by JAX and XLA, or execution call by call; standalone scripts contain the functions that
+they need."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = {"off": None, "O0": 0, "O1": 1, "full": 3}
-"""Levels of code generation, of which 3 is XLA's default; None compiles nothing as a whole."""
+"""Levels of code generation, of which 3 is XLA's default; None runs call by call."""
 
 TYPES = {
     "bfloat16": ml_dtypes.bfloat16,
@@ -19,22 +20,22 @@ TYPES = {
     "float8e5m2": ml_dtypes.float8_e5m2,
     "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
 }
-"""Types that numpy lacks and that lie in words of their own width."""
+"""Types that numpy lacks and whose elements are stored in words of their width."""
 
 CUDA_OPTIONS = {"xla_gpu_deterministic_ops": True, "xla_gpu_autotune_level": 0}
-"""Options of every compilation for CUDA: the same sums in the same order, and no race of algorithms."""
+"""Options of every compilation for CUDA: a fixed order of sums, and no selection of algorithms by their speed."""
 
 XlaFunction = Callable[..., Sequence[jax.Array]]
 
 
 def configure() -> None:
-    """Have JAX keep 64-bit types, and run on the CPU at once."""
+    """Configure JAX to keep 64-bit types, and to run synchronously on the CPU."""
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def tensor(words: NDArray[np.generic], dtype: str) -> jax.Array:
-    """Return an array for JAX; one of a type that numpy lacks comes as words."""
+    """Return an array for JAX; `words` are integers if numpy lacks its type."""
     words = np.asarray(words)
     return jnp.asarray(words.view(TYPES[dtype]) if dtype in TYPES else words)
 
@@ -46,10 +47,10 @@ def compile_function(
     disabled: Collection[str],
     further: Mapping[str, bool | int | str],
 ) -> XlaFunction:
-    """Compile a function for such values at `level`, without the passes `disabled` and with further options."""
+    """Compile a function for values like these at `level`, without the passes `disabled` and with further options."""
     options = {
         "xla_backend_optimization_level": LEVELS[level],
-        "xla_disable_hlo_passes": ",".join(sorted(disabled)),  # in place of those that level `off` lacks
+        "xla_disable_hlo_passes": ",".join(sorted(disabled)),  # replaces the flags of level `off`
         **further,
     }
     compiled: XlaFunction = jax.jit(lambda *given: function(*given)).lower(*values).compile(options)
@@ -57,7 +58,7 @@ def compile_function(
 
 
 def eager(function: XlaFunction) -> XlaFunction:
-    """Return the function that executes every primitive alone, also those inside compiled functions of JAX."""
+    """Return a function that executes every primitive separately, also those inside compiled functions of JAX."""
 
     def call(*values: jax.Array) -> Sequence[jax.Array]:
         with jax.disable_jit():
@@ -68,9 +69,9 @@ def eager(function: XlaFunction) -> XlaFunction:
 
 @contextlib.contextmanager
 def on_device(name: str) -> Iterator[None]:
-    """Have JAX put arrays, and compile, for a device: the first one of a platform.
+    """Return a context in which JAX uses the first device of a platform.
 
-    On another than the CPU products are computed in the precision of their operands, not in a faster one.
+    On devices other than the CPU products are computed in the precision of their operands, not in a faster one.
     """
     if name == "cpu":
         yield

@@ -1,7 +1,7 @@
-"""The lines that a reproducer for XLA consists of, beside the runner's and what all scripts have in common.
+"""The parts of standalone scripts for XLA, besides the runner and the parts common to all scripts.
 
-The script's reference runs one primitive at a time. The worker's has barriers between them in a single compilation
-(`isolated_build.py`), which is faster, and harder to follow for who reads a report.
+The script's reference runs one primitive at a time. The worker's reference is a single compilation with barriers
+between primitives (`isolated_build.py`), which is faster, but harder to understand for a reader of a report.
 """
 
 import textwrap
@@ -67,7 +67,7 @@ def seen(value):
 
 
 def _flags() -> str:
-    """Return the flags as string literals on lines of their own, the long list of passes on several."""
+    """Return the flags as string literals on separate lines, the long list of passes on several."""
     head, *names = FLAGS[-1].replace("=", "= ", 1).replace(",", ", ").split(" ")
     wrapped = textwrap.wrap(" ".join(names), 100, break_long_words=False, break_on_hyphens=False)
     pieces = [*(f"{flag} " for flag in FLAGS[:-1]), head, *(line.replace(" ", "") for line in wrapped)]

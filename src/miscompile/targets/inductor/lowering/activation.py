@@ -151,7 +151,7 @@ def hardmax(x: Any, *, axis: int = -1) -> Any:
 
 @lowers("Dropout", static=(1, 2))
 def dropout(x: Any, ratio: float = 0.5, training: bool = False, *, seed: int = 0, outputs: int) -> Any:
-    """x itself, and a mask that keeps everything: what inference makes of it."""
+    """x itself, and a mask that keeps everything: the result in inference."""
     if training:
         raise NotImplementedError("Dropout in training has no lowering: it is random")
     result = F.dropout(x, training=False)

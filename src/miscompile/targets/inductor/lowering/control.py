@@ -1,7 +1,7 @@
-"""Control flow by torch's own operators, which Inductor compiles; run eagerly, it is Python's.
+"""Control flow by torch's operators, which Inductor compiles; in eager mode, control flow of Python.
 
-Called eagerly, those operators would trace and compile their functions first, which the reference must not depend on.
-No two values that go into their functions or come out may share memory, hence the copies.
+In eager mode those operators would trace and compile their functions, on which the reference must not depend. The
+inputs and outputs of their functions must not share memory, so they are copied.
 Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 
@@ -15,24 +15,24 @@ from miscompile.targets.lowering.table import lowers
 
 
 def copies(values: Any) -> Any:
-    """Return copies, laid out in the same way whatever made them."""
+    """Return contiguous copies."""
     return tuple([value.clone(memory_format=torch.contiguous_format) for value in values])
 
 
 def captured(*values: Any) -> Any:
-    """Return what bodies see instead of values around them, some of which may be views of others."""
+    """Return replacements for outer values that bodies capture, because some of these may be views of others."""
     return copies(values) if torch.compiler.is_compiling() else values
 
 
 def chosen(results: Any, outputs: int) -> Any:
-    """Return as many results as are asked for, one of them without a tuple."""
+    """Return the requested number of results; a single one without a tuple."""
     return tuple(results)[:outputs] if outputs > 1 else results[0]
 
 
 def stepped(function: Any, states: Any, slices: Any) -> Any:
-    """Return the states after the last slice, and what `function` gives beside them, stacked over all slices.
+    """Return the states after the last slice, and the further results of `function`, stacked over all slices.
 
-    Of each kind the operator wants at least one: something may come behind those that are asked for.
+    The operator requires at least one state and one further result, so additional values may follow.
     """
     count = len(states)
     if not torch.compiler.is_compiling():
@@ -53,7 +53,7 @@ def stepped(function: Any, states: Any, slices: Any) -> Any:
 
 @lowers("If")
 def branch(condition: Any, *, then_branch: Any, else_branch: Any, outputs: int) -> Any:
-    """What one of two functions gives."""
+    """Return the results of one of two functions."""
     if not torch.compiler.is_compiling():
         return chosen(then_branch() if condition else else_branch(), outputs)
     results = torch.cond(condition.reshape(()), lambda: copies(then_branch()), lambda: copies(else_branch()), ())

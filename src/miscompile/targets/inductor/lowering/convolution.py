@@ -71,7 +71,7 @@ def conv_transpose(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """The gradient of a convolution; what torch's own margins cannot say is cut off or added afterwards."""
+    """The gradient of a convolution; margins that torch lacks are cropped or padded afterwards."""
     rank = x.dim() - 2
     if rank not in (1, 2, 3):
         raise NotImplementedError("ConvTranspose has a lowering for one to three axes only")

@@ -168,7 +168,7 @@ def round_half_even(x: Any) -> Any:
 
 @lowers("IsInf")
 def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
-    """Whether an element is infinite, of a sign that is asked for."""
+    """Whether an element is infinite, with a requested sign."""
     if detect_negative and detect_positive:
         return torch.isinf(x)
     if detect_negative:

@@ -29,7 +29,7 @@ def gather_elements(x: Any, index: Any, *, axis: int = 0) -> Any:
 
 @lowers("GatherND")
 def gather_nd(x: Any, index: Any, *, batch_dims: int = 0) -> Any:
-    """The parts of x whose first coordinates stand in the last axis of `index`."""
+    """The parts of x whose first coordinates are in the last axis of `index`."""
     if index.dim() == 1:  # see `gather`
         return torch.squeeze(gather_nd(x, index.unsqueeze(0)), 0)
     places = torch.unbind(index.to(torch.int64), -1)
@@ -53,7 +53,7 @@ def scatter_elements(x: Any, index: Any, updates: Any, *, axis: int = 0, reducti
 
 @lowers("ScatterND")
 def scatter_nd(x: Any, index: Any, updates: Any, *, reduction: str = "none") -> Any:
-    """x with the parts set, or reduced with the updates, whose first coordinates stand in the last axis of `index`."""
+    """x with the parts set, or reduced with the updates, whose first coordinates are in the last axis of `index`."""
     places = torch.unbind(index.to(torch.int64), -1)
     if reduction in ("none", "add"):
         return torch.index_put(x, places, updates, accumulate=reduction == "add")

@@ -11,7 +11,7 @@ from miscompile.targets.lowering.table import lowers
 
 @lowers("Reshape", static=(1,))
 def reshape(x: Any, shape: tuple[int, ...], *, allowzero: int = 0) -> Any:
-    """Another shape; zero stands for the size that x has there."""
+    """Another shape; zero keeps the size of x."""
     return x.reshape([x.shape[i] if size == 0 and not allowzero else size for i, size in enumerate(shape)])
 
 

@@ -41,7 +41,7 @@ def max_pool(
     strides: Any = None,
     outputs: int,
 ) -> Any:
-    """The largest element of each window, and where it stands in x."""
+    """The largest element of each window, and its index in x."""
     rank = len(kernel_shape)
     if rank not in (1, 2, 3):
         raise NotImplementedError("MaxPool has a lowering for one to three axes only")

@@ -53,7 +53,7 @@ def reduce_min(x: Any, dims: Any = None, *, axes: Any = None, keepdims: int = 1,
 
 @lowers("ReduceProd", static=(1,))
 def reduce_prod(x: Any, dims: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
-    """The product; torch takes one axis at a time."""
+    """The product, one axis at a time, as torch requires."""
     dims = reduced(x, dims, axes, noop_with_empty_axes)
     for dim in sorted([dim % x.dim() for dim in dims], reverse=True):
         x = torch.prod(x, dim, bool(keepdims), dtype=x.dtype)

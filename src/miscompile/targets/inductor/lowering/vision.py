@@ -11,7 +11,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def coordinates(old: int, new: int, scale: float, mode: str) -> Any:
-    """Return where the elements of a resized axis lie on the old one, by the rule `mode`."""
+    """Return the coordinates of a resized axis on the old one, by the rule `mode`."""
     if mode == "asymmetric":
         return [i / scale for i in range(new)]
     if mode == "align_corners":
@@ -79,7 +79,7 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Any:
-    """Images resized: by F.interpolate where it has the rule asked for, else axis by axis."""
+    """Images resized: by F.interpolate if it has the requested rule, otherwise axis by axis."""
     if antialias or keep_aspect_ratio_policy != "stretch":
         raise NotImplementedError("Resize with antialiasing, or that keeps the aspect ratio, has no lowering")
     axes = tuple(range(x.dim())) if axes is None else tuple([axis % x.dim() for axis in axes])

@@ -15,7 +15,7 @@ BodyFunction = Callable[..., tuple[jax.Array, ...]]
 
 
 def chosen(results: Sequence[jax.Array], outputs: int) -> jax.Array | tuple[jax.Array, ...]:
-    """Return as many results as are asked for, one of them without a tuple."""
+    """Return the requested number of results; a single one without a tuple."""
     return tuple(results)[:outputs] if outputs > 1 else results[0]
 
 
@@ -23,7 +23,7 @@ def chosen(results: Sequence[jax.Array], outputs: int) -> jax.Array | tuple[jax.
 def branch(
     condition: jax.Array, *, then_branch: BodyFunction, else_branch: BodyFunction, outputs: int
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """What one of two functions gives."""
+    """Return the results of one of two functions."""
     return chosen(lax.cond(condition.reshape(()), then_branch, else_branch), outputs)
 
 

@@ -30,7 +30,7 @@ def gather_nd(x: jax.Array, indices: jax.Array, *, batch_dims: int = 0) -> jax.A
 
 
 def scatter(x: jax.Array, index: tuple[jax.Array, ...], updates: jax.Array, reduction: str) -> jax.Array:
-    """Replace elements of x, or combine them with what comes."""
+    """Replace elements of x, or combine them with the updates."""
     place = x.at[index]
     match reduction:
         case "none":

@@ -34,7 +34,7 @@ def gemm(
 
 @lowers("Einsum")
 def einsum(*values: jax.Array, equation: str) -> jax.Array:
-    """Sum of products as the equation says."""
+    """Sum of products by the equation."""
     return jnp.einsum(equation, *values)
 
 

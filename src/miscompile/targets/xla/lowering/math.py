@@ -153,7 +153,7 @@ def is_nan(x: jax.Array) -> jax.Array:
 
 @lowers("IsInf")
 def is_inf(x: jax.Array, *, detect_negative: int = 1, detect_positive: int = 1) -> jax.Array:
-    """Tell where x is infinite, with a sign that is asked for."""
+    """Tell where x is infinite, with a requested sign."""
     if not detect_positive:
         return jnp.isneginf(x) if detect_negative else jnp.zeros(x.shape, bool)
     return jnp.isinf(x) if detect_negative else jnp.isposinf(x)

@@ -74,7 +74,7 @@ def layer(
     layout: int,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """Run one cell for each direction over the sequences; return what all steps and the last ones give."""
+    """Run one cell for each direction over the sequences; return the results of all steps and of the last ones."""
     x = x.swapaxes(0, 1) if layout else x
     every, last = [], []
     for place, cell in enumerate(cells):

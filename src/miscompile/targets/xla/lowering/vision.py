@@ -125,7 +125,7 @@ def affine_grid(theta: jax.Array, size: tuple[int, ...], *, align_corners: int =
 
 
 def reflect(place: jax.Array, low: float, high: float) -> jax.Array:
-    """Return places reflected at both ends until they lie between them."""
+    """Return indices reflected at both ends until they are between them."""
     span = high - low
     turns, rest = jnp.floor_divide(place - low, span), jnp.remainder(place - low, span)
     return jnp.where(turns % 2 == 0, low + rest, high - rest)

@@ -18,7 +18,7 @@ COMPARED = """
 import json
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
-from miscompile.targets.xla.isolated_build import apart
+from miscompile.targets.xla.isolated_build import isolated
 
 jax.config.update("jax_enable_x64", True)
 x = np.linspace(-2.0, 2.0, 24, dtype=np.float32).reshape(4, 6)
@@ -37,7 +37,7 @@ functions = {
 }
 found = {}
 for name, function in functions.items():
-    compiled = apart(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
+    compiled = isolated(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
     with jax.disable_jit():
         plain = [np.asarray(value) for value in function(jnp.asarray(x))]
     results = [np.asarray(value) for value in compiled(jnp.asarray(x))]
