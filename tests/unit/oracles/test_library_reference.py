@@ -161,9 +161,9 @@ def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[[doubt]]\nlibrary = 'torch'", "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'", "[[doubt",
-        "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\nwhen='the moon is full'",
-        "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\ngiven=['sorted']",
+        "[[unspecified]]\nlibrary = 'torch'", "[[doubt]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'", "[[doubt",
+        "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\nwhen='the moon is full'",
+        "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\ngiven=['sorted']",
     ],
 )  # fmt: skip
 def test_malformed_rules_are_named(text: str) -> None:

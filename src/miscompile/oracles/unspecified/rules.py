@@ -3,7 +3,7 @@
 `data/unspecified.toml` lists the operators with the reason; `library_reference` detects randomness by running an
 operator twice. OPERA sorted such false alarms out by hand (paper, section VI: Mod, RoiAlign, Trilu, random operators).
 
-    [[doubt]]
+    [[unspecified]]
     library = "torch"
     apis = ["torch.empty", "torch.empty_like"]     # import paths, `*` at the end stands for any rest
     kind = "undefined"                             # or "unspecified", "random"
@@ -101,7 +101,7 @@ def unspecified() -> tuple[UnspecifiedBehaviour, ...]:
 def parse_unspecified(text: str) -> tuple[UnspecifiedBehaviour, ...]:
     """Read rules from TOML. Raises SpecError that names the error."""
     try:
-        return tuple(_rule_of(row) for row in tomllib.loads(text).get("doubt", ()))
+        return tuple(_rule_of(row) for row in tomllib.loads(text).get("unspecified", ()))
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise SpecError(f"rules about operators are malformed: {type(error).__name__}: {error}") from None
 
