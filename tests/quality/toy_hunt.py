@@ -96,7 +96,7 @@ def blame(target: str, case: Case, runner: Runner) -> tuple[str, ...]:
 
 
 def reduced(target: str, case: Case, runner: Runner, tries: int = 2000) -> Reduced | None:
-    """Reduce `case` with its attribution held fast, as the triage desk does."""
+    """Reduce `case` with its attribution held fast, as a triage worker does."""
     guilty = blame(target, case, runner)
     pair = pair_on(target)
     held = pair.healed_without(expand(guilty, ABOUT.twins)) if guilty else pair

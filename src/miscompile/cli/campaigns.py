@@ -1,4 +1,4 @@
-"""How `fuzz` and `check` run and show a campaign, and the options that both take."""
+"""The part that `fuzz` and `check` share: running and showing a campaign, and the options that both take."""
 
 import json
 import os
@@ -49,8 +49,7 @@ _CAMPAIGN = (
 
 
 def validate(plan: Plan) -> None:
-    """Raise UsageError when a plan cannot be meant: an unknown check, transform or producer, or an option that it
-    lacks.
+    """Raise UsageError for an invalid plan: an unknown check, transform or producer, or an option that it lacks.
 
     Raises StoreError when its file of patterns is damaged.
     """
@@ -69,12 +68,12 @@ def campaign_options(function: Function) -> Function:
 
 
 def cpus() -> int:
-    """Return how many CPUs this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 class Conducted(Protocol):
-    """What `conduct` must know of a campaign: where it goes, its limits, and the user's model if it is about one."""
+    """The facts of a campaign that `conduct` needs: its folder, its limits, and the user's model if it has one."""
 
     @property
     def out(self) -> Path:
@@ -100,8 +99,8 @@ class Conducted(Protocol):
 def conduct(options: Conducted, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
-    An interrupt ends the campaign, not the report; after a failure of the tool the summary is written as well.
-    Raises KeyboardInterrupt when the interrupt came before there was anything to report.
+    The summary is also written after an interrupt and after a failure of the tool. Raises KeyboardInterrupt when the
+    interrupt came before the campaign was stored.
     """
     errors = Console(stderr=True)
     issues = IssueWriter(options.out)
@@ -128,7 +127,7 @@ def conduct(options: Conducted, run: Callable[[Sequence[Listener]], None], *, as
 
 
 def _leave(out: Path) -> tuple[Summary, list[str]]:
-    """Write what a campaign leaves behind beside its findings; return the summary, and a line for each problem."""
+    """Write the issues and the summary of a campaign; return the summary, and a line for each problem."""
     problems = write_missing_issues(out)
     with Store.open(out, create=False) as store:
         summary = summarise(store)

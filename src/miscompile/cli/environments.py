@@ -1,4 +1,4 @@
-"""Getting a target ready to run, for the verbs that start a campaign."""
+"""Preparation of a target, for the verbs that start a campaign."""
 
 import click
 
@@ -11,7 +11,7 @@ def tell(text: str) -> None:
 
 
 def ready(target: str, *, install: bool = False) -> str:
-    """Make sure that `target` can run, making an environment if need be; return the spec to run.
+    """Make sure that `target` can run, and make its environment if needed; return the spec to run.
 
     A version in the spec is consent to install it, `install` is consent for a name without version. Raises
     UsageError that says what can be done.

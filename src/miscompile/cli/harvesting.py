@@ -1,4 +1,4 @@
-"""How `miscompile harvest` takes operator instances out of library tests; patterns are the verb's own business."""
+"""The part of `miscompile harvest` that extracts operator instances from library tests."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("onnx", "torch", "keras")
 KINDS = ("tests", "constraints", "relations")
-"""Where instances come from: tests, what documentation and signatures say of parameters, related operators."""
+"""Origins of instances: tests, constraints from documentation and signatures, related operators."""
 _SHOWN = 12
 
 
@@ -86,7 +86,7 @@ def _generated(library: "Library", kind: str, out: Path, say: Callable[[str], No
 
 
 def figures(archive: "Archive") -> dict[str, Any]:
-    """Return what a harvest gave, as JSON values."""
+    """Return the figures of a harvest, as JSON values."""
     sources = Counter(instance.source for instance in archive.instances)
     return {
         "library": archive.library,

@@ -1,6 +1,6 @@
-"""What one sees while a campaign runs: a live table on a terminal, a plain line every few seconds elsewhere.
+"""The display of a running campaign: a live table on a terminal, a plain line every few seconds elsewhere.
 
-There is no refresh thread (workers are forked while this is on screen); the picture is drawn anew on events.
+There is no refresh thread, because workers are forked while the table is shown; events redraw it.
 """
 
 from collections import Counter, deque
@@ -55,11 +55,13 @@ class LiveDisplay:
                 if fresh:
                     nodes = finding.facts.get("nodes")
                     size = f" ({nodes} node{'' if nodes == 1 else 's'})" if nodes else ""
-                    self._say(f"found {finding.identifier}: {finding.property.signature}{size}: {finding.message}")
+                    self._print_line(
+                        f"found {finding.identifier}: {finding.property.signature}{size}: {finding.message}"
+                    )
             case Quarantined(passes):
-                self._say(f"switched off for the rest of the campaign: {', '.join(passes)}")
+                self._print_line(f"switched off for the rest of the campaign: {', '.join(passes)}")
             case Notice(text):
-                self._say(text)
+                self._print_line(text)
 
     def _progress(self, progress: Progress) -> None:
         self._last = progress
@@ -73,7 +75,7 @@ class LiveDisplay:
         if self._live:
             self._live.update(self._picture(), refresh=True)
         else:
-            self._say(progress_line(progress, self._rate(), sum(1 for _ in self._classes), self._limits))
+            self._print_line(progress_line(progress, self._rate(), sum(1 for _ in self._classes), self._limits))
 
     def _rate(self) -> float:
         first, last = self._recent[0], self._recent[-1]
@@ -81,7 +83,7 @@ class LiveDisplay:
             return (last[1] - first[1]) / (last[0] - first[0])
         return last[1] / last[0] if last[0] else 0.0
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
     def _picture(self) -> Group:
@@ -111,7 +113,7 @@ def progress_line(
 
 
 def valid_share(counters: Mapping[str, int]) -> float:
-    """Return the share of tests that the compiler took, 0 before the first."""
+    """Return the share of tests that the compiler accepted, 0 before the first."""
     tests = counters.get("tests", 0)
     return 1 - (counters.get("invalid", 0) + counters.get("unsupported", 0)) / tests if tests else 0.0
 

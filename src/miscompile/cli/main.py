@@ -1,7 +1,7 @@
-"""The command `miscompile`: the verbs, and what becomes of errors.
+"""The command `miscompile`: the verbs, and the handling of errors.
 
 Exit codes: 0 nothing found, 1 findings, 2 usage error (one line on stderr), 3 the tool itself failed; 130 when a verb
-is interrupted before it could give an answer.
+is interrupted before it has a result.
 """
 
 import sys
@@ -42,7 +42,7 @@ class VerbGroup(click.Group):
     """A click group that loads verbs late and turns every error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in the order in which one meets them."""
+        """Return the verbs in the order of the help text."""
         del ctx
         return list(VERBS)
 
@@ -74,16 +74,16 @@ class VerbGroup(click.Group):
         try:
             result = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            return _say(_click_message(error), USAGE, debug=False)
+            return _print_error(_click_message(error), USAGE, debug=False)
         except UsageError as error:
-            return _say(str(error), USAGE, debug=False)
+            return _print_error(str(error), USAGE, debug=False)
         except (click.Abort, KeyboardInterrupt):
             click.echo("miscompile: stopped", err=True)
             return STOPPED
         except MiscompileError as error:
-            return _say(str(error), FAILED, debug=debug)
-        except Exception as error:  # noqa: BLE001 - the last stop: whatever is wrong must end as exit code 3
-            return _say(f"{type(error).__name__}: {error}", FAILED, debug=debug)
+            return _print_error(str(error), FAILED, debug=debug)
+        except Exception as error:  # noqa: BLE001 - every other error must end as exit code 3
+            return _print_error(f"{type(error).__name__}: {error}", FAILED, debug=debug)
         return result if isinstance(result, int) else NOTHING
 
 
@@ -117,7 +117,7 @@ def main() -> NoReturn:
 
 
 def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
-    """Take `--debug` out wherever it stands before `--`, so that it can follow any verb."""
+    """Remove `--debug` before `--` from the arguments, so that it can follow any verb."""
     words = list(args)
     end = words.index("--") if "--" in words else len(words)
     kept = [word for word in words[:end] if word != "--debug"] + words[end:]
@@ -130,7 +130,7 @@ def _click_message(error: click.ClickException) -> str:
     return f"{error.format_message().rstrip('.')}{hint}"
 
 
-def _say(message: str, code: int, *, debug: bool) -> int:
+def _print_error(message: str, code: int, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     line = " ".join(message.split()) or "no message"

@@ -1,4 +1,4 @@
-"""What the command line asks for, as values; calling comes later."""
+"""Checks and defaults of command-line options that several verbs share."""
 
 import itertools
 import secrets
@@ -38,7 +38,7 @@ def new_seed() -> int:
 
 
 def check_generation(options: Plan) -> None:
-    """Raise UsageError when an operator, dtype or opset of `options` cannot be meant."""
+    """Raise UsageError for an unknown operator, dtype or opset in `options`."""
     from miscompile.ops.registry import specs
     from miscompile.producers.control.forms import FEATURES
     from miscompile.targets.registry import parse_target

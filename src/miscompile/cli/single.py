@@ -1,4 +1,4 @@
-"""What the verbs that take one stored finding have in common."""
+"""The arguments and output that the verbs for one stored finding share."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Layout of Python expressions: on one line where it fits, else broken the way common formatters break it."""
+"""Layout of Python expressions: on one line where it fits, else on several as common formatters do it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """`key` and what follows it: a keyword argument or an entry of a dict."""
+    """`key` followed by `value`: a keyword argument or an entry of a dict."""
 
     key: str
     value: "Expression"
@@ -63,7 +63,7 @@ def lay_out(expression: Expression, indent: int = 0, before: int = 0, after: int
 
 
 def _flat(expression: Expression) -> str | None:
-    """The source on one line; None if something in it must stand tall."""
+    """Return the source on one line; None if a part of it must be tall."""
     if isinstance(expression, str):
         return expression
     if isinstance(expression, Keyed):

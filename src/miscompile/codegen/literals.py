@@ -12,7 +12,7 @@ from miscompile.core.tensor import Array, Tensor
 _LITERAL = 64
 """Tensors up to this many elements are written out as numbers."""
 _PATTERN = 4
-"""Longer ones than this are written as zeros, ones, full or arange where they are that."""
+"""Tensors with more elements are written as zeros, ones, full or arange where possible."""
 _BYTES_WIDTH = 100
 
 
@@ -51,7 +51,7 @@ def number_code(value: object, kind: type[np.generic] | None = None) -> str:
     """Return the shortest decimal that is the same number in `kind`, an element type of numpy.
 
     None stands for Python's own types; then numbers without a literal are calls of `float`, else names in `np`. Raises
-    TypeError for what is no number.
+    TypeError for any other value.
     """
     if kind is None and isinstance(value, int):  # of any size
         return repr(value)
@@ -82,7 +82,7 @@ def bytes_code(data: bytes) -> Expression:
 def array_code(value: Tensor) -> Expression:
     """Return an expression whose value is the storage array of `value`, bit for bit.
 
-    Small tensors are numbers that one can read, others base64 of the raw little-endian bytes.
+    Small tensors are written as decimal numbers, others as base64 of the raw little-endian bytes.
     """
     elements = value.array
     if value.dtype == "string":
@@ -101,7 +101,7 @@ def _text(item: object) -> str:
 
 
 def _spellings(value: Tensor) -> list[Expression]:
-    """Spellings from the shortest; the caller takes the first that gives the same bits."""
+    """Return spellings, the shortest first; the caller takes the first that gives the same bits."""
     elements = value.array
     if elements.dtype.kind not in "fiubc":
         return []
@@ -126,6 +126,6 @@ def _nested(elements: Array) -> Expression:
 
 
 def _evaluates_to(expression: Expression, value: Tensor) -> bool:
-    """Only source made above from numbers is evaluated here, to be sure of every bit."""
+    """Tell whether the expression, which this module made from numbers, gives exactly the bits of `value`."""
     found = eval(lay_out(expression), {"np": np})
     return bool(found.dtype == value.array.dtype and Tensor(value.dtype, found).same(value))

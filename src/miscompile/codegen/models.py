@@ -37,7 +37,7 @@ def model_code(model: Model) -> str:
 
 
 def payload_code(payload: bytes, reason: str) -> str:
-    """Return the statement that defines `model` by its bytes, and says why it is not written out."""
+    """Return the statement that defines `model` by its bytes, with the reason as a comment."""
     return f"# As bytes, because {reason}.\n" + assign("model", call("onnx.load_from_string", bytes_code(payload)))
 
 
@@ -52,7 +52,7 @@ def feeds_code(feeds: Sequence[Mapping[str, Tensor]]) -> str:
 
 @dataclass(slots=True)
 class _ModelWriter:
-    """Collects the definitions (of bodies) that must stand before the main graph."""
+    """Writes models; `before` collects the definitions of bodies, which precede the main graph."""
 
     before: list[str] = field(default_factory=list)
     bodies: int = 0

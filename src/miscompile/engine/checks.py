@@ -1,4 +1,4 @@
-"""What a campaign checks: by name, with the producers and builds that each check needs.
+"""The checks of a campaign, by name, with the producers and transforms that each check needs.
 
 Every check is a way in which two builds of one compiler differ (levels, passes, their order, the transform of the
 program, the device), or a kind of program that has an oracle of its own.
@@ -36,7 +36,7 @@ OWN = {"dynamic": "dynamic{share=0.3}", "disruptive": "disruptive{share=0.15}"}
 
 
 def _family(*alternatives: str) -> Family:
-    """Read a family: a line for each alternative, transforms that go together joined by `;`."""
+    """Parse a family: one text for each alternative, with `;` between transforms that are used together."""
     return tuple(tuple(map(parse_spec, text.split(";"))) for text in alternatives)
 
 
@@ -49,9 +49,9 @@ EQUIVALENCE = _family(
     "egraph{pick=most, exactness=bits}",
     "egraph{pick=random}",
 )
-"""POLYJUICE's pair, the simplest program and the most complex, each held against the original (section 4), and more.
+"""POLYJUICE's pair, the simplest program and the most complex, each compared with the original (section 4), and more.
 
-What makes a program simpler needs all the rules and few of them apply; what makes it more complex are a few groups at a
+The simplest program uses all rules, because few of them apply. The most complex one uses a few groups of rules at a
 time, and structural rules.
 """
 
@@ -63,16 +63,16 @@ RESIST = _family(
     "resist{strategies=tap}",
     "resist{exactness=rounding, strategies=matmul+transpose}",
 )
-"""ORTHRUS's twins: with every barrier, with some, without control flow, and with the paper's own (section III-C)."""
+"""ORTHRUS's twins: with every barrier, with some, without control flow, and with those of the paper (section III-C)."""
 
 EXACT = _family(
     "constness", "opened", "closed", "duplicate", "merge", "order", "rename", "inline", "expand", "wrap", "taps",
     "dead", "identity", "noidentity", "stored", "again", "threads", "expand{exact=no}", "wrap{share=0.2}",
 )  # fmt: skip
-"""Relations that keep every bit, each as likely as the next."""
+"""Relations that keep every bit, drawn with equal probability."""
 
 _FUNCTIONAL = frozenset({"relax"})
-"""Transforms of adapters that make functions; their others keep every bit that a compiler can promise."""
+"""Transforms of adapters that make functions; all other transforms of adapters keep every exact output."""
 
 _VARIANTS: tuple[dict[str, str], ...] = (
     {"count": "1"},
@@ -83,9 +83,9 @@ _VARIANTS: tuple[dict[str, str], ...] = (
 
 
 def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -> tuple[str, ...]:
-    """Return the checks that `names` ask for: the default for none, `all` for what the targets are able to.
+    """Return the checks called `names`: the default for none, every check that the targets support for `all`.
 
-    Raises UsageError for an unknown check, or one that a target cannot have.
+    Raises UsageError for an unknown check, or one that a target does not support.
     """
     wanted = tuple(dict.fromkeys(names)) or DEFAULT
     if device != "cpu" and "device" not in wanted:
@@ -104,7 +104,7 @@ def chosen(names: Sequence[str], abouts: Sequence[About], device: str = "cpu") -
 
 
 def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
-    """Say why the targets cannot be checked so; an empty text when they can."""
+    """Return the reason why the targets do not support a check; an empty text when they do."""
     if name != "levels" and len(abouts) > 1:
         return "several compilers are held against each other by their results alone; name one target"
     about = abouts[0]
@@ -122,7 +122,7 @@ def _obstacle(name: str, abouts: Sequence[About], device: str) -> str:
 
 
 def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
-    """Return the transforms whose programs a target gets: a family for each check that has some."""
+    """Return a family of transforms for each check that has one."""
     found = {
         "functions": functions_of(about), "equivalence": EQUIVALENCE, "resist": RESIST, "exact": relations_of(about),
     }  # fmt: skip
@@ -130,19 +130,19 @@ def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
 
 
 def relations_of(about: About) -> Family:
-    """Return the transforms that keep every bit: those that all targets take, and those of an adapter."""
+    """Return the transforms that keep every bit: those for all targets, and those of the target's adapter."""
     own = (name for name in about.transforms if name not in _FUNCTIONAL | ALTERING)
     return (*EXACT, *((spec,) for name in own for spec in about.variants.get(name, (Spec(name),))))
 
 
 def functions_of(about: About) -> Family:
-    """Return the transforms with functions that a target takes."""
+    """Return the transforms with functions that a target supports."""
     own = tuple(name for name in about.transforms if name in _FUNCTIONAL)
     names = (*own, *(("functions",) if about.functions else ()))
     return tuple((Spec(name).with_options(**options),) for name in names for options in _VARIANTS)
 
 
 def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
-    """Return the producers of a campaign that names none: those of valid programs, and what each check adds."""
+    """Return the default producers of a campaign: those of valid programs, and the ones that each check needs."""
     general = GENERAL if any(name not in OWN for name in checks) else ()
     return (*general, *(OWN[name] for name in checks if name in OWN))

@@ -1,6 +1,6 @@
-"""The coordinator: plans, starts the lanes, stores what they find, has it triaged, and tells the listeners.
+"""The coordinator of a campaign: starts the lanes, stores and triages their findings, and informs the listeners.
 
-It runs no compiler, generates nothing, and stays small: it can run for weeks.
+It runs no compiler and generates no programs, so that its memory stays small and it can run for weeks.
 """
 
 import time
@@ -36,19 +36,19 @@ from miscompile.triage.queue import TriageAnswer, TriageQueue
 _TURN = 0.1
 _SAVE_EVERY = 1.0
 _LONGEST_TRIAGE = 600.0
-"""Seconds that the examination of findings may go on after the tests have ended."""
+"""Seconds that triage may continue after the tests have ended."""
 
 _PATIENCE = 60.0
-"""Seconds that lanes get to finish what is ahead of them when the campaign ends."""
+"""Seconds that lanes get to judge their submitted cases when the campaign ends."""
 
 
 def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
-    """Run a campaign until its limits are reached. What it finds lies in `plan.out` afterwards.
+    """Run a campaign until its limits are reached; its findings are in `plan.out` afterwards.
 
-    KeyboardInterrupt stops it cleanly and comes out again; findings that were not triaged stay pending and are
-    taken up by a resumed campaign. Raises UsageError when target or options cannot work.
+    KeyboardInterrupt stops it cleanly and is raised again. Findings that were not triaged stay pending, and a resumed
+    campaign triages them. Raises UsageError for a target or options that cannot work.
     """
-    # A resumed campaign must mean the same programs wherever it is started.
+    # A resumed campaign must generate the same programs in any working directory.
     plan = replace(plan, transforms=plan.chosen_transforms)
     if plan.patterns:
         plan = replace(plan, patterns=str(Path(plan.patterns).absolute()))
@@ -56,7 +56,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
     require_device(plan)
     supports = [Support(open=True)] * len(plan.targets)
     if plan.model:
-        make_producer(replace(plan, slices=False), *supports)  # a broken model is said before anything is written
+        make_producer(replace(plan, slices=False), *supports)  # raises for a broken model before anything is written
     seeds = _cut(plan, listeners) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
     with Store.open(plan.out) as store:
@@ -70,7 +70,7 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
 
 
 def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
-    """Return the slices of the user's models, and say what came of them."""
+    """Return the slices of the user's models, and report their numbers to the listeners."""
     seeds = seeds_of(plan, lambda text: _tell(listeners, Notice(text)))
     for line in (*seeds.skipped, *seeds.notes, seeds.summary()):
         _tell(listeners, Notice(line))
@@ -78,7 +78,7 @@ def _cut(plan: Plan, listeners: Sequence[Listener]) -> Collection:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    """Return the versions of all targets' distributions; of a second version of one, with the target's spec."""
+    """Return the versions of all targets' distributions; a second version of one is listed with the target's spec."""
     found: dict[str, str] = {}
     for target in plan.targets:
         for name, version in versions_of(target).items():
@@ -145,7 +145,7 @@ class _Coordinator:
             self.lanes.kill()
             self.triage.close()
             self._settle(self.triage.collect())
-            self.store.reindex()  # a lane may have saved a finding after we stopped listening
+            self.store.reindex()  # a lane may have saved a finding after its last message was read
             self._save()
             self.store.note_session(self.session, self._elapsed(), ending)
 
@@ -163,7 +163,7 @@ class _Coordinator:
             self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
 
     def _guilty(self, target: str) -> frozenset[str]:
-        """Passes of a target that earlier sessions of this campaign found guilty."""
+        """Return the passes of a target that earlier sessions of this campaign found guilty."""
         spec = parse_target(target)
         about = spec.about
         order = {name: place for place, name in enumerate(about.passes)}
@@ -187,7 +187,7 @@ class _Coordinator:
                 return
 
     def _finish_triage(self) -> None:
-        """Wait for the findings that are still being examined; what takes too long stays pending."""
+        """Wait for the findings in triage; those that take too long stay pending."""
         self.lanes.kill()
         until = time.monotonic() + _LONGEST_TRIAGE
         if self.triage.open:
@@ -200,13 +200,13 @@ class _Coordinator:
             _tell(self.listeners, Notice(f"{self.triage.open} findings are left for --resume"))
 
     def _require_tests(self) -> None:
-        """Raise ExecutionError when the lanes died as often as they tested: an empty result then says nothing."""
+        """Raise ExecutionError when the lanes died as often as they tested, because that proves nothing."""
         deaths, tests = self.lanes.deaths, self.counters["tests"]
         if deaths and deaths >= tests:
             raise ExecutionError(f"the lanes died {deaths} times in {tests} tests; {self.lanes.log} says more")
 
     def _drain(self) -> None:
-        """After an interrupt: let the lanes say what they know, for a moment."""
+        """After an interrupt: receive the lanes' last messages, for at most 5 seconds."""
         self.lanes.stop()
         until = time.monotonic() + 5.0
         while self.lanes.working and time.monotonic() < until:

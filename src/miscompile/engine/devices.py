@@ -1,7 +1,7 @@
-"""Whether a device is there, asked of the compiler itself: a worker builds a small program for it and runs that.
+"""Detection of devices: a worker builds a small program for the device and runs it.
 
-Only so much is known for sure: a driver, the vendor's libraries, a code generator and its assembler all have to be
-there and fit each other, and each compiler brings other ones. Nothing here imports a compiler.
+No cheaper test is reliable, because a driver, the vendor's libraries, a code generator and its assembler must all be
+installed and fit each other, and each compiler needs other ones. This module imports no compiler.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from miscompile.execution.pool import LocalPool
 from miscompile.targets.registry import parse_target
 
 PATIENCE = 120.0
-"""Seconds that the first program may take: drivers and code generators are loaded for it."""
+"""Seconds that the first program may take, because it loads drivers and code generators."""
 
 _LONGEST = 600
 
 
 def require_device(plan: Plan) -> None:
-    """Return when the plan's target can build for the plan's device here; else raise UsageError, a line that says why.
+    """Raise UsageError with the reason unless the plan's target can build for the plan's device on this machine.
 
-    Asked before a campaign leaves anything behind. The CPU needs no asking.
+    A campaign calls it before it writes anything. The CPU is not tested.
     """
     if plan.device == "cpu":
         return
@@ -34,7 +34,7 @@ def require_device(plan: Plan) -> None:
 
 
 def lacking(target: str, device: str) -> str:
-    """Say in a line what `target` lacks to build for `device` on this machine; an empty text when it can.
+    """Return a line on what `target` lacks to build for `device` on this machine; an empty text when it can.
 
     Raises UsageError when the target itself cannot be loaded.
     """
@@ -45,7 +45,7 @@ def lacking(target: str, device: str) -> str:
 
 
 def present(target: str) -> Mapping[str, str]:
-    """Return for each device that `target` has builds for what it lacks here, an empty text for one that is there."""
+    """Return the result of `lacking` for each device that `target` has builds for."""
     return {device: "" if device == "cpu" else lacking(target, device) for device in parse_target(target).about.devices}
 
 

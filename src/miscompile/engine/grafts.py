@@ -1,6 +1,6 @@
-"""Instances as seeds of generation: an operator with the parameters of somebody's test stands in a generated graph.
+"""Operator instances as seeds of generation: an operator with the parameters of a library test, in a generated graph.
 
-Library tests know parameters that no sampler draws; graphs know neighbours that no library test has.
+Library tests have parameters that no sampler draws; generated graphs have neighbours that no library test has.
 """
 
 import random
@@ -29,7 +29,7 @@ _ELEMENTS = 1 << 14
 
 
 def grafts(archives: Sequence[Path], seed: int, say: ProgressListener) -> Collection:
-    """Return seeds made of the ONNX instances in `archives`, at most `MOST`, all operators alike.
+    """Return seeds made of the ONNX instances in `archives`, at most `MOST`, evenly over the operators.
 
     Raises UsageError when there are none.
     """
@@ -43,7 +43,7 @@ def grafts(archives: Sequence[Path], seed: int, say: ProgressListener) -> Collec
 
 
 def seeds_from(instances: Iterable[Instance], rng: random.Random, left: "Counter[str]") -> list[Seed]:
-    """Return seeds in turns over the operators, at most `MOST`; `left` counts why instances are none."""
+    """Return at most `MOST` seeds, round robin over the operators; `left` counts the reasons for omitted instances."""
     by_operator: defaultdict[str, list[Instance]] = defaultdict(list)
     for instance in instances:
         by_operator[instance.api].append(instance)
@@ -74,10 +74,10 @@ def _next(group: list[Instance], left: "Counter[str]") -> Seed | None:
 
 
 def seed_of(instance: Instance) -> Seed:
-    """Return the seed of one node: floats range as they did in the test, everything else has the test's elements.
+    """Return the seed of one node: float operands keep the range of the test, all others keep its elements.
 
-    Raises RejectedDraft when the instance cannot stand in a graph of dense tensors with fixed sizes, ModelError when it
-    makes no model.
+    Raises RejectedDraft when the instance does not fit a graph of dense tensors with fixed sizes, ModelError when no
+    model can be made of it.
     """
     if "." in instance.api:
         raise RejectedDraft("an operator of another domain")
@@ -103,7 +103,7 @@ def _fixed(kind: object) -> bool:
 
 
 def _span(value: Tensor) -> Range | None:
-    """Return how far the elements of a float tensor range; None for others. Raises RejectedDraft for NaN and such."""
+    """Return the range of a float tensor's elements; None for others. Raises RejectedDraft for NaN and infinity."""
     if DTYPES[value.dtype].kind != "float" or not value.array.size:
         return None
     numbers = np.asarray(value.numbers(), np.float64)

@@ -2,8 +2,8 @@
 
 The coordinator writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane. The lane
 writes JSON lines to its standard output: counters, findings (their folders are on disk by then), quarantined passes.
-Its orders alone decide what a lane does: the number of cases that are ahead of the judge is fixed, and every
-violation is dealt with before the next case is drawn.
+A lane is deterministic in its orders: the number of submitted cases that are not judged is fixed, and every violation
+is attributed before the next case is drawn.
 """
 
 import gc
@@ -38,13 +38,13 @@ from miscompile.targets.registry import frames_of, names_of, parse_target
 from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_quarantine, to_stored
 
 AHEAD = 3
-"""Cases that are submitted but not judged: enough to keep the worker busy, and always the same number."""
+"""Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
 
 CORPUS = "corpus"
-"""The folder below a campaign's own for seeds that later sessions, and lanes that are started again, begin with."""
+"""The subfolder of a campaign with seeds for later sessions and for restarted lanes."""
 
 RARELY = (20_000, 20, 50)
-"""Thresholds of the garbage collector: a lane makes thousands of values a second that count themselves free."""
+"""Thresholds of the garbage collector: rare, because reference counts free nearly all values of a lane."""
 
 _REPORT_EVERY = 0.25
 _ASK_EVERY = 0.02
@@ -53,10 +53,10 @@ _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of a lane: the plan, the support tables of its targets, its number, and where it takes up work.
+    """The orders of a lane: the plan, the support tables of its targets, its number, and its range of cases.
 
-    `disabled` are the passes that are off from the start, by target; `quota` is the number of cases to make in all
-    (None: no limit), `first` the index of the first one.
+    `disabled` are the passes that are off from the start, by target; `quota` is the index after the last case (None: no
+    limit), `first` the index of the first one.
     """
 
     plan: Plan
@@ -89,7 +89,7 @@ def orders_from(text: str) -> Orders:
 
 @dataclass(slots=True)
 class _Ahead:
-    """A case that is out with the worker."""
+    """A case that was submitted to the worker."""
 
     index: int
     case: Case
@@ -98,7 +98,7 @@ class _Ahead:
 
 
 class Lane:
-    """The loop. `out` gets the messages."""
+    """The main loop of a lane. `out` gets the messages."""
 
     def __init__(self, orders: Orders, pool: Pool, confirmer: Confirmer, out: TextIO) -> None:
         self.orders, self.pool, self.confirmer, self.out = orders, pool, confirmer, out
@@ -120,7 +120,7 @@ class Lane:
         self._compiler_cpu = 0.0
 
     def run(self) -> None:
-        """Work until the quota is reached or the coordinator closes our standard input."""
+        """Test cases until the quota is reached or the coordinator closes the standard input."""
         quota = self.orders.quota
         while not self._stopped() and (quota is None or self._next < quota or self._ahead):
             while len(self._ahead) < AHEAD and (quota is None or self._next < quota):
@@ -133,7 +133,7 @@ class Lane:
         self._report()
 
     def _stopped(self) -> bool:
-        """Tell whether the coordinator wants us to stop; asked now and then, because asking takes a system call."""
+        """Tell whether the coordinator has stopped the lane; checked at intervals, because it takes a system call."""
         now = time.monotonic()
         if now - self._asked < _ASK_EVERY:
             return False
@@ -141,7 +141,7 @@ class Lane:
         return _told_to_stop()
 
     def _settle_next(self) -> None:
-        """Judge the oldest case that is out. A case that our own machinery cannot handle costs itself only."""
+        """Judge the oldest submitted case. A case on which the tool itself fails is counted and skipped."""
         if not self._ahead:
             return
         ahead = self._ahead.popleft()
@@ -205,7 +205,7 @@ class Lane:
             return
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
-            self._say({"duplicate": asdict(confirmed.signature)})
+            self._send({"duplicate": asdict(confirmed.signature)})
             return
         stored = to_stored(
             confirmed.evidence,
@@ -216,15 +216,15 @@ class Lane:
             test=ahead.index,
             **{ATTRIBUTED: True},
         )
-        if not folder.place(self.plan.out, stored.finding.identifier).exists():  # never over a triaged one
+        if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
             folder.save(self.plan.out, stored)
-        self._say({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
-        if self.plan.quarantine and not is_invalid(ahead.case):  # a pass is not to blame for what must not reach it
+        self._send({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
+        if self.plan.quarantine and not is_invalid(ahead.case):  # invalid programs must be refused before any pass
             target = confirmed.evidence.faulty.target
             self._quarantine(target, to_quarantine(confirmed.signature, parse_target(target).about))
 
     def _versions(self, confirmed: ConfirmedViolation) -> dict[str, str]:
-        """Return the versions of the compilers that a violation is about, those of the faulty one last."""
+        """Return the versions of the compilers in a violation, those of the faulty one first."""
         reference, faulty = confirmed.evidence.reference, confirmed.evidence.faulty.target
         own = self.versions[faulty]
         other = {} if reference is None else self.versions.get(reference.target, {})
@@ -236,7 +236,7 @@ class Lane:
         if fresh:
             self.disabled[target] = known | fresh
             self.oracle = make_oracle(self.plan, self.disabled)
-            self._say({"quarantine": sorted(fresh), "target": target})
+            self._send({"quarantine": sorted(fresh), "target": target})
 
     def _report(self) -> None:
         deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
@@ -247,34 +247,34 @@ class Lane:
         self.counters["compiler_cpu_us"] += round(1e6 * (cpu - self._compiler_cpu))
         self._compiler_cpu = cpu
         settled = self._next - len(self._ahead)
-        self._say({"counters": dict(self.counters), "next": settled})
+        self._send({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
         if self.firings.counts:
-            self._say({"firings": self.firings.take()})
+            self._send({"firings": self.firings.take()})
         self._reported = time.monotonic()
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         self.out.write(json.dumps(message) + "\n")
         self.out.flush()
 
 
 def _told_to_stop() -> bool:
-    """Tell whether the coordinator has closed our standard input (or is gone)."""
+    """Tell whether the coordinator has closed the standard input, or has died."""
     readable, _, _ = select.select([sys.stdin], [], [], 0)
     return bool(readable)
 
 
 def main() -> int:
-    """Serve the coordinator that started us."""
+    """Run the lane under the orders on standard input; return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints must not break the messages
+    os.dup2(2, 1)  # other output must not mix with the messages
     try:
         orders = orders_from(sys.stdin.readline())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
             confirmer = Confirmer(second, oracle_context(orders.plan), orders.plan.seed)
             lane = Lane(orders, pool, confirmer, out)
-            gc.freeze()  # modules and tables live as long as the lane; collections need not walk them again and again
+            gc.freeze()  # modules and tables live as long as the lane, so that no collection need visit them
             gc.set_threshold(*RARELY)
             lane.run()
     except UsageError as error:

@@ -1,7 +1,7 @@
-"""The passes of a target in one table: which patterns wake it, how often it fired, and beside which others.
+"""The passes of a target in one table: the patterns that trigger each pass, how often it fired, and with which others.
 
-Published fuzzers build compilers with coverage counters to know what their tests reach; observation says it for a
-wheel as it is shipped, and pass by pass.
+Published fuzzers build compilers with coverage counters to measure which code their tests reach. Observation measures
+it for a released wheel, pass by pass.
 """
 
 import time
@@ -34,8 +34,8 @@ _PRODUCER = "oatest{observe=1, variants=1}"
 class PassRow:
     """A pass of a target.
 
-    `patterns` is the number of shipped patterns that were seen to wake it, `reason` why there is none. `fired` counts
-    the watched programs that it changed, `tried` those with a pattern that wakes it and `woken` those of them that it
+    `patterns` is the number of shipped patterns that trigger it, `reason` why there is none. `fired` counts the
+    observed programs that it changed, `tried` those with a pattern that triggers it and `woken` those of them that it
     changed; `combined` counts, for each other pass, the programs that both changed.
     """
 
@@ -54,7 +54,7 @@ class PassRow:
 
 @dataclass(frozen=True, slots=True)
 class PassTable:
-    """The passes of `target`; `programs` is the number of programs that were watched."""
+    """The passes of `target`; `programs` is the number of observed programs."""
 
     target: str
     programs: int
@@ -66,7 +66,7 @@ class PassTable:
 
 
 def table_of(target: str, counts: PassActivity) -> PassTable:
-    """Return the table of a target from what was counted."""
+    """Return the table of a target from the counts."""
     face = parse_target(target).about
     known = _patterns_by_pass(face.name)
     told = reasons(face.name)
@@ -109,7 +109,7 @@ def _beside(tally: Mapping[tuple[str, str, str], int]) -> dict[str, dict[str, in
 
 
 def counted(folder: Path) -> tuple[Sequence[str], PassActivity]:
-    """Return the targets of the campaign in `folder`, and what it counted. Raises StoreError, UsageError."""
+    """Return the targets of the campaign in `folder`, and its counts. Raises StoreError, UsageError."""
     with Store.open(folder, create=False) as store:
         campaign, rows = store.campaign(), store.firings()
     if campaign is None or not rows:
@@ -127,9 +127,9 @@ def measured(
     say: Callable[[int], None],
     patterns: str | None = None,
 ) -> PassActivity:
-    """Put patterns into seeds and watch which passes change what comes of it, for so many seconds or programs.
+    """Plant patterns in seeds and count which passes change the resulting programs, until either limit is reached.
 
-    An interruption ends it, and what was counted by then comes back. It comes out again when nothing was.
+    KeyboardInterrupt ends it and returns the counts so far. Re-raises KeyboardInterrupt when no program was counted.
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
     producer = make_producer(plan, probe_support(plan, target))

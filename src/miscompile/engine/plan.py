@@ -1,4 +1,4 @@
-"""The plan of a campaign: every choice that was made before it starts, as one value that travels to the lanes."""
+"""The plan of a campaign: all of its options, as one value that is sent to the lanes."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -20,27 +20,26 @@ from miscompile.targets.registry import faces, parse_target, settled_transform
 from miscompile.transforms.catalogue import SEEDLESS, transform_of
 
 _RENAMED = {"forms": "transforms"}
-"""Options that campaigns before were stored with under another name."""
+"""Former names of options in stored campaigns."""
 
 SESSION_ONLY = frozenset({"target", "others", "seconds", "tests", "seed", "out", "workers", "resume", "probe_seconds"})
-"""Fields that each session chooses anew; a resumed campaign keeps all others unless they are given again."""
+"""Fields that each session sets anew; a resumed campaign keeps all others unless they are given again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a campaign is to do. None and `()` leave a choice to the defaults.
+    """The options of a campaign. None and `()` stand for the defaults.
 
-    With `others`, several targets are held against each other instead of one against itself.
+    With `others`, several targets are compared with each other instead of builds of one target.
 
-    `checks` are names of `campaign.checks` (none: the default ones), `transforms` are specs of transforms that programs
-    go through besides, `device` is the one to hold against the CPU, `patterns` a file of patterns to put into seeds, or
-    a folder of those that only the target's adapter can put into programs (`About.library`).
-    `seconds` and `tests` limit this session (None: no limit); `limit_seconds` and `limit_memory` (bytes) one run;
-    `quarantine` switches guilty passes off for the rest of the campaign. `model` is the path of a user's model to
-    test around, instead of generating programs; with `slices`, around its slices as well. `seed_models` is a folder
-    with models whose slices, of `slice_nodes` nodes (least, most), are generated from as well; `instances` an archive
-    of operator instances (`onnx`: those of onnx's own tests) that are generated from in the same way. `probe_seconds`
-    limits how long a session asks a compiler what it takes before it begins.
+    `checks` are names of `engine.checks` (none: the default ones), `transforms` are specs of further transforms of
+    programs, `device` is compared with the CPU, `patterns` is a file of patterns to plant in seeds, or a folder of
+    patterns that only the target's adapter can plant (`About.library`). `seconds` and `tests` limit this session (None:
+    no limit); `limit_seconds` and `limit_memory` (bytes) limit one run; `quarantine` switches guilty passes off for the
+    rest of the campaign. `model` is the path of a user's model to test instead of generated programs, with `slices`
+    also its slices. `seed_models` is a folder of models whose slices, of `slice_nodes` nodes (least, most), are seeds
+    of generated programs; `instances` is an archive of operator instances (`onnx`: those of onnx's own tests) that are
+    seeds in the same way. `probe_seconds` limits the capability probe at the start of a session.
     """
 
     target: str
@@ -87,17 +86,17 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """The targets in one line; what a store remembers a campaign by."""
+        """The targets in one line, as the store records them."""
         return " ".join(self.targets)
 
     @property
     def narrowed(self) -> dict[str, str]:
-        """Types that some target computes in a narrower one by design."""
+        """The types that some target computes in a narrower type by design, with that type."""
         return narrowing(self.targets)
 
     @property
     def opsets(self) -> tuple[int, ...]:
-        """Opsets to draw from: the one asked for, else the usual ones that all targets read."""
+        """Opsets to draw from: the chosen one, or the default ones that all targets read."""
         newest = min(onnx_opset_version(), *(parse_target(target).about.max_opset for target in self.targets))
         if self.opset is not None:
             return (self.opset,)
@@ -112,8 +111,8 @@ class Plan:
     def options_of(self, name: str, options: Mapping[str, str], where: str) -> Any:  # noqa: ANN401 - its own dataclass
         """Return the options of the kind of producer called `name`.
 
-        They are this plan's choices, as far as the kind has such options, overridden by `options`, those of a spec that
-        `where` names. Raises SpecError for an unknown kind or option.
+        They are the options of this plan that the kind has, overridden by `options`, those of the spec that `where`
+        names. Raises SpecError for an unknown kind or option.
         """
         kind = PRODUCERS.get(name)
         usual = kind.options()
@@ -122,7 +121,7 @@ class Plan:
         return replace(base, **{key: getattr(given, key) for key in options})
 
     def _choices(self, kind: ProducerKind, usual: Any) -> dict[str, Any]:  # noqa: ANN401 - the kind's own dataclass
-        """Return what this plan says about the options of a kind, whose defaults are `usual`."""
+        """Return the options of a kind that this plan sets; `usual` are the kind's defaults."""
         known = {name: getattr(self, name) for name in ("nodes", "max_rank", "max_dim", "motifs")}
         known = {name: value for name, value in known.items() if value is not None}
         known |= {"ops": self.ops, "dtypes": self.dtypes, "opsets": self.opsets}
@@ -137,14 +136,14 @@ class Plan:
 
     @property
     def chosen_checks(self) -> tuple[str, ...]:
-        """What is checked. Raises UsageError for a check that is unknown, or that a target cannot have."""
+        """The checks. Raises UsageError for one that is unknown, or that a target does not support."""
         return chosen(self.checks, [parse_target(target).about for target in self.targets], self.device)
 
     @property
     def chosen_transforms(self) -> tuple[Spec, ...]:
-        """The transforms asked for, with whatever decides which programs they make.
+        """The transforms of the user, completed by all facts that determine their results (`About.settle`).
 
-        Raises UsageError for one that cannot be meant, and for several targets.
+        Raises UsageError for an invalid one, and for several targets.
         """
         if self.transforms and self.others:
             raise UsageError("--transform: several compilers are held against each other as they are; name one target")
@@ -161,7 +160,7 @@ class Plan:
 
     @property
     def library_transforms(self) -> tuple[Spec, ...]:
-        """The transforms by which programs get patterns of the library: one, a called one, and several.
+        """The transforms that plant patterns of the library in programs: one pattern, one as a call, and three.
 
         Raises UsageError for several targets, and for one that has no library.
         """
@@ -179,7 +178,7 @@ class Plan:
     def producer_specs(self) -> list[tuple[str, Any]]:
         """Return (name, options) of every producer. Raises SpecError for an unknown one.
 
-        Patterns bring operators and dtypes of their own: they are left out where these were chosen.
+        Producers of patterns are left out when operators or dtypes were chosen, because patterns have their own.
         """
         specs = [parse_spec(text) for text in self.producers or producers_for(self.chosen_checks)]
         if not self.producers and (self.ops or self.dtypes):
@@ -197,7 +196,7 @@ class Plan:
         return name, self.options_of(name, options, text)
 
     def remembered(self) -> dict[str, Any]:
-        """Return the options that a resumed campaign takes over, as JSON values."""
+        """Return the options that a resumed campaign inherits, as JSON values."""
         return {name: value for name, value in self._as_json().items() if name not in SESSION_ONLY}
 
     def resumed(self, stored: Mapping[str, Any], given: Collection[str]) -> "Plan":

@@ -1,4 +1,4 @@
-"""Presets: published systems as what a campaign generates and what it checks."""
+"""Presets: the producers and checks of a campaign that imitate published systems."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset chooses: specs of producers (none: the usual ones), and names of checks (none: the default).
+    """The choices of a preset: specs of producers (none: the default ones), and names of checks (none: the default).
 
     `help` is a line for people.
     """

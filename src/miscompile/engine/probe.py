@@ -1,10 +1,9 @@
-"""The capability probe: which operator, version and dtype combinations a target takes, found by asking it.
+"""The capability probe: measures which combinations of operator, version and dtype a target accepts.
 
-Single-operator programs are built without optimisation; the answers make the support table, which is cached for
-each version of target and tool. A program that kills the worker counts as taken: the campaign shall find it. The
-questions come in rounds, each asking once about every operator in every form, the commonest dtypes first; a slow
-compiler is asked for a limited time, and the next session goes on where this one stopped. What was not asked is not
-generated.
+The probe builds single-operator programs without optimisation. The results make the support table, which is cached for
+each version of target and tool. A program that kills the worker counts as accepted, because the campaign must find that
+crash. The probe works in rounds; each round tests every combination once, the commonest dtypes first. The time for a
+slow compiler is limited, and the next session continues the probe. Combinations that were not probed are not generated.
 """
 
 import json
@@ -47,20 +46,20 @@ from miscompile.targets.registry import parse_target
 
 _SAMPLES = 10
 _FEWEST = 80
-"""Samples of an operator in all its dtypes and versions, so that rare forms of operators with few dtypes are met."""
+"""Least samples of an operator over all dtypes and versions, so that operators with few dtypes are varied enough."""
 _CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
-"""Samples of operators whose result may have any of some twenty types, which their attributes and operands choose."""
+"""Samples of operators whose result may have any of about twenty types, by their attributes and operands."""
 _REFUSALS = 3
-"""Refusals, and not one acceptance, after which an element type that few models have is given up for an operator."""
+"""Refusals without an acceptance after which a rare element type is no longer probed for an operator."""
 _DRAFTS = 3
-"""Drafts for each sample that is wanted: some come to nothing."""
+"""Drafts for each sample, because some drafts fail."""
 _BATCH = 48
 _COMMON = ("float32", "int64", "bool", "int32", "float16", "uint8", "int8", "float64")
-"""Element types in the order in which they are asked about; others follow."""
+"""Element types in the order in which they are probed; others follow."""
 _FORMAT = 18
 
 Watcher = Callable[[int, int], None]
-"""Told how many of how many questions are done."""
+"""Called with the number of finished questions and their total."""
 
 Triple = tuple[str, str, int]
 """Operator, element type, opset."""
@@ -76,8 +75,8 @@ def support_of(
 ) -> Support:
     """Return the support table of `target`, from the cache or by probing through `runner`.
 
-    Probing stops after `seconds` (None: no limit), with a table of what is known by then. Raises UsageError, and leaves
-    the cache as it is, when the target took nothing because it raises errors that are no refusals.
+    Probing stops after `seconds` (None: no limit); the table then holds the answers so far. Raises UsageError, and does
+    not change the cache, when the target accepted nothing because it raises errors that are no refusals.
     """
     path = _cache_path(target, versions, opsets)
     inquiry = Inquiry(opsets)
@@ -109,7 +108,7 @@ class Inquiry:
             max(_samples(op, dtype, opset == newest[op]), -(-_FEWEST // share[op]))
             for op, dtype, opset in self._triples
         ]
-        self._each = [  # bridges between types cannot do without Cast, and many an inquiry ends early
+        self._each = [  # Cast first, because conversions between types need it, and many probes end early
             wanted if op == "Cast" else 1 for (op, _, _), wanted in zip(self._triples, self._wanted, strict=True)
         ]
         self._rounds = max(
@@ -145,7 +144,7 @@ class Inquiry:
         return {**places, "asked": self._asked, "answers": told}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on where the inquiry stood whose `state` this is. Raises ValueError when it is another inquiry's."""
+        """Continue from the `state` of an earlier inquiry. Raises ValueError when its questions were different."""
         if len(state["found"]) != len(self._triples):
             raise ValueError("the state belongs to other questions")
         self._next, self._found = (state["next"][0], state["next"][1]), list(state["found"])
@@ -157,7 +156,7 @@ class Inquiry:
         ]
 
     def go_on(self, target: str, runner: Runner, watch: Watcher | None, seconds: float | None) -> Support:
-        """Ask what is left, for at most `seconds`; return the table of all answers."""
+        """Ask the remaining questions, for at most `seconds`; return the table of all answers."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         total = sum(self._wanted)
         size = _BATCH if seconds is None else _BATCH // 6  # a slow compiler shows in the first batch
@@ -203,7 +202,7 @@ class Inquiry:
         return found
 
     def _take(self, where: tuple[int, int], answer: SupportAnswer | None) -> None:
-        """Note an answer; give a rare element type up where nothing but refusals came."""
+        """Record an answer; stop probing a rare element type after `_REFUSALS` refusals without an acceptance."""
         if answer is None:
             return
         self._answers.append(answer)
@@ -240,7 +239,7 @@ def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
 
 
 def _samples(op: str, dtype: str, newest: bool) -> int:
-    """Return how often to ask: less often about rare types and earlier versions, of which few details differ."""
+    """Return the number of samples: fewer for rare types and earlier versions, because few details differ."""
     if op in _CONVERSIONS:
         return _CONVERSIONS[op] if newest else _CONVERSIONS[op] // 2
     return _SAMPLES if newest and dtype in _COMMON else _SAMPLES // 2
@@ -263,7 +262,7 @@ def _draft(triple: Triple, number: int) -> Single | None:
 
 
 def _ask(target: str, singles: list[Single], runner: Runner) -> Iterator[SupportAnswer | None]:
-    """Yield an answer for each program; None for an error that is no refusal, which says nothing of support."""
+    """Yield an answer for each program; None for an error that is no refusal, because it does not decide support."""
     runs = [Run(single.case("probe"), target, Build("off"), "probe") for single in singles]
     for single, outcome in zip(singles, runner.run(runs), strict=True):
         opset, call, types = single.scope.opset, single.call, single.types
@@ -290,7 +289,7 @@ def _ask_blocks(target: str, asked: Sequence[Question], runner: Runner) -> Itera
 def _cache_path(target: str, versions: dict[str, str], opsets: Sequence[int]) -> Path:
     words = [target, __version__, str(_FORMAT), *(f"{k}={v}" for k, v in sorted(versions.items())), *map(str, opsets)]
     names = sorted(f"{op}:{','.join(spec.dtypes)}" for op, spec in specs().items())
-    refusals = known(parse_target(target).about.name).rejections  # what counts as a refusal decides the table
+    refusals = known(parse_target(target).about.name).rejections  # the table depends on the rules for refusals
     words += [f"{entry.status}={entry.pattern.pattern}" for entry in refusals]
     return user_cache_path("miscompile") / "support" / f"{digest_words(*words, *names):016x}.json"
 
@@ -309,7 +308,7 @@ def _load(path: Path) -> dict[str, Any] | None:
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:
-    """Write the state; a cache that cannot be written only costs the next start a probe."""
+    """Write the state; if the cache cannot be written, the next session probes again."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Which release of a compiler is the first that shows a finding? Binary search with the finding's own script.
+"""Search for the first release of a compiler that shows a finding: a binary search with the finding's script.
 
-The search assumes that a release shows the bug if an older one does, up to the one that it was found in. The releases
-at the old end that cannot run the script at all (its operators are too new for them) are taken to be a prefix.
+The search assumes that a release shows the bug if an older one does, up to the one that it was found in. It also
+assumes that the releases that cannot run the script, because its operators are too new for them, are the oldest ones.
 """
 
 import re
@@ -25,7 +25,7 @@ from miscompile.triage.script import SHOWS
 from miscompile.triage.signature import normalise
 
 SECONDS = 300.0
-"""How long the script may take in one release."""
+"""Seconds that the script may take in one release."""
 
 _REASON = 200
 _RAISES = " raises "
@@ -34,7 +34,7 @@ _IR = re.compile(r"\b(ir_version=)(\d+)\b")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a release says: it `shows` the bug, it is `absent`, or the release is `skipped`; and why, or how."""
+    """The result of one release: the bug `shows` or is `absent`, or the release is `skipped` for a `reason`."""
 
     release: str
     answer: Literal["shows", "absent", "skipped"]
@@ -43,9 +43,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The result of a search. `last_good` is None when no older release could be asked, or the oldest shows it.
+    """The result of a search. `last_good` is None when no older release gave an answer, or the oldest shows the bug.
 
-    `trials` are in the order of the releases; `newest` is what the newest release says.
+    `trials` are in the order of the releases; `newest` is the result of the newest release.
     """
 
     distribution: str
@@ -72,13 +72,13 @@ class History:
 
 
 TryRelease = Callable[[str], Trial]
-"""Tries one release; never called twice for the same."""
+"""Runs the script in one release; called at most once for each."""
 
 
 def search(distribution: str, releases: Sequence[str], found_in: str, ask: TryRelease) -> History:
     """Find the first of `releases` (the oldest first) that shows the bug that was found in release `found_in`.
 
-    Both ends are asked first, then the newest release. Raises UsageError when `found_in` does not show it.
+    Both ends are tried first, the newest release last. Raises UsageError when `found_in` does not show it.
     """
     known_trials: dict[str, Trial] = {}
 
@@ -118,7 +118,7 @@ def _narrow(releases: Sequence[str], look: TryRelease) -> tuple[str, str | None]
 
 
 def _answering(releases: Sequence[str], low: int, high: int, look: TryRelease) -> int | None:
-    """Return the place between `low` and `high`, the middle first, whose release gives an answer; None: none does."""
+    """Return the place between `low` and `high`, the middle first, whose release gives an answer; None without one."""
     middle = (low + high) // 2
     for place in sorted(range(low + 1, high), key=lambda place: abs(place - middle)):
         if look(releases[place]).answer != "skipped":
@@ -128,7 +128,7 @@ def _answering(releases: Sequence[str], low: int, high: int, look: TryRelease) -
 
 @dataclass(slots=True)
 class Judge:
-    """Runs a finding's script in environments with releases of its target; those made here go unless `keep`."""
+    """Runs a finding's script in environments with releases of its target; removes the new ones unless `keep`."""
 
     target: str
     kind: FindingKind
@@ -137,7 +137,7 @@ class Judge:
     keep: bool
     say: ProgressListener
     wanted: str | None = None
-    """The masked message of the error that the first release raised; another one is another bug."""
+    """The masked error message in the first release; a release with another message has another bug."""
 
     def ask(self, release: str) -> Trial:
         """Try one release."""
@@ -162,7 +162,7 @@ class Judge:
     def _script_for(self, text: str) -> Path:
         """Write the script for a release, with the newest IR version that this release reads.
 
-        An old one would refuse the number alone, whatever the model needs of that version.
+        An old release refuses a newer number even if the model needs nothing of that version.
         """
         newest = parse_target(text).about.max_ir_version
         path = self.folder / "repro.py"
@@ -170,7 +170,7 @@ class Judge:
         return path
 
     def judge(self, release: str, result: ScriptResult) -> Trial:
-        """Say what the end of a script means for a release."""
+        """Return the result of a release from that of its script."""
         if result.status == "broken":
             said = (result.stderr.strip().splitlines() or ["it printed nothing"])[-1]
             end = f"no end within {SECONDS:g} s" if result.code is None else f"status {result.code}"
@@ -191,7 +191,7 @@ class Judge:
 
 
 def _announced(stdout: str) -> str:
-    """Return the error in a script's announcement, in one line."""
+    """Return the error that a script has printed, in one line."""
     start = stdout.find(SHOWS)
     return " ".join(stdout[start:].partition(_RAISES)[2].split())
 

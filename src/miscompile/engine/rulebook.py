@@ -1,6 +1,6 @@
-"""The rules of equivalence with what speaks for them: their certificates, and how often each applies to programs.
+"""The rewrite rules of the e-graph with their certificates and the number of programs that each applies to.
 
-Certificates are made anew, and rules are counted on graphs of the generator, so that what is shown was measured here.
+Rules are certified anew and counted on generated graphs, so that the listing shows measurements of this machine.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from miscompile.transforms.rules.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class RulebookEntry:
-    """A rule with its certificate (None: not asked for); `matches` and `unions` over the graphs that were looked at."""
+    """A rule with its certificate (None: not wanted), and its `matches` and `unions` over the generated graphs."""
 
     rule: Rule
     certificate: Certificate | None
@@ -30,7 +30,7 @@ class RulebookEntry:
     unions: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a listing shows, as JSON values."""
+        """Return the entry as a JSON object."""
         rule = self.rule
         return {
             "name": rule.name,
@@ -62,7 +62,7 @@ def rulebook(words: str, file: Path | None, trials: int, graphs: int, seed: int)
 
 
 def _counted(words: str, graphs: int, seed: int) -> tuple[Counter[str], Counter[str]]:
-    """Count over generated graphs how often each rule matched, and how often it made two classes one."""
+    """Count over generated graphs how often each rule matched, and how often it merged two classes."""
     producer = Strict(replace(GeneratorOptions(), control=0.0, containers=0.0), Support(open=True))
     matches, unions = Counter[str](), Counter[str]()
     for number in range(graphs):

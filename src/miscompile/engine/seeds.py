@@ -1,6 +1,6 @@
 """The seeds of a campaign: slices of the user's models, and operators with the parameters of library tests.
 
-They are made when it starts, and then the same for every lane and session.
+They are made when the campaign starts, and are the same for every lane and session.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +14,10 @@ from miscompile.producers.slices.collection import INDEX, Collection, collect, k
 from miscompile.producers.slices.slices import SliceLimits
 
 FOLDER = "slices"
-"""Where a campaign keeps its slices, below its folder."""
+"""The subfolder of a campaign with its slices."""
 
 OWN = "onnx"
-"""Stands for the instances of onnx's own tests, in place of an archive."""
+"""The name of the instances of onnx's own tests, in place of an archive."""
 
 
 def wants_seeds(plan: Plan) -> bool:
@@ -26,9 +26,9 @@ def wants_seeds(plan: Plan) -> bool:
 
 
 def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection:
-    """Return the slices that the campaign keeps, or cut them where it keeps none yet; `say` hears of the cutting.
+    """Return the stored slices of the campaign, or cut them if there are none; `say` gets lines on the progress.
 
-    Raises UsageError when no model in a folder can be used, and StoreError when what is kept is damaged.
+    Raises UsageError when no model in a folder can be used, and StoreError when the stored slices are damaged.
     """
     place = plan.out / FOLDER
     if (place / INDEX).exists():
@@ -39,16 +39,16 @@ def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection
     try:
         return collect([Path(plan.model or "")], cut, plan.seed, say=say)
     except UsageError as error:
-        return Collection((), 0, (str(error),))  # the model as a whole is tested all the same
+        return Collection((), 0, (str(error),))  # the model as a whole is tested anyway
 
 
 def _named(plan: Plan, cut: SliceLimits, say: Callable[[str], None] | None) -> Iterator[Collection]:
-    """Yield what the user names: slices of models, instances in an archive or of onnx's own tests."""
+    """Yield the collections that the user names: slices of models, instances in an archive or of onnx's own tests."""
     if plan.seed_models is not None:
         yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)
     if plan.instances is not None:
         archives = () if plan.instances == OWN else (Path(plan.instances),)
-        yield grafts(archives, plan.seed, say or _say_nothing)
+        yield grafts(archives, plan.seed, say or _ignore)
 
 
 def _together(parts: Sequence[Collection]) -> Collection:
@@ -60,12 +60,12 @@ def _together(parts: Sequence[Collection]) -> Collection:
     )
 
 
-def _say_nothing(text: str) -> None:
-    """Say nothing."""
+def _ignore(text: str) -> None:
+    """Discard a line on the progress."""
 
 
 def in_own_opset(plan: Plan, collection: Collection) -> Plan:
-    """Return the plan for a user's model with the opset of its slices: a compiler need not be asked about others."""
+    """Return the plan for a user's model with the opset of its slices, so that no other opset is probed."""
     if plan.model is None or plan.opset is not None or not collection.seeds:
         return plan
     opset = collection.seeds[0].opset
@@ -73,6 +73,6 @@ def in_own_opset(plan: Plan, collection: Collection) -> Plan:
 
 
 def keep_seeds(plan: Plan, collection: Collection) -> None:
-    """Keep the slices with the campaign, so that every lane has the same ones. Raises StoreError."""
+    """Store the slices with the campaign, so that every lane uses the same ones. Raises StoreError."""
     if not (plan.out / FOLDER / INDEX).exists():
         keep(collection, plan.out / FOLDER)

@@ -1,4 +1,4 @@
-"""What can be done with one stored finding after its campaign: reduce, bisect, replay; and the support matrix."""
+"""Operations on one stored finding after its campaign: reduce, bisect, releases, replay; and the support matrix."""
 
 import time
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from miscompile.triage.signature import blamed
 
 _TURN = 0.05
 _MIGRATED_SECONDS, _MIGRATED_MEMORY = 60.0, 8 << 30
-"""Limits of a run of a migrated finding: libraries and their exporters take more memory than a compiler alone."""
+"""Limits of a run of a migrated finding, in seconds and bytes: libraries and exporters need memory as well."""
 
 
 def reduce(out: Path, identifier: str, seconds: float) -> None:
@@ -72,7 +72,7 @@ def bisect(out: Path, identifier: str) -> None:
 
 
 def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
-    """Return the finding with these culprits; that of a front end keeps the signature of its conversion function."""
+    """Return the finding with these culprits; a front end's finding keeps the signature of its conversion function."""
     finding = stored.finding
     if parse_spec(finding.property.oracle).name in (library.ORACLE, "migration"):
         return replace(stored, finding=replace(finding, facts={**finding.facts, "passes": list(guilty)}))
@@ -84,7 +84,7 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
 def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> History:
     """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
 
-    Environments that are made for it are removed again unless `keep`. Raises StoreError when there is no such finding
+    New environments are removed again unless `keep`. Raises StoreError when there is no such finding
     or it has no script, UsageError when the releases cannot be listed or the bug no longer shows where it was found.
     """
     with Store.open(out, create=False) as store:
@@ -101,7 +101,7 @@ def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> H
 
 
 def replay(out: Path, identifier: str) -> tuple[bool, str]:
-    """Run a finding's case again under its builds; return whether the violation shows, and a line on what was seen."""
+    """Run a finding's case again under its builds; return whether the violation shows, and a line on the verdict."""
     with Store.open(out, create=False) as store:
         stored = store.load(identifier)
         settings = settings_of(store, stored)
@@ -120,7 +120,7 @@ def replay(out: Path, identifier: str) -> tuple[bool, str]:
 
 
 def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
-    """Return operator -> dtype -> whether `target` takes it in some form, by probing (cached)."""
+    """Return operator -> dtype -> whether `target` accepts it in some form, by probing (cached)."""
     pairs = probe_support(Plan(target), target).pairs
     return {op: {dtype: (op, dtype) in pairs for dtype in PLAIN} for op in sorted(specs())}
 
@@ -128,7 +128,7 @@ def matrix(target: str) -> Mapping[str, Mapping[str, bool]]:
 def settings_of(store: Store, stored: Stored) -> TriageSettings:
     """Return the settings under which a stored finding is triaged, replayed or bisected: those of its campaign.
 
-    Raises UsageError when the finding names another target, or when a file that its program needs has gone or changed.
+    Raises UsageError when the finding names another target, or when a file that its program needs is absent or changed.
     """
     campaign = store.campaign()
     target = stored.finding.property.target

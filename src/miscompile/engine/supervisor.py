@@ -1,4 +1,4 @@
-"""The crew: the lane processes of a campaign, started, heard, restarted when they die, and stopped."""
+"""The supervisor of a campaign's lane processes: starts them, reads their messages, restarts and stops them."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from miscompile.base.errors import ExecutionError
 from miscompile.engine.lane import AHEAD, Orders
 
 MOST_RESTARTS = 20
-"""Deaths of one lane in a row, without a test in between, after which the campaign gives it up."""
+"""Consecutive deaths of one lane, without a test in between, after which it is not restarted."""
 
 Message = dict[str, Any]
 
 
 @dataclass(slots=True)
 class _Member:
-    """A lane process and what is known of it."""
+    """A lane process and its state."""
 
     orders: Orders
     process: Conversation
@@ -31,7 +31,7 @@ class _Member:
 
 @dataclass(slots=True)
 class LaneSupervisor:
-    """All lanes of a campaign. `log` gets their standard error; `deaths` counts lanes that ended without being told."""
+    """All lanes of a campaign. `log` gets their standard error; `deaths` counts the unexpected ends of lanes."""
 
     log: Path
     deaths: int = 0
@@ -49,10 +49,10 @@ class LaneSupervisor:
         return sum(not member.done for member in self._members.values())
 
     def messages(self, timeout: float) -> Iterator[Message]:
-        """Yield the messages that have come in, waiting up to `timeout` seconds for the first.
+        """Yield the messages of the lanes, waiting up to `timeout` seconds for the first.
 
-        A lane that died is restarted where it had got to and a `notice` is yielded. Raises ExecutionError when a
-        lane keeps dying.
+        Restarts a lane that died after the cases that it had submitted, and yields a `notice`. Raises ExecutionError
+        when a lane keeps dying.
         """
         for key, _ in self._selector.select(timeout):
             member = self._members[key.data]
@@ -73,7 +73,7 @@ class LaneSupervisor:
                 yield message
 
     def stop(self) -> None:
-        """Ask all lanes to finish what is ahead of them and end."""
+        """Make all lanes judge their submitted cases and end."""
         self._stopping = True
         for member in self._members.values():
             member.process.close_input()
@@ -104,7 +104,8 @@ class LaneSupervisor:
             cause = self._cause(code)
             yield {"notice": f"lane {member.orders.lane} keeps dying ({cause}) and is given up; see {self.log}"}
             return
-        member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)  # past what may have killed it
+        # The restarted lane skips the cases that may have killed it.
+        member.orders = replace(member.orders, first=member.orders.first + AHEAD + 1)
         member.process = self._spawn(member.orders)
         yield {"notice": f"lane {member.orders.lane} died ({self._cause(code)}) and was restarted; see {self.log}"}
 

@@ -23,8 +23,8 @@ from miscompile.targets.registry import parse_target
 
 SurveyStatus = Literal["pass", "wrong", "unsupported", "rejected", "error", "crash", "hang", "memory", "skip"]
 STATUSES: tuple[SurveyStatus, ...] = get_args(SurveyStatus)
-"""Right results; others; the target lacks something; it says the model is bad; it raises anything else; the process
-dies; no end; no memory; the case is not made of dense tensors."""
+"""In this order: correct results; wrong results; the target lacks a feature; it refuses the model; it raises another
+error; its process dies; it times out; it exhausts the memory; the case has values that are no dense tensors."""
 
 _MESSAGE = 300
 _BATCH = 64
@@ -32,7 +32,7 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class SurveyRow:
-    """What came of one case."""
+    """The result of one node case."""
 
     name: str
     op: str
@@ -49,7 +49,7 @@ class SurveyRow:
 def survey(
     target: str, cases: Iterable[NodeCase], runner: Runner, level: str, watch: Callable[[int], None] | None = None
 ) -> list[SurveyRow]:
-    """Run every case on `target` at `level`; `watch` is told how many are done."""
+    """Run every case on `target` at `level`; `watch` gets the number of finished cases."""
     rows: list[SurveyRow] = []
     for batch in _batches(cases):
         runs = [Run(item.case, target, Build(level), "probe") for item in batch if item.case is not None]
@@ -98,7 +98,7 @@ def _judge(item: NodeCase, outcome: Outcome | None) -> tuple[SurveyStatus, str]:
 
 
 def _problem(item: NodeCase, expected: Feed, found: Sequence[Tensor | None]) -> str:
-    """Say what is wrong with the results of one feed; an empty text if nothing is."""
+    """Return the first error in the results of one feed; an empty text if there is none."""
     for index, (want, got) in enumerate(zip(expected, found, strict=False)):
         if got is None:
             return f"output {index} is missing"
@@ -120,7 +120,7 @@ def _close(item: NodeCase, want: Tensor, got: Tensor) -> bool:
 
 
 _LOOSER = {"float16": 2e-3, "bfloat16": 2e-2}
-"""Tolerances that onnx's float32-minded defaults lack."""
+"""Least tolerances of 16-bit floats, because onnx's defaults are made for float32."""
 
 
 def table_of(

@@ -1,4 +1,4 @@
-"""Wiring: the one module that knows all the parts."""
+"""Wiring: the only module that knows all parts; it makes producers, oracles and pools from a plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,9 +36,9 @@ from miscompile.triage.settings import TriageSettings
 def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, name: str = "") -> Producer:
     """Return the plan's producers as one; `supports` are the support tables of the plan's targets.
 
-    Seeds that lead to something new are kept in the folder `corpus`, in a file called `name`, and those that are there
-    are used (None: they are forgotten). Raises UsageError when nothing is left to generate, or the user's model is
-    broken.
+    Seeds that reach new coverage are stored in the folder `corpus`, in a file called `name`, and the seeds that it
+    holds are used (None: seeds are not stored). Raises UsageError when nothing is left to generate, or the user's model
+    is broken.
     """
     seeds = seeds_of(plan).seeds if wants_seeds(plan) else ()
     tables = dict(zip(plan.targets, supports, strict=True))
@@ -58,7 +58,7 @@ def make_producer(plan: Plan, *supports: Support, corpus: Path | None = None, na
 
 
 def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> Producer:
-    """Return the producer around the user's model, and around its slices, where a target takes any."""
+    """Return the producer for the user's model, and for its slices if the targets accept any."""
     around = Around(Path(plan.model or ""))
     if make is None:
         return around
@@ -70,7 +70,7 @@ def _around(plan: Plan, make: Callable[[tuple[str, ...]], Producer] | None) -> P
 
 
 def _corpus_of(folder: Path, name: str, chosen: Sequence[str]) -> Corpus:
-    """Return the corpus of what is generated for the targets `chosen`; each choice has a folder of its own."""
+    """Return the corpus for the targets `chosen`; each choice of targets has a folder of its own."""
     targets = [parse_target(target).about.name for target in chosen]
     return Corpus(folder / "-".join(targets), name, targets[0])
 
@@ -93,7 +93,7 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus
         except UsageError:
             usual = kind.brings_patterns and not plan.producers and not plan.patterns
             if not usual and not (kind.needs_seeds and plan.others):
-                raise  # of several targets, others may take the slices; nobody has asked for patterns
+                raise  # other targets may accept the slices; default patterns are optional
     if not parts:
         raise UsageError("the targets take none of the slices alike")
     return parts[0][0] if len(parts) == 1 else Mixture(tuple(parts))
@@ -125,7 +125,7 @@ def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
 
 
 def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict[str, Oracle]:
-    """Return the oracles that cases name in their recipes: those of producers, and those asked for with `--check`."""
+    """Return the oracles that recipes can name: those of the plan's producers, and those of its `--check` options."""
     context = replace(oracle_context(plan), disabled=disabled)
     named = {name for name, _ in plan.producer_specs()} | set(plan.chosen_checks)
     found: dict[str, Oracle] = {}
@@ -136,12 +136,12 @@ def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict
 
 
 def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:
-    """Return the oracle that holds the plan's targets against each other."""
+    """Return the oracle that compares the plan's targets with each other."""
     return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
 
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
-    """Return a pool for the plan's targets, which applies the transforms asked for; open it with `with`."""
+    """Return a pool for the plan's targets, which applies the transforms of runs; open it with `with`."""
     if plan.others:
         return TransformingRunner(
             MultiTargetPool(plan.targets, lambda target: LocalPool(target, workers, plan.limits, window))
@@ -150,11 +150,11 @@ def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:
 
 
 def oracle_context(plan: Plan) -> OracleContext:
-    """Return what the oracles of single findings must know of a campaign."""
+    """Return the facts of a campaign that the oracles of single findings need."""
     return OracleContext(plan.targets, plan.compare)
 
 
 def triage_settings(plan: Plan, seconds: float | None = None) -> TriageSettings:
-    """Return the settings of triage for a campaign; `seconds` limits the reduction of each finding (None: usual)."""
+    """Return the settings of triage for a campaign; `seconds` limits the reduction of each finding (None: default)."""
     patience = max(60.0, 4 * plan.limit_seconds)
     return TriageSettings(plan.out, plan.targets, plan.seed, plan.compare, plan.limits, seconds, patience)

@@ -79,7 +79,7 @@ def _values(target: str, runner: Runner) -> Iterable[str]:
 def mismatches(where: str, item: Exhibit, outcome: Outcome) -> Iterable[str]:
     """Yield a line for each error in the `outcome` of an exhibit; `where` begins each line."""
     if not isinstance(outcome, Values):
-        yield f"{where}: {_say(outcome)} instead of values"
+        yield f"{where}: {_named(outcome)} instead of values"
     elif len(outcome.results) != len(item.expected):
         yield f"{where}: results for {len(outcome.results)} of {len(item.expected)} feeds"
     else:
@@ -148,16 +148,16 @@ def _refusals(target: str, runner: Runner) -> Iterable[str]:
     """An unknown operator is unsupported; a broken model is an error and no death; both leave the worker usable."""
     for build, outcome in zip(("off", "full"), _run(target, runner, [unknown_operator()], _OFF, _FULL), strict=True):
         if not isinstance(outcome, Unsupported):
-            yield f"an unknown operator, {build}: {_say(outcome)} instead of unsupported; add a rule to known.toml"
+            yield f"an unknown operator, {build}: {_named(outcome)} instead of unsupported; add a rule to known.toml"
     wrecks = broken()
     outcomes = _run(target, runner, wrecks, _OFF, _FULL)
     for index, outcome in enumerate(outcomes):
         if is_death(outcome) or not isinstance(outcome, Raised | Rejected | Unsupported):
-            yield f"broken model {index // 2}: {_say(outcome)} instead of an error"
+            yield f"broken model {index // 2}: {_named(outcome)} instead of an error"
     first = exhibits()[0]
     yield from mismatches("after the refusals", first, _run(target, runner, [first.case], _FULL)[0])
 
 
-def _say(outcome: Outcome) -> str:
+def _named(outcome: Outcome) -> str:
     message = getattr(outcome, "message", "") or getattr(outcome, "signal", "")
     return f"{status_of(outcome)} ({message})" if message else status_of(outcome)

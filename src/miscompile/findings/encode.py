@@ -1,4 +1,4 @@
-"""Values to JSON and back, without loss: what a findings folder is made of."""
+"""The lossless encoding of values as JSON for the folders of findings."""
 
 import json
 import math
@@ -61,9 +61,9 @@ def build_from(data: Mapping[str, Any]) -> Build:
 
 
 def evidence_facts(evidence: Evidence) -> JsonObject:
-    """Return what a finding's facts keep of the evidence: rule, output, both builds, details.
+    """Return the part of the evidence that a finding's facts contain: rule, output, both builds, details.
 
-    `against` is the target of the reference build, when that is another one.
+    `against` is the target of the reference build, if it differs from the faulty target.
     """
     reference = evidence.reference
     crossed = reference is not None and reference.target != evidence.faulty.target
@@ -78,13 +78,13 @@ def evidence_facts(evidence: Evidence) -> JsonObject:
 
 
 def builds_of(facts: Mapping[str, Any]) -> tuple[Build, Build | None]:
-    """Return the faulty and the reference build that `evidence_facts` wrote; KeyError when they are not there."""
+    """Return the faulty and the reference build that `evidence_facts` wrote; raises KeyError when they are absent."""
     reference = facts["reference"]
     return build_from(facts["faulty"]), None if reference is None else build_from(reference)
 
 
 def against_of(facts: Mapping[str, Any]) -> str:
-    """Return the other target that the reference build is of; an empty text when it is of the faulty one."""
+    """Return the target of the reference build; an empty text when it is the faulty target."""
     return str(facts.get("against", ""))
 
 
@@ -117,7 +117,7 @@ def property_from(data: Mapping[str, Any]) -> Property:
 
 
 def ports_json(program: Program) -> JsonObject:
-    """Return everything of a program but its bytes, with the digest that the bytes must have."""
+    """Return a program without its bytes, as JSON, with the digest that the bytes must have."""
     return {
         "kind": program.kind,
         "digest": program.digest,
@@ -147,7 +147,7 @@ def _port_from(data: Mapping[str, Any]) -> Port:
 
 
 def tensor_array(value: Tensor) -> Array:
-    """Return the array that stands in `feeds.npz`: the storage array, or for strings the bytes of a JSON list."""
+    """Return the array for `feeds.npz`: the storage array, or for strings the bytes of a JSON list."""
     if value.dtype != "string":
         return value.array
     texts = [item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item for item in value.array.flat]

@@ -1,17 +1,17 @@
-"""A finding is a folder: written whole or not at all, openable by hand, read back without loss.
+"""The folder of a finding: written atomically, readable for people, read back without loss.
 
     OUT/findings/<identifier>/
         finding.json         everything but the bytes, with a schema version
         model.onnx           the program (reduced, once reduction ran); feeds.npz its inputs
-        original.onnx        the program as it was found, when it differs; original-feeds.npz its inputs
+        original.onnx        the program before the reduction, when it differs; original-feeds.npz its inputs
         repro.py             the standalone script
         issue.md             the issue text
 
-A folder is built under a temporary name, synced to disk and renamed. To replace one, the old folder steps aside
-under `.old-<identifier>` until the new one stands; `recover` and `load` know that name, so a kill at any moment
-leaves either the old or the new state. Lanes and the lead write at the same time, so the exchange is done under a lock
-on the folder of findings, which ends with the process that holds it. In `feeds.npz`, array `0_1` is input 1 of feed 0;
-bfloat16 lies there as uint16 words, and strings as the bytes of a JSON list.
+A folder is built under a temporary name, synced to disk and renamed. While a folder is replaced, the old one has the
+name `.old-<identifier>`; `recover` and `load` know that name, so a kill at any moment leaves either the old or the new
+state. Lanes and the coordinator write at the same time, so the exchange is done under a lock on the folder of findings,
+which ends with the process that holds it. In `feeds.npz`, array `0_1` is input 1 of feed 0; bfloat16 is stored as
+uint16 words, and strings as the bytes of a JSON list.
 """
 
 import fcntl
@@ -48,7 +48,7 @@ from miscompile.findings.encode import (
 
 SCHEMA = 1
 FindingStatus = Literal["pending", "confirmed", "unconfirmed", "known"]
-"""Seen but not yet examined; repeated and reduced; did not repeat; linked to an upstream issue."""
+"""In this order: not yet triaged; repeated and reduced; not repeated; linked to an upstream issue."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PREFIXES = {"case": "", "original": "original-"}
@@ -56,10 +56,11 @@ _PREFIXES = {"case": "", "original": "original-"}
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A finding with what its folder holds beside it.
+    """A finding with the other contents of its folder.
 
-    `original` is the case before reduction, None when it was not reduced; `versions` the PyPI names and versions
-    that it was seen with; `script` and `issue` the texts of `repro.py` and `issue.md`, empty when not written yet.
+    `original` is the case before reduction, None when it was not reduced; `versions` maps the PyPI names of the
+    compilers to their versions; `script` and `issue` are the texts of `repro.py` and `issue.md`, empty until they are
+    written.
     """
 
     finding: Finding
@@ -71,13 +72,16 @@ class Stored:
 
 
 def identify(kind: FindingKind, target: str, case: Case) -> str:
-    """Return the identifier of a finding of `kind` shown by `case` on `target`: the same case, the same name."""
+    """Return the identifier of a finding of `kind` that `case` shows on `target`.
+
+    Equal cases have equal identifiers.
+    """
     parts = [value.array.tobytes() for feed in case.feeds for value in feed if value.dtype != "string"]
     return f"{kind}-{digest_bytes(target.encode(), case.program.payload, *parts, length=10)}"
 
 
 def place(out: Path, identifier: str) -> Path:
-    """Return the folder of a finding. Raises StoreError when `identifier` cannot be one."""
+    """Return the folder of a finding. Raises StoreError for a malformed `identifier`."""
     if not _NAME.fullmatch(identifier):
         raise StoreError(f"'{identifier}' is no identifier of a finding; `miscompile findings {out}` lists them")
     return out / "findings" / identifier
@@ -86,7 +90,7 @@ def place(out: Path, identifier: str) -> Path:
 def save(out: Path, stored: Stored) -> Path:
     """Write the finding's folder atomically, replacing an older state of it; return the folder.
 
-    It is on disk when this returns. Raises StoreError when the place cannot be written.
+    It is synced to disk when this returns. Raises StoreError when the folder cannot be written.
     """
     final = place(out, stored.finding.identifier)
     fresh = final.with_name(f".new-{final.name}-{os.getpid()}-{threading.get_native_id()}")
@@ -109,7 +113,7 @@ def save(out: Path, stored: Stored) -> Path:
 
 
 def add_file(out: Path, identifier: str, name: str, text: str) -> Path:
-    """Put one text file into an existing finding's folder, atomically; return its path. Raises StoreError."""
+    """Write one text file into an existing finding's folder, atomically; return its path. Raises StoreError."""
     folder = place(out, identifier)
     path = folder / name
     with writing(path), _locked(folder.parent, fcntl.LOCK_EX):
@@ -122,7 +126,7 @@ def add_file(out: Path, identifier: str, name: str, text: str) -> Path:
 
 
 def load(out: Path, identifier: str) -> Stored:
-    """Read a finding back. Raises StoreError when it is not there, damaged, or of another schema version."""
+    """Read a finding back. Raises StoreError when it is absent, damaged, or of another schema version."""
     with _locked(out / "findings", fcntl.LOCK_SH):
         return _load(out, identifier)
 
@@ -156,7 +160,7 @@ def identifiers(out: Path) -> list[str]:
 
 
 def recover(out: Path) -> None:
-    """Finish or undo what a killed process left half done. Only the one writer of `out` may call this."""
+    """Finish or undo the unfinished writes of a killed process. Only the one writer of `out` may call this."""
     root = out / "findings"
     if not root.is_dir():
         return
@@ -172,7 +176,7 @@ def recover(out: Path) -> None:
 
 
 def remove(out: Path, identifier: str) -> None:
-    """Remove a finding's folder: it turned out to be another one's duplicate."""
+    """Remove the folder of a finding that is a duplicate of another one."""
     folder = place(out, identifier)
     with writing(folder), _locked(folder.parent, fcntl.LOCK_EX):
         if folder.is_dir():
@@ -184,11 +188,11 @@ def remove(out: Path, identifier: str) -> None:
 
 @contextmanager
 def _locked(root: Path, how: int) -> Iterator[None]:
-    """Hold a lock on a folder, if it is there and its file system has locks: shared to read, exclusive to exchange."""
+    """Lock a folder, if it exists and its file system has locks: shared for reading, exclusive for an exchange."""
     try:
         descriptor = os.open(root, os.O_RDONLY)
     except OSError:
-        yield  # whoever asked says what is missing
+        yield  # the caller reports the missing folder
         return
     try:
         with suppress(OSError):

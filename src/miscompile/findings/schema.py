@@ -38,7 +38,7 @@ MIGRATIONS = (
     );
     CREATE UNIQUE INDEX finding_signature ON finding (signature) WHERE settled = 1;
     """,
-    # An unconfirmed finding owns no signature: the next sighting may be the one that can be confirmed.
+    # An unconfirmed finding owns no signature, because the next occurrence may be confirmed.
     """
     DROP INDEX finding_signature;
     CREATE UNIQUE INDEX finding_signature ON finding (signature) WHERE settled = 1 AND status != 'unconfirmed';

@@ -3,7 +3,7 @@
     OUT/miscompile.db     tables campaign, session, counter, finding, migration (write-ahead log)
     OUT/findings/         the findings themselves (`miscompile.findings.folder`)
 
-The folders are the truth, the database is an index: a finding whose row is missing (the process was killed between
+The folders are authoritative, the database is an index: a finding whose row is missing (the process was killed between
 the two writes, or the database was lost) is entered again when a writer opens the store. One process at a time
 writes; a second writer gets a StoreError. A store is used from the thread that opened it.
 """
@@ -29,7 +29,7 @@ _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, cu
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What a campaign was started with. `started` is in seconds since 1970, `options` and `versions` are JSON."""
+    """The parameters of a campaign. `started` is in seconds since 1970, `options` and `versions` are JSON objects."""
 
     target: str
     seed: int
@@ -40,10 +40,10 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A finding's row: what tables need without opening its folder.
+    """A finding's row in the index, for tables that must not open its folder.
 
-    `duplicates` counts later sightings of the same signature, `first_seen` is the index of the test that found it
-    (-1: unknown), `nodes` the size of its program (0: unknown), `reproduced` whether a fresh process showed it again.
+    `duplicates` counts later findings of the same signature, `first_seen` is the index of the test that found it (-1:
+    unknown), `nodes` the size of its program (0: unknown), `reproduced` whether a fresh process showed it again.
     """
 
     identifier: str
@@ -68,10 +68,10 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> "Store":
-        """Open the store at `path` as its one writer, making it when `create`; without `create`, only to look.
+        """Open the store at `path` as its one writer, and make it if needed; without `create`, only for reading.
 
-        Raises StoreError when there is none, when the place cannot be written, when another process writes to it,
-        when the database is damaged or of a newer version. Nothing that exists is destroyed.
+        Raises StoreError when there is none, when the folder cannot be written, when another process writes to it,
+        when the database is damaged or of a newer version. No existing data is destroyed.
         """
         database = path / DATABASE
         if not create and not database.exists():
@@ -103,11 +103,11 @@ class Store:
         self.close()
 
     def add_pending(self, stored: Stored) -> bool:
-        """Store a new finding; return True when it is fresh, that is, on disk now.
+        """Store a new finding; return True when it was written.
 
-        When another finding has the same settled signature, that one's duplicates are counted up instead and
-        nothing is written. A signature is settled once it names culprits or a text. The same case stored twice is
-        a duplicate of itself.
+        When another finding has the same settled signature, its duplicates are incremented instead, and nothing is
+        written. A signature is settled once it has culprits or a text. The same case stored twice is a duplicate of
+        itself.
         """
         identifier, signature = stored.finding.identifier, stored.finding.property.signature
         if self.duplicate(signature) or self._seen_again(identifier):
@@ -117,7 +117,7 @@ class Store:
         return True
 
     def register(self, record: Record, signature: Signature) -> bool:
-        """Enter a pending finding whose folder another process has written; return True when it is fresh.
+        """Enter a pending finding whose folder another process has written; return True when it is new.
 
         The folder of a duplicate is removed. The same case written twice is a duplicate of itself.
         """
@@ -132,7 +132,8 @@ class Store:
     def settle(self, identifier: str) -> Stored | None:
         """Enter the new state of a finding whose folder a triage worker has written, and return it.
 
-        None when its signature turns out to be another finding's: that one's duplicates grow, and the folder goes.
+        None when another finding has its signature: that finding's duplicates are incremented, and this folder is
+        removed.
         """
         stored = self.load(identifier)
         if self._merged(stored):
@@ -141,9 +142,9 @@ class Store:
         return stored
 
     def update(self, stored: Stored) -> bool:
-        """Write a finding's new state; return False when its signature turns out to be another finding's.
+        """Write a finding's new state; return False when another finding has its signature.
 
-        In that case the other one's duplicates grow by this one and its duplicates, and this one is removed.
+        In that case this finding and its duplicates are added to the other one's duplicates, and this one is removed.
         """
         if self._merged(stored):
             return False
@@ -152,7 +153,7 @@ class Store:
         return True
 
     def duplicate(self, signature: Signature) -> bool:
-        """Count one more sighting of `signature` if a finding has it; tell whether one does."""
+        """Increment the duplicates of the finding with `signature`; return whether there is one."""
         owner = self._owner(signature)
         if owner is None:
             return False
@@ -170,7 +171,7 @@ class Store:
         return [_record(*row) for row in rows]
 
     def pending(self) -> list[Record]:
-        """Return the findings that nobody has examined yet, for a resumed campaign to take up."""
+        """Return the findings that were not triaged yet, which a resumed campaign triages."""
         return self.findings("pending")
 
     def knows(self, identifier: str) -> bool:
@@ -180,7 +181,7 @@ class Store:
         return found is not None
 
     def load(self, identifier: str) -> Stored:
-        """Read one finding from its folder. Raises StoreError when it is not there or damaged."""
+        """Read one finding from its folder. Raises StoreError when it is absent or damaged."""
         return folder.load(self.path, identifier)
 
     def counters(self) -> dict[str, int]:
@@ -197,13 +198,13 @@ class Store:
             )
 
     def firings(self) -> list[tuple[str, str, str, str, int]]:
-        """Return what was counted of passes, summed over the sessions, as rows of `core.firings.Firings`."""
+        """Return the pass counts, summed over the sessions, as rows of `core.activity.PassActivity`."""
         with self._change() as change:
             query = "SELECT kind, target, one, other, count FROM firing ORDER BY kind, target, one, other"
             return [tuple(row) for row in change.execute(query).fetchall()]
 
     def add_firings(self, rows: Iterable[tuple[str, str, str, str, int]]) -> None:
-        """Add to what was counted of passes."""
+        """Add rows to the pass counts."""
         with self._change() as change:
             change.executemany(
                 "INSERT INTO firing VALUES (?, ?, ?, ?, ?)"
@@ -212,7 +213,7 @@ class Store:
             )
 
     def campaign(self) -> Campaign | None:
-        """Return what the campaign was started with; None before `begin`, or when the database was made anew."""
+        """Return the parameters of the campaign; None before `begin`, or when the database was recreated."""
         with self._change() as change:
             row = change.execute("SELECT target, seed, options, versions, started FROM campaign").fetchone()
         return row and Campaign(row[0], int(row[1]), json.loads(row[2]), json.loads(row[3]), row[4])
@@ -232,7 +233,7 @@ class Store:
             return int(change.execute("INSERT INTO session (started) VALUES (?)", (started,)).lastrowid or 0)
 
     def note_session(self, number: int, seconds: float, ending: str = "") -> None:
-        """Note that session `number` has lasted `seconds`, and, at its end, why it ended."""
+        """Record the duration of session `number` in seconds, and, at its end, the reason of its end."""
         with self._change() as change:
             change.execute("UPDATE session SET seconds = ?, ending = ? WHERE number = ?", (seconds, ending, number))
 
@@ -252,13 +253,13 @@ class Store:
         return row and str(row[0])
 
     def _seen_again(self, identifier: str) -> bool:
-        """Count one more sighting of a finding that is in the index; tell whether it is."""
+        """Increment the duplicates of a finding in the index; return whether it is there."""
         with self._change() as change:
             known = change.execute("UPDATE finding SET duplicates = duplicates + 1 WHERE identifier = ?", (identifier,))
         return bool(known.rowcount)
 
     def _merged(self, stored: Stored) -> bool:
-        """Count a finding as a duplicate of another one with its signature and remove it; tell whether there is one."""
+        """If another finding has the signature, count this one as its duplicate and remove it; return whether so."""
         identifier, other = stored.finding.identifier, self._owner(stored.finding.property.signature)
         if other in (None, identifier):
             return False
@@ -288,7 +289,7 @@ class Store:
             )
 
     def reindex(self) -> None:
-        """Bring rows in line with the folders, which are the truth: a kill can come between the two writes."""
+        """Update the rows from the folders, because a kill between the two writes can make them differ."""
         rows = {record.identifier: record for record in self.findings()}
         names = folder.identifiers(self.path)
         with self._change() as change:
@@ -306,7 +307,7 @@ class Store:
 
 
 def record_of(stored: Stored) -> Record:
-    """Return the row of a finding; facts `test`, `nodes` and `reproduced` are used when they are there."""
+    """Return the row of a finding; the facts `test`, `nodes` and `reproduced` are optional."""
     finding, facts = stored.finding, stored.finding.facts
     signature = finding.property.signature
     return Record(
@@ -333,7 +334,7 @@ def _record(
 
 
 def _plain(text: str) -> str:
-    """Return `text` without lone surrogates, which compilers' broken bytes leave and SQLite refuses."""
+    """Return `text` without lone surrogates, which come from compilers' invalid bytes and which SQLite refuses."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -370,7 +371,7 @@ def _connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
 
 
 def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) -> None:
-    """Bring the schema up to date; one who only looks (not `wanted`) changes nothing and needs a finished schema."""
+    """Migrate the schema; a reader (not `wanted`) changes nothing and needs the current schema."""
     if wanted:
         connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -391,7 +392,7 @@ def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) ->
 
 @contextmanager
 def _guarded(database: Path) -> Iterator[None]:
-    """Turn what SQLite says into a StoreError that says what to do."""
+    """Turn SQLite's errors into StoreErrors that say what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -1,7 +1,6 @@
-"""The library's outcomes of tests that another front end of the same library is still to run, within bounds.
+"""A bounded cache of the library's outcomes for tests that a later front end of the same library will run.
 
-Asking a library costs six runs of a test. Keeping its outcome costs memory, because results are as large as the tests
-make them.
+The library runs each test six times. Cached outcomes take memory, because results may be large.
 """
 
 from collections import Counter
@@ -12,13 +11,13 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Run
 
 KEPT = 256 << 20
-"""Bytes of results that are kept at most. Front ends take the same tests first, so the first results stay."""
+"""Most bytes of cached results. The first results stay, because front ends run the same tests first."""
 
 
 class LibraryCache:
     """Outcomes of libraries, by the digests of tests.
 
-    `expect` names the tests of each front end before any is run; `begin` says that one runs now, `end` that it is done.
+    `expect` announces the tests of each front end before any is run; call `begin` before a front end runs, `end` after.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -32,15 +31,15 @@ class LibraryCache:
         return self._size
 
     def expect(self, digests: Iterable[str]) -> None:
-        """Note that a front end will run these tests, each once."""
+        """Record that a front end will run these tests, each once."""
         self._waited_for.update(list(digests))
 
     def begin(self, digests: Iterable[str]) -> None:
-        """Note that the front end runs now: from here on only later ones need what it keeps."""
+        """Record that the front end runs now, so that only later ones need its tests."""
         self._waited_for.subtract(list(digests))
 
     def take(self, digest: str) -> Outcome | None:
-        """Return what is known of a test; forget it when no later front end runs it."""
+        """Return the cached outcome of a test; remove it when no later front end runs the test."""
         found = self._outcomes.get(digest)
         if found is not None and self._waited_for[digest] <= 0:
             self._forget(digest)
@@ -54,7 +53,7 @@ class LibraryCache:
             self._size += size
 
     def end(self) -> None:
-        """Forget what no later front end runs: a front end may stop before its last test."""
+        """Remove the outcomes that no later front end needs, because a front end may stop before its last test."""
         for digest in [digest for digest in self._outcomes if self._waited_for[digest] <= 0]:
             self._forget(digest)
 
@@ -63,7 +62,7 @@ class LibraryCache:
 
 
 class LibraryRunner:
-    """A runner that asks the library only about tests whose outcome the cache does not have.
+    """A runner that runs the library only on tests that are not in the cache.
 
     `tests` maps the program of each test, by its identity, to the test's digest; runs of other targets than `library`
     pass through.

@@ -1,8 +1,9 @@
-"""What a suite may expect: results of onnx's reference evaluator that are steady, all promised, and not its alone.
+"""The cross-check of a suite's expected results against a second implementation.
 
-A suite is run where nobody can ask back, and holds every element to one tolerance. So a test goes in only if `assess`
-finds nothing open in it, noise moves no element beyond its tolerance, and one other implementation gives the same: a
-compiler (`witnesses`), or onnx's node case that the test is from.
+The expected results come from onnx's reference evaluator. The users of a suite cannot examine a mismatch as this tool
+does, and a suite compares every element under one tolerance. So a test is exported only if `assess` finds no
+unspecified element, noise moves no element beyond its tolerance, and a second implementation agrees: a compiler, or
+onnx's node case that the test is from.
 """
 
 from collections.abc import Sequence
@@ -35,31 +36,34 @@ _REASONS = {
     "no tensor": "no tensor comes of it",
 }
 _MARGIN = 4.0
-"""How often the movement under noise must fit into the tolerances: other implementations round more than once."""
+"""Factor by which the tolerances must exceed the movement under noise, because implementations round several times."""
 ALONE = "nobody agrees with onnx's reference evaluator"
 
 
 class CrossCheck(Pools):
-    """Asks the evaluator and the witnesses, in processes of their own; a context manager, for it keeps them running."""
+    """Runs the evaluator and the compilers of the cross-check; a context manager, because it keeps their workers.
+
+    `asked` names the compilers; None stands for all that are installed.
+    """
 
     def __init__(self, asked: Sequence[str] | None = None) -> None:
         super().__init__(_LIMITS)
         self._compilers = tuple(second_implementations()) if asked is None else tuple(asked)
 
     def expected(self, tests: Sequence[Migrated]) -> list[Feed | str]:
-        """Return for each test of ONNX what is to be expected of it, or the reason why nothing is."""
+        """Return for each test of ONNX the expected results, or the reason why it has none."""
         library = reference_of("onnx")
         asked = self._ask(library, [Run(reference_case(test.case), library, Build("off"), "judge") for test in tests])
         found = [_steady(test, outcome) for test, outcome in zip(tests, asked, strict=True)]
         alone = [place for place, one in enumerate(found) if not isinstance(one, str)]
         for name in self._compilers:
             try:
-                said = self._ask(name, [Run(tests[place].case, name, Build("off")) for place in alone])
+                answers = self._ask(name, [Run(tests[place].case, name, Build("off")) for place in alone])
             except UsageError:
-                continue  # it is installed, and cannot be loaded
+                continue  # it is installed but cannot be loaded
             alone = [
                 place
-                for place, outcome in zip(alone, said, strict=True)
+                for place, outcome in zip(alone, answers, strict=True)
                 if not (isinstance(outcome, Values) and _agree(tests[place], found[place], outcome.results[0]))
             ]
         if not self._compilers:
@@ -74,7 +78,7 @@ class CrossCheck(Pools):
 
 
 def _steady(test: Migrated, outcome: Outcome) -> Feed | str:
-    """Return the evaluator's results if each element is what it is, else the reason to leave the test out."""
+    """Return the evaluator's results if every element is specified and stable, else the reason to omit the test."""
     found = assess(test.instance, test.case, outcome)
     if isinstance(found, Dropped):
         return _REASONS.get(found.reason, "the reference evaluator does not run it")
@@ -88,7 +92,7 @@ def _moves_little(found: LibraryReference, results: Feed, rtol: float, atol: flo
     """Tell whether the movement under noise is well within the tolerances; integers must not move."""
     for spread, value in zip(found.spread, results, strict=True):
         if spread is None or value.dtype == "string":
-            continue  # texts that move at all are open
+            continue  # texts that move are unspecified
         size = np.abs(wide(value))
         exact = DTYPES[value.dtype].kind not in ("float", "complex")
         allowed = np.zeros(size.shape) if exact else atol + rtol * np.where(np.isfinite(size), size, 0.0)
@@ -98,7 +102,7 @@ def _moves_little(found: LibraryReference, results: Feed, rtol: float, atol: flo
 
 
 def _agree(test: Migrated, expected: Feed | str, results: Sequence[Tensor | None]) -> bool:
-    """Tell whether results pass for those that are expected, by the suite's own tolerances."""
+    """Tell whether results agree with the expected ones, by the suite's own tolerances."""
     if isinstance(expected, str) or len(results) != len(expected):
         return False
     rtol, atol = tolerances(test.case, (expected,))

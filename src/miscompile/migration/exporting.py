@@ -1,4 +1,4 @@
-"""Which operators go into a regression suite: ranked for a compiler, and only where somebody vouches for it."""
+"""The export of a regression suite: the tests are ranked for a compiler, and each passes the cross-check."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ from miscompile.producers.instances.migrated import Migrated, migrate
 from miscompile.targets.registry import DEFAULT_TARGET
 
 _BATCH = 16
-"""Tests that are looked at together."""
+"""Tests of one batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is exported: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts."""
+    """The choice of tests: the first `tests` (None: all) in `order`, for the CI of `target`; `operators` restricts."""
 
     target: str = DEFAULT_TARGET
     order: str = "opera"
@@ -34,8 +34,10 @@ class Choice:
 
 
 def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
-    """Write the suite. Raises UsageError when the folder cannot be used, for instances that are none, and for operators
-    that no instance is of."""
+    """Write the suite.
+
+    Raises UsageError when the folder cannot be used, for malformed instances, and for operators without an instance.
+    """
     known = tuple(distinct(instances_of("onnx", choice.instances, say)))
     check_operators(choice.operators, known, ["onnx"])
     every = of_operators(known, choice.operators)
@@ -49,7 +51,7 @@ def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
 
 
 def _entries(instances: Sequence[Instance], cross_check: CrossCheck, left: "Counter[str]") -> Iterator[SuiteEntry]:
-    """Yield the entries that can be tests, in order; those that cannot are counted in `left`."""
+    """Yield the entries that pass the cross-check, in order; `left` counts the reasons for the others."""
     for start in range(0, len(instances), _BATCH):
         tests: list[Migrated] = []
         for instance in instances[start : start + _BATCH]:

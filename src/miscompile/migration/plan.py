@@ -1,4 +1,4 @@
-"""What a migration is asked to do, as one frozen value that a store remembers."""
+"""The options of a migration, as one frozen value that the store records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from miscompile.oracles.library_judge import Compare
 from miscompile.targets.front_ends import FrontEnd
 
 ORDERS = ("opera", "operators", "parameters", "random")
-"""Names of the orders in `ranking.order`, which is only loaded when something is to be ranked."""
+"""Names of the orders in `ranking.order`, which is only imported for ranking."""
 
 DEFAULT_ORDER = ORDERS[0]
 
@@ -20,10 +20,10 @@ class MigrationPlan:
     """Options of `miscompile migrate`.
 
     `seconds` and `tests` limit each front end (None: all of its tests). `constants` makes all tensors but the first a
-    part of the program, as OPERA's templates do. `instances` are archives to take in place of those that were harvested
-    here; `operators` names the only operators to test. `confirm` is how many tests of one conversion function are tried
-    until one's script shows the failure, `patience` the seconds after which confirming ends; what is left stays
-    pending and is taken up by a resumed migration.
+    part of the program, as OPERA's templates do. `instances` are archives that replace those harvested on this machine;
+    `operators` names the only operators to test. `confirm` is the number of tests of one conversion function to try
+    until the script of one shows the failure, `patience` the time limit of triage in seconds; the other findings stay
+    pending, and a resumed migration triages them.
     """
 
     fronts: tuple[FrontEnd, ...]
@@ -52,8 +52,8 @@ class MigrationPlan:
 
     @property
     def limits(self) -> Limits:
-        """Limits of a run. Libraries and their exporters take more memory than a compiler alone; nobody asks for what
-        ran before, which would keep the tensors of thousands of tests."""
+        """Limits of a run. Libraries and their exporters take more memory than a compiler alone; no history is kept,
+        because it would hold the tensors of thousands of tests."""
         memory = 8 << 30 if self.limit_memory is None else self.limit_memory
         return Limits(seconds=self.limit_seconds, memory=memory, history=0)
 

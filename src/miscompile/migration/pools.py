@@ -1,4 +1,4 @@
-"""Pools of the targets that a judgement asks: opened when they are first needed, and closed together."""
+"""Pools of several targets: opened when they are first needed, and closed together."""
 
 from contextlib import ExitStack
 from typing import Self
@@ -8,7 +8,7 @@ from miscompile.execution.pool import LocalPool
 
 
 class Pools:
-    """A context manager with one pool of one worker for each target that was asked."""
+    """A context manager with one pool of one worker for each used target."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Results of migrated tests: a line of JSON each, so that a stopped run goes on, and orders can be compared later."""
+"""Results of migrated tests: one line of JSON each, so that a run can be resumed and orders can be compared later."""
 
 import json
 import math
@@ -17,7 +17,7 @@ _MESSAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """What came of one test on one front end.
+    """The result of one test on one front end.
 
     `status`: `pass`, `unsupported`, `finding`, `memory`, or the reason why the test was dropped before it was run.
     `bug` names the conversion function at fault and the kind of failure, empty without a finding; `seconds` are
@@ -51,7 +51,7 @@ def place_of(out: Path, front: str) -> Path:
 
 
 def read_rows(path: Path) -> list[ResultRow]:
-    """Return the rows of a file; a last line that was cut off by a kill is left out. No file, no rows.
+    """Return the rows of a file, none if it is absent; a last line that a kill has cut off is left out.
 
     Raises StoreError when the file is damaged.
     """
@@ -76,7 +76,7 @@ def _row(data: Mapping[str, Any]) -> ResultRow:
 
 @contextmanager
 def appending(path: Path) -> Iterator["Appender"]:
-    """Open a file of results to add to it. Raises StoreError when it cannot be written."""
+    """Open a file of results for appending. Raises StoreError when it cannot be written."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = "".join(f"{line_of(row)}\n" for row in read_rows(path))
@@ -102,7 +102,7 @@ class Appender:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A front end's row of the table: how many tests ended how, and how many conversion functions are at fault."""
+    """A front end's row of the table: the number of tests by status, and of conversion functions at fault."""
 
     front: str
     tests: int

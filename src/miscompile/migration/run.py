@@ -1,9 +1,9 @@
 """A migration from beginning to end: instances of each library, an order for each front end, and the session."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from miscompile.base.errors import UsageError
+from miscompile.base.progress import ProgressListener
 from miscompile.core.events import Notice
 from miscompile.core.ports import Listener
 from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
@@ -16,16 +16,8 @@ from miscompile.migration.session import MigrationSession, begin
 from miscompile.targets.front_ends import FrontEnd
 
 
-class Say(Protocol):
-    """Tells people something, in a line."""
-
-    def __call__(self, text: str) -> None:
-        """Say `text`."""
-        ...
-
-
 def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
-    """Migrate, and leave what is found in `plan.out`.
+    """Migrate, and store the findings in `plan.out`.
 
     Raises UsageError when a front end cannot work or there is nothing to migrate, KeyboardInterrupt after a clean stop.
     """
@@ -42,7 +34,7 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     MigrationSession(plan, ordered, listeners).run()
 
 
-def wanted(plan: MigrationPlan, library: str, say: Say) -> tuple[Instance, ...]:
+def wanted(plan: MigrationPlan, library: str, say: ProgressListener) -> tuple[Instance, ...]:
     """Return the instances of a library that the plan asks for. Raises UsageError when the library has none."""
     every = tuple(distinct(instances_of(library, plan.instances, say)))
     if not every:

@@ -1,8 +1,7 @@
 """A session of migration: each front end gets its tests in order, and violations of the library oracle are stored.
 
-Tests are taken in small batches, each of which passes the loop that examines all cases. A failure is attributed to a
-conversion function. The first of each becomes a pending finding at once, and is triaged when the tests of all
-front ends have ended.
+The session examines tests in small batches. A failure is attributed to a conversion function. The first failure of each
+function becomes a pending finding at once, and is triaged when the tests of all front ends have ended.
 """
 
 import random
@@ -49,9 +48,9 @@ _TURN = 0.05
 
 
 class MigrationSession:
-    """One run of `miscompile migrate` over `tests`, the instances of each front end in the order in which they go.
+    """One run of `miscompile migrate` over `tests`, the instances of each front end in their order.
 
-    `plan.out`, which `begin` has made, holds a store of findings, and beside it the results, a file for each front end.
+    `plan.out`, which `begin` has made, holds a store of findings and a file of results for each front end.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class MigrationSession:
                 store.note_session(number, time.monotonic() - self._begun, ending)
 
     def _await(self, front: FrontEnd) -> None:
-        """Find out which tests a front end is still to run, and note that it will need the library's answers."""
+        """Determine the tests that a front end must still run, and announce them to the cache."""
         done = {row.digest for row in read_rows(place_of(self._plan.out, front.name))}
         digests = {digest_of(one): one for one in self._tests[front.name]}
         waiting = {digest: one for digest, one in digests.items() if digest not in done}
@@ -124,7 +123,7 @@ class MigrationSession:
         self._tell(Progress(time.monotonic() - self._begun, dict(self._counters)))
 
     def _triage(self, store: Store) -> None:
-        """Have the pending findings triaged, for as long as the plan says; the rest stays pending."""
+        """Triage the pending findings until the plan's time limit; the rest stays pending."""
         plan, until = self._plan, time.monotonic() + self._plan.patience
         waiting = {record.identifier: self._others(store.load(record.identifier)) for record in store.pending()}
         if not waiting:
@@ -141,8 +140,8 @@ class MigrationSession:
                         continue
                     self._settle(store, answer.identifier)
                     for name in answer.slippages:
-                        slipped = store.load(name)
-                        if store.register(record_of(slipped), slipped.finding.property.signature):
+                        slippage = store.load(name)
+                        if store.register(record_of(slippage), slippage.finding.property.signature):
                             waiting[name] = iter(())
                             queue.submit(name)
                     stored = folder.load(plan.out, answer.identifier)
@@ -158,7 +157,7 @@ class MigrationSession:
             queue.close()
 
     def _settle(self, store: Store, identifier: str) -> None:
-        """Enter what a triage worker has written, and announce it."""
+        """Enter the new state that a triage worker has written, and inform the listeners."""
         stored = store.settle(identifier)
         if stored is not None and stored.status in ("confirmed", "known"):
             self._tell(Found(stored.finding, stored.status == "confirmed"))
@@ -166,8 +165,8 @@ class MigrationSession:
     def _others(self, first: Stored) -> Iterator[Stored]:
         """Yield findings like `first` of other tests with the same bug, up to the plan's number of tries.
 
-        The first test of a conversion function may fail by chance or by our own fault; the others that failed alike
-        may still be right.
+        The first test of a conversion function may fail at random or through an error of this tool; other tests with
+        the same failure may still be confirmed.
         """
         facts, held = first.finding.facts, first.finding.property
         front = str(facts["front"])
@@ -199,9 +198,9 @@ def triage_settings(plan: MigrationPlan) -> TriageSettings:
 
 
 def begin(plan: MigrationPlan) -> None:
-    """Make the plan's folder that of a migration, unless it is already, so that it can be resumed from now on.
+    """Record the migration in the plan's folder, unless it is recorded already, so that it can be resumed.
 
-    Raises StoreError when it cannot be written, UsageError when something that takes part is not installed.
+    Raises StoreError when the folder cannot be written, UsageError when a compiler or library is not installed.
     """
     with Store.open(plan.out) as store:
         if store.campaign() is None:
@@ -283,7 +282,7 @@ class _FrontEndTests:
     def _converted(self, run: Run, outcome: Outcome) -> tuple[str, ...]:
         """Return the conversion functions that ran, by building once more under observation; not after a death."""
         if is_death(outcome) or isinstance(outcome, TimedOut) or self.front.library == "onnx":
-            return ()  # what a compiler of ONNX says of a build is its optimisations
+            return ()  # a compiler of ONNX reports its optimisations instead
         again = self._pool.run([replace(run, build=replace(run.build, observe=True), purpose="bisect")])[0]
         return again.observations.passes if isinstance(again, Values | Raised) else ()
 

@@ -1,13 +1,13 @@
 """Regression suites: single-operator models in the layout of onnx's backend tests, for use in a compiler's own CI.
 
-    FOLDER/KIND/test_0001_Conv/model.onnx                      the model; numbers are ranks, the most telling first
+    FOLDER/KIND/test_0001_Conv/model.onnx                      the model; the number is its rank
     FOLDER/KIND/test_0001_Conv/data.json                       its tolerances, as onnx's loader reads them
     FOLDER/KIND/test_0001_Conv/test_data_set_0/input_0.pb      inputs and expected outputs as TensorProto
-    FOLDER/suite.json                                          what is in it and where each test is from
+    FOLDER/suite.json                                          the list of tests with their origins
     FOLDER/test_suite.py, FOLDER/conftest.py                   runs them with pytest on any ONNX backend
 
-Layout: https://github.com/onnx/onnx/blob/main/docs/OnnxBackendTest.md. A kind called `node` would not do: under that
-name onnx's loader looks into no folder, but makes its own node cases again.
+Layout: https://github.com/onnx/onnx/blob/main/docs/OnnxBackendTest.md. The kind must not be `node`, because under
+that name onnx's loader reads no folder, but makes its own node cases again.
 """
 
 import json
@@ -39,9 +39,9 @@ _FILES = {"suite_script.py": "test_suite.py", "suite_options.py": "conftest.py"}
 
 @dataclass(frozen=True, slots=True)
 class SuiteEntry:
-    """A test to export. `expected` holds a tuple of outputs for each feed, None to have onnx's evaluator make them.
+    """A test to export. `expected` holds a tuple of outputs for each feed, None to compute them with onnx's evaluator.
 
-    `tolerances` are relative and absolute; None takes those that the element types ask for.
+    `tolerances` are relative and absolute; None stands for those of the element types.
     """
 
     name: str
@@ -52,14 +52,14 @@ class SuiteEntry:
 
 @dataclass(slots=True)
 class SuiteReport:
-    """What an export wrote, in the order of its ranks, and what it left out, by reason."""
+    """The names of the exported tests, in the order of their ranks, and the number of omitted ones, by reason."""
 
     written: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
 def export_suite(entries: Iterable[SuiteEntry], folder: Path, kind: str = KIND) -> SuiteReport:
-    """Write `entries`, the most telling first, as a suite into `folder`, which must be new or empty.
+    """Write `entries`, in the order of their ranks, as a suite into `folder`, which must be new or empty.
 
     The same model with the same inputs is written once. Left out and counted: programs that are no ONNX models,
     operators that draw numbers, and those that onnx's evaluator cannot run when nothing else says what to expect.
@@ -103,7 +103,7 @@ def _checked(entry: SuiteEntry, met: set[str]) -> tuple[str, Sequence[Feed] | No
     if entry.expected is not None:
         return "", entry.expected
     if model.opset < 14 and any(node.op == "BatchNormalization" and not node.domain for node in model.graph.nodes):
-        return "the reference evaluator trains it", None  # it mixes in the batch's mean, whatever is asked for
+        return "the reference evaluator trains it", None  # it uses the mean of the batch, whatever the attributes say
     names = [port.name for port in case.program.inputs]
     expected: list[Feed] = []
     try:
@@ -169,7 +169,7 @@ def _frame(folder: Path, kind: str, listed: list[dict[str, Any]]) -> None:
 
 
 def loaded_by_onnx(folder: Path, kind: str = KIND) -> list[Any]:
-    """Return the suite's tests as onnx's own loader reads them, the proof that the layout is right."""
+    """Return the suite's tests as onnx's own loader reads them, to verify the layout."""
     from onnx.backend.test.loader import load_model_tests  # imports every node case, and only checks need it
 
     found = load_model_tests(str(folder), kind)

@@ -4,5 +4,5 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--onnx-backend`, which wins over the environment."""
+    """Add `--onnx-backend`, which overrides the environment variable."""
     parser.addoption("--onnx-backend", default=None, help="module with onnx's backend interface to run the suite on")

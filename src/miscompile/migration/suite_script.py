@@ -1,4 +1,4 @@
-"""Runs the models beside this file on an ONNX backend and compares what it gives with what is expected.
+"""Runs the models beside this file on an ONNX backend and compares its results with the expected ones.
 
 Needs pytest, numpy, onnx and the backend:
 

@@ -1,7 +1,7 @@
-"""Attribution of a new violation: is it stable, is it known, and which passes are to blame?
+"""Attribution of a new violation: whether it repeats, whether it is known, and which passes are to blame.
 
-Everything here runs synchronously in the lane, so that what a lane does next depends on its seed alone and never on
-timing. Reduction is left to the triage queue.
+All of this runs synchronously in the lane, so that the lane's next case depends on its seed alone and never on timing.
+The triage queue reduces the finding later.
 """
 
 from collections import Counter
@@ -35,14 +35,15 @@ from miscompile.triage.bisect import culprits, expand, shortest
 from miscompile.triage.signature import Symptom, signature_of, symptom_of
 
 MOST_SIGHTINGS = 3
-"""Findings of one signature that a lane hands over."""
+"""Findings of one signature that a lane reports."""
 
 LEAST_PATIENCE = 3.0
 PATIENCE = 20.0
-"""A search over builds that may hang waits at least so many seconds, and so many times what the sound build takes."""
+"""The short timeout of a search over builds that may hang: at least `LEAST_PATIENCE` seconds, and `PATIENCE` times the
+duration of the sound build."""
 
 MOST_UNATTRIBUTED = 4
-"""Findings of one kind and stage without culprit or message that a lane hands over; further ones are counted."""
+"""Findings of one kind and stage without culprit or message that a lane reports; further ones are only counted."""
 
 ATTRIBUTED = "attributed"
 """The fact of a pending finding that its culprits were searched for, so that triage need not search again."""
@@ -50,7 +51,7 @@ ATTRIBUTED = "attributed"
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedViolation:
-    """A violation that repeats, and its signature so far: the passes that suffice for it are named there."""
+    """A violation that repeats, and its preliminary signature, which names the passes that suffice for it."""
 
     evidence: Evidence
     signature: Signature
@@ -66,7 +67,7 @@ class Confirmer:
     known: Counter[Signature] = field(default_factory=Counter)
     unattributed: dict[tuple[str, str], int] = field(default_factory=dict)
     traced: dict[tuple[str, Symptom], list[Signature]] = field(default_factory=dict)
-    """Signatures of the violations whose culprits were looked for, by target and symptom."""
+    """Signatures of the violations whose culprits were searched for, by target and symptom."""
 
     def investigate(self, case: Case, evidence: Evidence) -> ConfirmedViolation | None:
         """Return the violation with its signature, None when it does not repeat in fresh processes."""
@@ -79,14 +80,14 @@ class Confirmer:
         found = first.verdict.evidence
         outcome = first.faulty
         if outcome is not None and is_death(outcome):
-            with short_timeout(self.pool, found.kind, lambda: first):  # it has been waited for in full twice
+            with short_timeout(self.pool, found.kind, lambda: first):  # the full time limit has passed twice already
                 repeated = self.pool.confirm(found.faulty, 2)
             if not all(type(one) is type(outcome) for one in repeated):
                 return None
         symptom = symptom_of(found, outcome)
         usual = self.traced.setdefault((held.target, symptom), [])
         if symptom.text and len(usual) >= MOST_SIGHTINGS and len(set(usual)) == 1:
-            return ConfirmedViolation(found, usual[0])  # the same message has had the same culprits each time
+            return ConfirmedViolation(found, usual[0])  # this message had the same culprits every time
         about = parse_target(held.target).about
         before = {name for one in usual for name in one.culprits}
         with short_timeout(self.pool, found.kind, lambda: first):
@@ -98,9 +99,9 @@ class Confirmer:
         return ConfirmedViolation(found, signature)
 
     def is_new(self, signature: Signature) -> bool:
-        """Tell whether this lane has not handed over such a finding often enough yet, and remember it.
+        """Tell whether this lane should report another finding of this signature, and count it.
 
-        The first sightings may come to nothing when they are triaged; the coordinator knows which are duplicates.
+        A lane reports several, because triage may not confirm the first ones; the coordinator removes duplicates.
         """
         self.known[signature] += 1
         if self.known[signature] > MOST_SIGHTINGS:
@@ -118,9 +119,10 @@ class Confirmer:
 
 @contextmanager
 def short_timeout(pool: Pool, kind: FindingKind, look: Callable[[], Examination]) -> Iterator[None]:
-    """Within this block a run times out early: `look` examines how long the build that ends takes.
+    """Use a short timeout within this block if the violation is a hang.
 
-    Only for hangs. A verdict reached so must be held against the full time limit afterwards.
+    `look` measures the duration of the sound build. A verdict from within the block must be confirmed under the full
+    time limit afterwards.
     """
     if kind != "hang":
         yield
@@ -135,7 +137,7 @@ def short_timeout(pool: Pool, kind: FindingKind, look: Callable[[], Examination]
 
 
 def oracle_of(case: Case, evidence: Evidence) -> str:
-    """Return the name of the oracle that found `evidence`: the case's own, or the one that the builds speak of."""
+    """Return the name of the oracle that found `evidence`: the case's own, or the one that its builds imply."""
     if evidence.rule == library.RULE:
         return library.ORACLE
     crossed = evidence.reference is not None and evidence.reference.target != evidence.faulty.target
@@ -143,7 +145,7 @@ def oracle_of(case: Case, evidence: Evidence) -> str:
 
 
 def stored_evidence(stored: Stored) -> Evidence:
-    """Return what a stored finding's facts keep of its evidence."""
+    """Return the evidence that a stored finding's facts describe."""
     facts, finding = stored.finding.facts, stored.finding
     faulty, reference = builds_of(facts)
     held, case = finding.property, finding.case
@@ -166,7 +168,7 @@ def to_stored(
     context: OracleContext,
     **facts: Any,  # noqa: ANN401 - JSON values
 ) -> Stored:
-    """Return the pending finding that a violation makes, ready to be saved; `facts` are kept with it."""
+    """Return a pending finding for a violation, ready to be saved; `facts` are added to it."""
     spec = property_spec(oracle_of(case, evidence), context)
     held = Property(spec, evidence.faulty.target, signature)
     known = {**evidence_facts(evidence), **facts, **_found_as(evidence.faulty.build), "nodes": node_count(case)}
@@ -175,7 +177,7 @@ def to_stored(
 
 
 def _found_as(build: Build) -> dict[str, str]:
-    """Say under which transform of the program the violation came up, which a reduction may do without."""
+    """Return the transform under which the violation was found, as a fact; a reduction may remove the transform."""
     transform = spec_text(build.transform) or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
     return {"found_as": transform} if transform else {}
 
@@ -183,7 +185,7 @@ def _found_as(build: Build) -> dict[str, str]:
 def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
     """Return the passes to switch off after a finding: the last of the culprits in pipeline order, with its twins.
 
-    Earlier culprits of a set often only prepare the ground (constant folding), and many other classes need them.
+    Earlier culprits of a set often only enable the last one (constant folding), and many other bugs need them.
     """
     order = {name: place for place, name in enumerate(about.passes)}
     guilty = [name for name in signature.culprits if name in order]  # an order of passes cannot be switched off

@@ -1,4 +1,4 @@
-"""Bisection over passes: the minimal set that must be on for a violation to show, and the minimal sequence."""
+"""Bisection over passes: the minimal set of passes that causes a violation, and the minimal sequence."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -19,12 +19,12 @@ from miscompile.transforms.catalogue import places_of, restricted
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 Twins = Sequence[Sequence[str]]
-"""Groups of passes that stand in for each other."""
+"""Groups of passes that can replace each other."""
 
 Item = TypeVar("Item")
 
 LOOKS = 3
-"""How often a build is looked at where one death, or its absence, may be chance."""
+"""Runs of a build when a single death, or its absence, may be random."""
 
 
 def culprits(
@@ -39,12 +39,12 @@ def culprits(
     """Return the smallest set of passes that suffices for the violation, all others being off; sorted by name.
 
     The violation must keep its kind, stage and message. The set is 1-minimal: without any one member the
-    violation is gone. Twins are switched together and a group is called by its first member, so that the name
-    does not depend on which twin happened to fire; `expand` gives all members back. Passes that the faulty build
-    has off anyway stay off. `suspects` are tried first, then passes that are seen to change this program.
+    violation is gone. Twins are switched together and a group is called by its first member, so that the name does not
+    depend on the twin that fired; `expand` returns all members. Passes that are off in the faulty build stay off.
+    `suspects` are tried first, then the passes that change this program.
 
     Returns () when no optional pass is to blame: the violation stays with every pass off, or does not show, or it is a
-    death that comes and goes by chance.
+    death that does not repeat reliably.
     """
     search = _Search(case, held, runner, tuple(passes), twins, rng)
     groups = search.groups
@@ -59,7 +59,7 @@ def shortest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Rando
     """Return `held` with the smallest part of its faulty build's pass sequence, in order, that still violates.
 
     The violation must keep its kind, stage and message. The part is 1-minimal, and empty when the violation shows
-    without any sequence. A property without sequence, or one that does not violate, comes back as it is.
+    without any sequence. Returns `held` itself when it has no sequence or is not violated.
     """
     sequence = held.faulty.sequence
     search = _Search(case, held, runner, (), (), rng)
@@ -78,8 +78,8 @@ def shortest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Rando
 def fewest(case: Case, held: PropertyOracle, runner: Runner, rng: random.Random) -> PropertyOracle:
     """Return `held` with the fewest places of the program changed by the faulty build's transform that still violates.
 
-    The violation must keep its kind, stage and message. The set is 1-minimal, so that what is left of the transform is
-    what the bug needs, and a smaller program keeps it. A transform that is all or nothing comes back as it is.
+    The violation must keep its kind, stage and message. The set is 1-minimal, so that the bug needs every remaining
+    change, and a reduction can keep it. Returns `held` itself when the transform has no separate places.
     """
     transform = held.faulty.transform
     places = places_of(case, transform)
@@ -105,10 +105,9 @@ def still_guilty(
     twins: Twins,
     rng: random.Random,
 ) -> bool:
-    """Tell whether `guilty`, found on a larger case, is what `culprits` would find on this one: a 1-minimal set.
+    """Tell whether `guilty`, found on a larger case, is a 1-minimal set of culprits of this one as well.
 
-    That takes an examination for each member and two more, against dozens for a new search. False where `guilty` is
-    empty, because nothing was found then.
+    That takes an examination for each member and two more; a new search takes dozens. False where `guilty` is empty.
     """
     search = _Search(case, held, runner, tuple(passes), twins, rng)
     groups = [group for group in search.groups if not expand((group,), twins).isdisjoint(guilty)]
@@ -119,7 +118,7 @@ def still_guilty(
 
 
 def _fired(case: Case, held: PropertyOracle, runner: Runner) -> frozenset[str]:
-    """Ask which passes change the program in the faulty build; a build that dies says nothing."""
+    """Return the passes that change the program in the faulty build; none when the build dies."""
     run = Run(case, held.target, replace(held.faulty, observe=True), "bisect")
     rules = parse_target(held.target).about.rules
     names = runner.run([run])[0].observations.passes
@@ -148,9 +147,7 @@ def only(held: PropertyOracle, on: Iterable[str], passes: Iterable[str], twins: 
 def minimise(names: Sequence[Item], shows: Callable[[Sequence[Item]], bool]) -> list[Item]:
     """Delta debugging (Zeller and Hildebrandt's ddmin): return a 1-minimal subsequence of `names` that shows.
 
-    No item may occur twice.
-
-    `shows(names)` must hold. Deterministic; asks about the parts first, then about what is left without each.
+    No item may occur twice, and `shows(names)` must hold. Deterministic; tries the parts first, then their complements.
     """
     best, parts = list(names), 2
     while len(best) > 1:
@@ -176,7 +173,7 @@ def _split(items: Sequence[Item], parts: int) -> list[list[Item]]:
 
 
 class _Search:
-    """Owns the predicate: is the violation still the same with just these groups on?"""
+    """Owns the predicate: whether the violation stays the same with only the given groups on."""
 
     def __init__(
         self,
@@ -195,12 +192,12 @@ class _Search:
         self.known: dict[Build, bool] = {}
 
     def start(self) -> bool:
-        """Note the violation of the full build; False when there is none."""
+        """Record the violation of the full build; return False when there is none."""
         self.wanted = self._symptom(self.held)
         return self.wanted is not None
 
     def narrowed(self, groups: Sequence[str], names: Iterable[str]) -> list[str]:
-        """Return those of `groups` that hold some of `names`, if they suffice; none where that narrows nothing."""
+        """Return the `groups` that contain some of `names`, if they suffice and are fewer; else an empty list."""
         wanted = frozenset(names)
         likely = [group for group in groups if not expand((group,), self.twins).isdisjoint(wanted)]
         return likely if likely and len(likely) < len(groups) and self.shows(likely) else []
@@ -210,9 +207,9 @@ class _Search:
         return self.same(only(self.held, on, self.passes, self.twins))
 
     def sure(self, found: Sequence[str]) -> bool:
-        """Tell whether a death comes every time with just `found` on, and never without them.
+        """Tell whether the process dies every time with only `found` on, and never without them.
 
-        What damages the heap need not die of it, and then a single look at each build proves nothing.
+        A corrupted heap does not kill the process every time, so that one run of each build proves nothing.
         """
         if self.wanted is None or self.wanted.kind != "death":
             return True

@@ -1,7 +1,7 @@
 """Triage of one finding: reduced, attributed, confirmed by its standalone script.
 
-The steps are the same whichever oracle found the violation. The finding names its oracle, and every smaller case and
-every other build is held against the property that it violates.
+The steps are the same for every oracle. The finding names its oracle, and every smaller case and every other build is
+checked for the property that it violates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,12 +55,12 @@ from miscompile.triage.signature import signature_of
 from miscompile.triage.validity import accepts, takes
 
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
-"""Facts that say where a finding comes from; reduction does not change them."""
+"""Facts about the origin of a finding, which reduction does not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """A finding's new state; `slippages` are other violations met while it was reduced, findings of their own."""
+    """A finding's new state; `slippages` are other violations that its reduction met, as findings of their own."""
 
     stored: Stored
     slippages: tuple[Stored, ...] = ()
@@ -69,13 +69,13 @@ class Concluded:
 def triage(stored: Stored, settings: TriageSettings, pool: Pool, budget: Budget) -> Concluded:
     """Reduce, attribute and confirm a finding; its new status says whether a fresh process showed it again.
 
-    Raises SpecError when the finding names an oracle or a transform that is not here.
+    Raises SpecError when the finding names an oracle or a transform that is not installed.
     """
     return _Triage(stored, settings, pool).conclude(budget)
 
 
 class _Triage:
-    """One finding, from pending to its report."""
+    """The triage of one finding, from pending to its report."""
 
     def __init__(self, stored: Stored, settings: TriageSettings, pool: Pool) -> None:
         self.stored, self.settings, self.pool = stored, settings, pool
@@ -100,10 +100,10 @@ class _Triage:
         return Concluded(self._report(case, held, reduced, guilty), self._findings_of(reduced.slippages))
 
     def _plainest(self, case: Case) -> tuple[Case, PropertyOracle]:
-        """Return the finding's case and property, as plain as they get before anything is reduced.
+        """Return the finding's case and property, simplified before the reduction.
 
-        Where the program as a transform presents it goes wrong by itself, it becomes the case; else the transform is
-        restricted to the places that matter.
+        If the transformed program violates the property without the transform, it becomes the case; else the transform
+        is restricted to the places that the violation needs.
         """
         found = stored_property(self.stored, self.settings.context)
         transform = found.faulty.transform
@@ -119,7 +119,7 @@ class _Triage:
     def _suspected(self, case: Case, found: PropertyOracle) -> tuple[str, ...]:
         """Return the culprits that the lane has found; those of a finding that no lane has seen are searched for."""
         if isinstance(found, LibraryOracle):
-            return ()  # whether the optimiser is at fault at all is asked of the reduced case
+            return ()  # the reduced case decides whether the optimiser is at fault at all
         if self.stored.finding.facts.get(ATTRIBUTED):
             return tuple(one for one in self._signature.culprits if one in self.about.passes)
         return self._culprits(case, found, self._signature.culprits)
@@ -164,16 +164,17 @@ class _Triage:
         return found, None
 
     def _demand(self, case: Case) -> Callable[[Case], bool]:
-        """Return what a reduction must keep: a model that the reference implementation takes, if it takes it now.
+        """Return the demand on reduced cases: the reference implementation must accept them, if it accepts this one.
 
-        Asked for only where the model itself may be to blame.
+        Only where the model itself may be to blame; otherwise every case meets the demand.
         """
         if not _may_be_invalid(self.kind, self.stored.finding.facts.get("reference")):
             return any_case
         return (lambda smaller: takes(smaller, self.pool)) if takes(case, self.pool) else any_case
 
     def _properties(self, found: PropertyOracle, guilty: Sequence[str]) -> list[PropertyOracle]:
-        """The plainest builds first: as shipped, as found but with all passes, as found, the culprits alone."""
+        """Return the properties to try, the simplest builds first: the default build, the found build with all passes
+        on, the found build, the culprits alone."""
         if not isinstance(found, BuildPair):
             shipped = replace(found.faulty, level="full", disabled=frozenset())
             return _distinct(found.with_faulty(shipped), found) if not isinstance(found, LibraryOracle) else [found]
@@ -269,7 +270,7 @@ class _Triage:
         return Stored(finding, status, original, self.stored.versions, script)
 
     def _findings_of(self, slippages: Sequence[Slippage]) -> tuple[Stored, ...]:
-        """Make findings of the slippages; a finding that is one itself makes none, so that they cannot multiply."""
+        """Make findings of the slippages, but none of the slippages of a slippage, so that they cannot multiply."""
         origin = self.stored.finding
         if "slip_of" in origin.facts:
             return ()
@@ -288,7 +289,7 @@ class _Triage:
         return to_stored(evidence, signature, one.case, self.stored.versions, self.settings.context, **facts)
 
     def _run_script(self, script: str) -> tuple[ScriptResult, ...]:
-        """Run the script in fresh processes; return what came of them."""
+        """Run the script in fresh processes; return the results."""
         with TemporaryDirectory(prefix="miscompile-") as place:
             path = Path(place) / "repro.py"
             path.write_text(script, "utf-8")
@@ -296,7 +297,7 @@ class _Triage:
 
 
 def _may_be_invalid(kind: FindingKind, reference: object) -> bool:
-    """Tell whether the model may be at fault: no build of the target is better at it than the faulty one."""
+    """Tell whether the model may be at fault, because every build of the target fails on it."""
     return reference is None and kind in ("exception", "shape", "dtype")
 
 
@@ -306,7 +307,7 @@ def _unconfirmed(stored: Stored, reason: str) -> Stored:
 
 
 def _distinct(*held: Any) -> list[Any]:  # noqa: ANN401 - properties of one kind
-    """Return the properties in order, each once; they hold tables, so that they cannot stand in a set."""
+    """Return the properties in order, each once; they are not hashable."""
     found: list[Any] = []
     for one in held:
         if one not in found:

@@ -1,4 +1,4 @@
-"""Confirmation: does a standalone script show its bug in a fresh process, every time?"""
+"""Confirmation: runs a standalone script in fresh processes and checks that each shows the bug."""
 
 import sys
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _TIMES = 3
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """What came of a script: the bug `shows`, is `absent`, or the script itself is `broken` (or did not end).
+    """The result of a script: the bug `shows`, is `absent`, or the script itself is `broken` (or did not end).
 
-    `code` is the exit status, negative for a signal, None when it was stopped after its `seconds`.
+    `code` is the exit status, negative for a signal, None when the time limit ended it; `seconds` is its duration.
     """
 
     status: Literal["shows", "absent", "broken"]
@@ -29,10 +29,11 @@ class ScriptResult:
 def run_script(path: Path, python: str | Path | None = None, seconds: float = 60) -> ScriptResult:
     """Run the script at `path` in a fresh interpreter for at most `seconds`.
 
-    `python` is the interpreter that has the compiler; None: our own. A script that hangs ends with this process.
+    `python` is the interpreter that has the compiler; None stands for this one. A script that hangs ends with this
+    process.
 
-    An exit status of 1 counts only after the script's own announcement, because an import error exits with 1 as
-    well; a death counts only after the script said that the next step kills it.
+    An exit status of 1 counts only after the script has printed `SHOWS`, because an import error exits with 1 as well.
+    A death counts only after the script has printed `DIES`.
     """
     done = collect([str(python or sys.executable), "-I", str(path)], seconds=seconds)
     status = "broken" if done.status is None else _status(done.status, done.output())
@@ -40,7 +41,7 @@ def run_script(path: Path, python: str | Path | None = None, seconds: float = 60
 
 
 def confirm(path: Path, python: str | Path | None = None, seconds: float = 60) -> tuple[ScriptResult, ...]:
-    """Run the script three times, and stop at the first time that does not show the bug."""
+    """Run the script up to three times; stop after the first run that does not show the bug."""
     results: list[ScriptResult] = []
     while len(results) < _TIMES and all(result.status == "shows" for result in results):
         results.append(run_script(path, python, seconds))

@@ -1,8 +1,8 @@
-"""Whose fault a failure is: the compiler's conversion function of the operator (OPERA, section IV-C).
+"""Attribution of a front end's failure to the conversion function of the operator (OPERA, section IV-C).
 
-Failures are bugs of the function that converts the operator, because several operators share one. It is read, in this
-order, from the frames of the error, from what a compiler in C++ says of its source file or of the operation that it was
-converting, from the conversion functions that the front end was seen to run, else it is the operator itself.
+A failure counts as a bug of the conversion function, because several operators share one function. The function is
+read, in this order, from the frames of the error, from the source file or the operation that the message of a C++
+compiler names, and from the conversion functions that the front end ran; else the operator itself is blamed.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The part of a target's own modules that a standalone script contains.
 
-A script imports nothing of this package, and must do what the worker did. So it gets the very text of the functions
-that the worker calls, without type annotations. The modules are read and never imported, because they import the
-compiler.
+A script imports nothing of this package, and must build programs as the worker does. So it contains the source of the
+functions that the worker calls, without type annotations. The modules are read and never imported, because they import
+the compiler.
 """
 
 import ast
@@ -22,7 +22,7 @@ _OWN = __name__.partition(".")[0]
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """What a script gets of other modules: import lines, each of a single name, and definitions as one text."""
+    """The part of other modules in a script: import lines, each of a single name, and definitions as text."""
 
     imports: tuple[str, ...]
     text: str

@@ -1,4 +1,4 @@
-"""Findings of front ends: their scripts, and who else agrees with the library."""
+"""Findings of front ends: their scripts, and the second implementation that agrees with the library."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ class LibraryFinding:
         return write_front_script(self.instance, self.held.target, failure, versions, constants=constants)
 
     def facts(self, guilty: Sequence[str]) -> dict[str, Any]:
-        """Return what a report says of the instance, the passes to blame, and the unoptimised build."""
+        """Return the facts for a report: the instance, the passes to blame, and the result of the unoptimised build."""
         off = Run(self.evidence.faulty.case, self.held.target, Build("off"), "judge")
         outcome = self.runner.run([off])[0]
         found = self._judged(outcome, self.held.narrowed)
@@ -89,7 +89,7 @@ class LibraryFinding:
     def second_opinion(self) -> str | None:
         """Return a compiler whose results agree with the reference evaluator's; None when there is none.
 
-        Only asked for ONNX, whose evaluator is no judge by itself, and not after a death; an empty text elsewhere.
+        Only for ONNX, because its evaluator has bugs of its own, and not after a death; an empty text otherwise.
         """
         if self.instance.library != "onnx" or is_death(self.outcome):
             return ""

@@ -25,15 +25,15 @@ _CALLS = {
     "torch": "with torch.no_grad():\n    expected = flat(model(*[value.clone() for value in inputs]))",
     "keras": "expected = flat(model(inputs, training=False))",
 }
-"""How a library is asked for the right results."""
+"""The statements that compute the right results with a library."""
 
 _WIDTH = 110
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a script is to show. `error` is the class of an exception; `output`, `place` and `allowed` say of a wrong
-    value where it is and how far it may be off; `expected` are the right results."""
+    """The failure that a script shows. `error` is the class of an exception; `output`, `place` and `allowed` give the
+    index of a wrong value and its allowed difference; `expected` are the right results."""
 
     kind: FindingKind
     stage: str
@@ -83,7 +83,7 @@ def write_front_script(
 
 
 _IMPORTS = ("import base64, signal, sys, zlib", "import numpy as np")
-"""What the template may name."""
+"""Imports that the template may use."""
 
 _TITLES: Mapping[FindingKind, str] = {
     "wrong": "wrong result",

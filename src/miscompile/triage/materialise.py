@@ -1,7 +1,7 @@
-"""A transformed program, as a case of its own.
+"""Transformed programs as cases of their own.
 
-A compiler that gets a transformed program wrong mostly does so because of what that program contains, and then
-one program says all that there is to say: it is smaller to report than two that mean the same, and it reduces better.
+When a compiler miscompiles a transformed program, the transformed program alone mostly shows the bug. A finding with
+one program is smaller than one with two equivalent programs, and it reduces better.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,10 +16,10 @@ from miscompile.transforms.catalogue import SEEDLESS, is_own, present
 
 
 def materialised(case: Case, transform: Spec | None, reprogram: Callable[[Model, Feed], Program]) -> Iterator[Case]:
-    """Yield the cases that consist of what `transform` makes of `case`; none where there is no such ONNX model.
+    """Yield the cases with the results of `transform` on `case`; none where these are no ONNX models.
 
-    `reprogram` makes a program of a model and says which of its outputs are exact; it raises RejectedDraft or
-    ModelError for one that it does not take.
+    `reprogram` makes a program of a model and marks its exact outputs; it raises RejectedDraft or ModelError for a
+    model that it does not accept.
     """
     if transform is None or transform in SEEDLESS or is_own(transform):
         return

@@ -1,4 +1,4 @@
-"""Asks a target's tracer which phase of the compilation brings a fault in.
+"""Runs a target's tracer, which finds the phase of the compilation that introduces a fault.
 
 The tracer is a module of the target that runs as a child process (`About.trace`). It reads one JSON object: `model` and
 `feed` (paths of an ONNX file and of an .npz with the inputs by name), `level` and `disabled` (of the faulty build),
@@ -41,7 +41,7 @@ def phase_of(module: str, case: Case, evidence: Evidence, seconds: float = SECON
         }
         done = collect([sys.executable, "-m", module], given=json.dumps(order).encode(), seconds=seconds)
     try:
-        said: Mapping[str, Any] = json.loads(done.stdout) if done.status is not None else {}
+        answer: Mapping[str, Any] = json.loads(done.stdout) if done.status is not None else {}
     except ValueError:
         return {}
-    return said
+    return answer

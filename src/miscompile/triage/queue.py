@@ -1,4 +1,4 @@
-"""The triage queue: pending findings go in, and come out reduced, attributed and confirmed by workers.
+"""The triage queue: workers reduce, attribute and confirm the pending findings that are submitted to it.
 
 A worker is a process of its own (`miscompile.triage.worker`), because reduction puts thousands of odd programs through
 onnx's checker and inference, which are C++ and may abort. One thread waits for each worker. The queue touches neither
@@ -19,10 +19,10 @@ from miscompile.triage.settings import TriageSettings
 
 @dataclass(frozen=True, slots=True)
 class TriageAnswer:
-    """What became of a finding: its folder holds the new state, unless `problem` says what went wrong.
+    """The result of one triage: the finding's folder holds the new state, or `problem` is a line on the failure.
 
-    `slippages` are the identifiers of other violations that were met while it was reduced; their folders lie beside it.
-    `died` is the exit status of a worker that the finding has ended.
+    `slippages` are the identifiers of other violations that the reduction met; their folders lie beside it. `died` is
+    the exit status of the worker, if the finding killed it.
     """
 
     identifier: str
@@ -56,7 +56,7 @@ class TriageQueue:
 
     @property
     def alive(self) -> bool:
-        """Tell whether some thread is at work."""
+        """Tell whether any thread is running."""
         return any(thread.is_alive() for thread in self._threads)
 
     def submit(self, identifier: str) -> None:
@@ -65,7 +65,7 @@ class TriageQueue:
         self._todo.put(identifier)
 
     def collect(self) -> list[TriageAnswer]:
-        """Return the answers that have come in; does not wait."""
+        """Return the answers so far; does not wait."""
         found = []
         while True:
             try:
@@ -75,7 +75,7 @@ class TriageQueue:
                 return found
 
     def close(self) -> None:
-        """End workers and threads; findings in hand stay pending, like those behind them."""
+        """End workers and threads; findings that are not done stay pending."""
         self._closing.set()
         for worker in self._workers:
             worker.kill()
@@ -105,14 +105,14 @@ class TriageQueue:
 
 
 class _Worker:
-    """A worker process; started when it is first asked, and again after it has died."""
+    """A worker process; started at its first finding, and again after it has died."""
 
     def __init__(self, settings: TriageSettings) -> None:
         self._settings = settings
         self._child: Conversation | None = None
 
     def ask(self, identifier: str) -> dict[str, Any]:
-        """Have a finding examined; return the answer, or `died` with the exit status."""
+        """Send a finding to the worker; return its answer, or `died` with the exit status."""
         child = self._child or self._start()
         child.write(identifier.encode() + b"\n")
         line = child.read_line()

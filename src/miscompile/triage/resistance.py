@@ -1,7 +1,7 @@
-"""Which class of optimisations a bug belongs to: the one whose resistance heals it (ORTHRUS, section III-B).
+"""Attribution of a bug to a class of optimisations: the class whose barriers heal it (ORTHRUS, section III-B).
 
-This needs no switches, so that it says something of compilers that have none; and it names the edge of the program at
-which an optimisation must be kept from its work.
+This needs no switches of passes, so that it works for compilers that have none. It also names the edge of the program
+at which a barrier prevents the faulty optimisation.
 """
 
 import random
@@ -29,7 +29,7 @@ _KINDS = frozenset({"wrong", "shape", "dtype", "missing", "exception", "death"})
 
 @dataclass(frozen=True, slots=True)
 class _Healing:
-    """Tells whether the build at fault gets the twin of a program right."""
+    """Tells whether the faulty build compiles the resistant twin of a program correctly."""
 
     case: Case
     pair: BuildPair
@@ -37,7 +37,7 @@ class _Healing:
     rng: random.Random
 
     def __call__(self, twin: Resistant) -> bool:
-        """Tell it for one twin; a twin that is refused heals nothing."""
+        """Tell it for one twin; a twin that is refused does not heal the bug."""
         pair = replace(self.pair, faulty=replace(self.pair.faulty, transform=spec_of("resist", twin)))
         return isinstance(examine(self.case, pair, self.runner, self.rng).verdict, Holds)
 
@@ -45,8 +45,8 @@ class _Healing:
 def resisted(case: Case, pair: BuildPair, kind: str, runner: Runner, rng: random.Random) -> Mapping[str, Any]:
     """Return the class to blame (`class`), the edges that heal alone (`edges`), and every class that heals (`healing`).
 
-    An empty mapping where no barrier heals, so that the fault lies within one operator or in a body, or where the
-    question makes no sense: the builds differ in more than their optimisation, or the bug is a hang.
+    An empty mapping where no barrier heals, because the fault is within one operator or in a body, and where the
+    attribution does not apply: the builds differ in more than their optimisation, or the bug is a hang.
     """
     if kind not in _KINDS or pair.against or pair.faulty.transform or pair.faulty.level == "off":
         return {}

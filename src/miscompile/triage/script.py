@@ -1,7 +1,7 @@
 """The standalone script writer: a finding as a Python file that imports numpy, onnx and the compiler only.
 
-What is the same for all targets is laid out by the skeleton; a target's `ScriptLines` add the compiler's own
-calls. Their templates get these variables:
+The skeleton is the part that all targets share; a target's `ScriptLines` add the compiler's own calls. Their
+templates get these variables:
 
 - `title`, `message`, `versions` ({distribution: version}), `kind`, `rule`, `stage`, `options` (of the target spec);
 - `proof`: `checker` when onnx's checker refuses the model of an invalid program (`rule` is `invalid` then);
@@ -64,7 +64,7 @@ DIES = "DIES:"
 """A script prints a line that begins with this before the step that is going to kill it."""
 
 PATIENCE = 30
-"""Seconds after which a script holds that a step does not end."""
+"""Seconds after which a script takes a step for a hang."""
 
 _SPREAD = 10.0
 _TEXT_WIDTH = 110
@@ -75,18 +75,18 @@ _IMPORTS = (
     "import onnx",
     "from onnx import TensorProto, helper, numpy_helper",
 )
-"""What the skeleton and the statements for model and feeds may name."""
+"""Imports of the skeleton and of the statements for model and feeds."""
 
 _NAMES = (
     *("run", "run_here", "arrays", "seen", "problem", "feeds", "types", "expected", "found", "healed"),
     *("OFF", "CULPRITS", "TOLERANCE", "DECLARED"),
 )
-"""What the skeleton and templates define, so that nothing of a lowered program may have these names."""
+"""Names that the skeleton and templates define; a lowered program must not use them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How large a difference may be without being a bug, and why that is sound."""
+    """The largest difference that is no bug, and the reason why that is sound."""
 
     value: float
     reason: str
@@ -102,7 +102,7 @@ def write_script(
     title: str = "",
     expected: Tensor | None = None,
 ) -> str:
-    """Return the script that shows the violation `evidence` of `case`; `outcome` is what came of the faulty run.
+    """Return the script that shows the violation `evidence` of `case`; `outcome` is that of the faulty run.
 
     `expected` is the right value of the bad output, needed when the reference run was another target's. Exit code 1
     means that the bug shows, 0 that it does not; for deaths the script dies. Raises ModelError when the program is
@@ -138,14 +138,14 @@ def write_script(
 
 
 def _through(value: object, path: str) -> str:
-    """Return what the function at the import path `path` makes of `value`, for what a template cannot spell."""
+    """Return the result of the function at the import path `path` on `value`; templates call it for complex texts."""
     return str(load_attribute(path)(value))
 
 
 def _described(
     evidence: Evidence, outcome: Outcome | None, title: str, versions: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Return what the script says about the finding."""
+    """Return the template variables about the finding."""
     return {
         "title": title,
         "message": "\n".join(textwrap.wrap(one_line(evidence.message), _TEXT_WIDTH)),
@@ -162,7 +162,7 @@ def _described(
 
 
 def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
-    """Return the case as the reference build gets to see it, and as the faulty one does.
+    """Return the cases that the reference build and the faulty build get.
 
     Where the reference is built anew for every set of sizes, it is the case of the one feed that the decision is about.
     """
@@ -178,7 +178,7 @@ def _as_seen(case: Case, evidence: Evidence) -> tuple[Case, Case]:
 
 
 def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
-    """Return the statements that define the model and the feeds, and those that define them anew for the faulty run."""
+    """Return the statements that define the model and the feeds, and those that redefine them for the faulty run."""
     foreign = [port for port in case.program.inputs if not native(port.dtype)]
     if lines.program:
         types = {port.name: quoted(port.dtype) for port in foreign}
@@ -208,7 +208,7 @@ def _spell_model(case: Case, lines: ScriptLines) -> str:
 
 
 def _spell_changed(case: Case, lines: ScriptLines) -> str:
-    """Spell the program that the faulty run sees; by its bytes, where how it is stored is all that has changed."""
+    """Return the statements for the program of the faulty run; its bytes, where only its serialisation differs."""
     if not lines.program and emit(read(case.program.payload)) != case.program.payload:
         return payload_code(case.program.payload, "it matters how they are stored")
     return _spell_model(case, lines)
@@ -239,7 +239,7 @@ def _guilt(faulty: Build, guilty: Sequence[str]) -> dict[str, Any]:
 
 
 def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[str, Any]:
-    """Return what the script holds the outputs against."""
+    """Return the template variables about the comparison of outputs."""
     tolerance, output = tolerance_of(evidence), _output(case, evidence)
     runs = (evidence.reference, evidence.faulty)
     return {
@@ -257,13 +257,13 @@ def _decision(case: Case, evidence: Evidence, expected: Tensor | None) -> dict[s
 
 
 def _reference_feed(evidence: Evidence) -> int:
-    """Return where the feed in question stands in the reference run, which may have that one alone."""
+    """Return the index of the decisive feed in the reference run, which may have only that feed."""
     static = evidence.reference is not None and evidence.reference.build.transform == STATIC
     return 0 if static else int(evidence.details.get("feed", 0))
 
 
 def _faulty_feed(case: Case, evidence: Evidence) -> int:
-    """Return where the feed in question stands in the faulty run, which may have it alone, or come to it twice."""
+    """Return the index of the decisive feed in the faulty run, which may have only that feed, or each feed twice."""
     feed, transform = int(evidence.details.get("feed", 0)), evidence.faulty.build.transform
     shares = present(case, transform) if transform and transform != STATIC and not is_own(transform) else ()
     answering = next((share.feeds for share in shares if feed in share.feeds), (*range(feed), feed))

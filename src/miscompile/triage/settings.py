@@ -1,4 +1,4 @@
-"""What triage must know of a campaign: where its findings lie, what was compared with what, and the limits of runs."""
+"""The settings of triage: the folder of the findings, the targets and their comparison, and the limits of runs."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -18,8 +18,8 @@ from miscompile.transforms.runner import TransformingRunner
 class TriageSettings:
     """`out` is the campaign's folder, `targets` are its target specs, `rule` is its comparison of values.
 
-    `seconds` is the longest that the reduction of one finding may take (None: by the compiler's speed);
-    `script_seconds` the longest that a standalone script may take.
+    `seconds` limits the reduction of one finding (None: by the compiler's speed), `script_seconds` a run of a
+    standalone script.
     """
 
     out: Path
@@ -32,11 +32,11 @@ class TriageSettings:
 
     @property
     def context(self) -> OracleContext:
-        """What the oracles of its findings must know."""
+        """The facts of the campaign that the oracles of its findings need."""
         return OracleContext(self.targets, self.rule)
 
     def pool(self) -> Pool:
-        """Return a pool for the targets, which opens the pool of any other target when it is first asked for."""
+        """Return a pool for the targets, which opens the pool of any other target at its first run."""
         return TransformingRunner(MultiTargetPool(self.targets[:1], lambda target: LocalPool(target, 1, self.limits)))
 
     def as_json(self) -> str:

@@ -1,8 +1,8 @@
-"""Signatures: what makes two findings the same bug.
+"""Signatures: the identity of bugs.
 
-A *symptom* is what one examination shows (kind, stage, message); a *signature* adds what triage found out (the
-guilty passes, or the form of the reduced graph). Reduction and bisection hold on to symptoms; another symptom met
-on the way is a slip, a finding of its own.
+A *symptom* is the result of one examination (kind, stage, message); a *signature* adds the results of triage (the
+guilty passes, or the canonical form of the reduced graph). Reduction and bisection must keep the symptom; another
+symptom on the way is a slippage, and becomes a finding of its own.
 """
 
 import re
@@ -59,7 +59,7 @@ _DYING_WORDS = re.compile(
 _HEAP = re.compile(
     r"free\(\)|double free|malloc|munmap_chunk|realloc\(\)|corrupted (?:size|top|unsorted|double-linked)|unsorted chunk"
 )
-"""Words of the allocator. Who damages the heap is long gone when it notices, and what it notices is chance."""
+"""Messages of the allocator about a corrupted heap. They differ at random, because the corruption is found later."""
 
 HEAP = "heap corruption"
 
@@ -69,7 +69,7 @@ _REDUCTION = re.compile(r"^Reduce[A-Z]\w*$")
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What one examination shows of a bug: kind, stage of the failure (`""` for wrong results), masked message."""
+    """A bug as one examination shows it: kind, stage of the failure (`""` for wrong results), masked message."""
 
     kind: FindingKind
     stage: str
@@ -104,7 +104,7 @@ def frames_of(stderr: str, limit: int = _FRAMES) -> tuple[str, ...]:
 
 
 def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
-    """Return the symptom of `evidence`; `outcome` is what came of its faulty run."""
+    """Return the symptom of `evidence`; `outcome` is that of its faulty run."""
     match outcome:
         case None | Values():
             return Symptom(evidence.kind, "", "")
@@ -121,8 +121,8 @@ def symptom_of(evidence: Evidence, outcome: Outcome | None) -> Symptom:
 def similar(a: Symptom, b: Symptom) -> bool:
     """Tell whether two symptoms may come of one bug: same kind and stage, and messages that agree.
 
-    A death without a backtrace agrees with every death of the same signal. A damaged heap shows at any time and in
-    many ways, as a segmentation fault among them.
+    A death without a backtrace agrees with every death of the same signal. A corrupted heap kills the process at any
+    time and with different messages, or with a segmentation fault.
     """
     if a.kind == b.kind == "death" and HEAP in a.text + b.text:
         return all(HEAP in one.text or one.text.startswith("signal 11") for one in (a, b))
@@ -141,7 +141,7 @@ def signature_of(
 ) -> Signature:
     """Return the signature of a violation: guilty passes if known, else message, else the form of the graph.
 
-    `outcome` is what came of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
+    `outcome` is that of the faulty run, `model` the (reduced) graph. The graph's form is its operator chain
     and its fingerprint without values and sizes; where an output contradicts its declared type, it is the operator
     that makes the output; where the program is invalid on purpose, the operator and the kind of constraint broken.
     """
@@ -150,7 +150,7 @@ def signature_of(
     guilty = blamed(culprits, evidence.faulty.build)
     text = "" if guilty else symptom.text or (_form(evidence, model) if model is not None else "")
     if evidence.kind == "death" and not guilty and model is not None:
-        text = f"{text} of {_chain(model)}"  # a signal alone says nothing of which kernel died
+        text = f"{text} of {_chain(model)}"  # a signal alone does not identify the kernel
     setting = _setting(evidence)
     if setting and not guilty:
         text = f"{setting}: {text}"
@@ -158,16 +158,16 @@ def signature_of(
 
 
 def blamed(culprits: Sequence[str], build: Build) -> tuple[str, ...]:
-    """Return what is to blame, sorted: the passes that must be on, and the order in which the faulty build runs some.
+    """Return the passes that must be on and the sequence of passes in the faulty build, sorted.
 
-    A sequence of one pass that is to blame anyway adds nothing: the pass does the same harm where it usually stands.
+    A sequence of one pass that is a culprit itself is left out, because the pass fails in its usual place as well.
     """
     ordered = build.sequence if not (len(build.sequence) == 1 and build.sequence[0] in culprits) else ()
     return tuple(sorted([*culprits, *([" > ".join(ordered)] if ordered else [])]))
 
 
 def _setting(evidence: Evidence) -> str:
-    """Return what sets the builds apart besides their passes: the transform of the program, the device."""
+    """Return the differences of the builds besides their passes: the transform of the program, the device."""
     builds = [run.build for run in (evidence.reference, evidence.faulty) if run is not None]
     transforms = {build.transform.name for build in builds if build.transform}
     devices = {build.device for build in builds}
@@ -209,6 +209,6 @@ def _death(signal: int, stderr: str) -> str:
     words = _DYING_WORDS.search(stderr)
     if words and _HEAP.search(words[0]):
         return f"signal {signal}: {HEAP}"
-    said = f": {normalise(words[0])}" if words else ""
+    cause = f": {normalise(words[0])}" if words else ""
     frames = [normalise(frame) for frame in frames_of(stderr)]
-    return f"signal {signal}{said}" + (f" in {' < '.join(frames)}" if frames else "")
+    return f"signal {signal}{cause}" + (f" in {' < '.join(frames)}" if frames else "")

@@ -1,8 +1,8 @@
-"""The referee: does another implementation accept the very same model?
+"""The validity check: whether onnx's reference evaluator accepts the model of a finding.
 
-An error, or an output of another type, that every build of a compiler shows may as well come from a model that is not
-valid. onnx's reference evaluator votes: it runs the model on the same feeds, in a process of its own with limits, and
-its outputs must have the types that onnx infers.
+When every build of a compiler fails or gives an output of another type, the model itself may be invalid. So the
+reference evaluator runs the model on the same feeds, in a process of its own with limits, and its outputs must have the
+types that onnx infers.
 """
 
 import json
@@ -23,7 +23,10 @@ from miscompile.findings.encode import tensor_array
 from miscompile.oracles.compare import contradiction
 
 Vote = Literal["accepted", "refused", "silent"]
-"""It runs and gives what is declared; it refuses, or gives something else; nothing came of it (time, memory)."""
+"""The evaluator gives values of the declared types.
+
+It refuses the model, or gives other types; it exceeds its limits.
+"""
 
 VOTER = "reference"
 """The target that runs onnx's reference implementation."""
@@ -33,14 +36,14 @@ _CHILD = "miscompile.triage.validity_child"
 
 @dataclass(frozen=True, slots=True)
 class ValidityCheck:
-    """The vote, and in a line why."""
+    """The vote, and its reason in one line."""
 
     vote: Vote
     message: str
 
 
 def accepts(case: Case, seconds: float = 30.0, memory: int = 2 << 30, child: str = _CHILD) -> ValidityCheck:
-    """Have the reference evaluator run `case` on all its feeds, for at most `seconds` and `memory` bytes.
+    """Run `case` on all its feeds with the reference evaluator, within `seconds` and `memory` bytes.
 
     `child` is the module that is run; its standard output is one JSON object.
     """
@@ -57,9 +60,9 @@ def accepts(case: Case, seconds: float = 30.0, memory: int = 2 << 30, child: str
 
 
 def takes(case: Case, runner: Runner) -> bool:
-    """Tell whether the reference implementation, as a target of `runner`, takes `case` and gives what is declared.
+    """Tell whether the reference implementation, as a target of `runner`, gives values of the declared types.
 
-    Quicker than `accepts`, so that every step of a reduction can be asked about.
+    Faster than `accepts`, so that every step of a reduction can call it.
     """
     (outcome,) = runner.run([Run(case, VOTER, Build("off"), "judge")])
     return isinstance(outcome, Values) and contradiction(case.program.outputs, outcome) is None

@@ -1,4 +1,4 @@
-"""The referee's process: `python -m miscompile.triage.validity_child FOLDER BYTES`.
+"""The process of the validity check: `python -m miscompile.triage.validity_child FOLDER BYTES`.
 
 Runs FOLDER/model.onnx on FOLDER/feeds.npz with onnx's reference evaluator, in BYTES of memory, and prints one JSON
 object: `results` ([dtype, shape] for each output of each feed), `refused` or `silent` (why).
@@ -64,7 +64,7 @@ def _line(error: Exception) -> str:
 
 
 def main() -> int:
-    """Answer on standard output, which whatever the evaluator prints must not disturb."""
+    """Write the answer to standard output; output of the evaluator goes to standard error."""
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

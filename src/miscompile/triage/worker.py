@@ -1,4 +1,4 @@
-"""A triage worker: a child process that turns pending findings into reduced, attributed, confirmed ones.
+"""A triage worker: a child process that reduces, attributes and confirms pending findings.
 
 Run as `python -m miscompile.triage.worker`. The first line on standard input is the settings, every further one
 the identifier of a finding in OUT/findings. The worker writes the finding once, when it is done, and answers with one
@@ -24,7 +24,7 @@ from miscompile.triage.reduce.engine import Budget
 from miscompile.triage.settings import TriageSettings, settings_from
 
 REDUCTION_SECONDS = 20.0
-"""The longest that the reduction of one finding may take, unless the user asks for more."""
+"""Default time limit, in seconds, for the reduction of one finding."""
 
 SLOW_REDUCTION_SECONDS = 60.0
 """The same for a compiler that needs more than `SLOW_SECONDS` for the runs of a finding."""
@@ -32,7 +32,7 @@ SLOW_SECONDS = 0.15
 
 
 def _deadline(stored: Stored, settings: TriageSettings, pool: Pool) -> Callable[[], bool]:
-    """Return whether the time for the reduction of a finding is over; a slow compiler gets longer."""
+    """Return a function that tells whether the time for the reduction is over; a slow compiler gets more time."""
     seconds = settings.seconds
     if seconds is None:
         held, case = stored_property(stored, settings.context), stored.finding.case
@@ -54,16 +54,16 @@ def serve(settings: TriageSettings, pool: Pool, identifier: str) -> dict[str, An
             folder.save(settings.out, one)
     except MiscompileError as error:
         return {"problem": f"triage of {identifier}: {error}"}
-    except Exception as error:  # noqa: BLE001 - one finding that defeats triage must not end the others
+    except Exception as error:  # noqa: BLE001 - an error in one finding must not stop the triage of others
         return {"problem": f"triage of {identifier} failed: {type(error).__name__}: {error}"}
     return {"slippages": [one.finding.identifier for one in slippages]}
 
 
 def main() -> int:
-    """Serve one parent until it closes our standard input."""
+    """Serve the parent until it closes the standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints must not break the answers
+    os.dup2(2, 1)  # other output must not mix with the answers
     settings = settings_from(sys.stdin.readline())
     with settings.pool() as pool:
         for line in sys.stdin:

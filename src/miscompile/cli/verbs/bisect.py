@@ -46,12 +46,12 @@ def command(out: Path, identifier: str, releases: bool, keep: bool, as_json: boo
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
-    """Say in a few lines what a search among releases has found."""
+    """Return the result of a search among releases, in a few lines."""
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:
-        said = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
-        lines.append(f"the newest release, {newest['release']}, {said}")
+        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        lines.append(f"the newest release, {newest['release']}, {answer}")
     if found["skipped"]:
         lines.append(f"skipped: {', '.join(found['skipped'])}")
     return "\n".join(lines)

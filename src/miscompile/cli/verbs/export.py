@@ -1,4 +1,4 @@
-"""`miscompile export`: what this tool knows, in other tools' formats."""
+"""`miscompile export`: operator instances as regression suites in the layout of onnx's backend tests."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     """
     if "onnx" not in parse_target(target).about.kinds:
         raise UsageError(f"{target} takes no ONNX models; name another target with --for")
-    say = _say_nothing if as_json else _say
+    say = _ignore if as_json else _print_progress
     from miscompile.migration.exporting import Choice, export
 
     report = export(Choice(target=target, **given), folder, say)
@@ -76,9 +76,9 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     return 0
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _say_nothing(text: str) -> None:
-    """Say nothing: whoever asks for JSON wants no lines beside it."""
+def _ignore(text: str) -> None:
+    """Discard a line of progress, because only JSON is wanted."""

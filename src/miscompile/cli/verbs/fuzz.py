@@ -137,7 +137,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:  # noqa: ANN401 - click
 
 
 def _check(options: Plan) -> None:
-    """Raise UsageError when the options cannot be meant; said before anything is installed."""
+    """Raise UsageError for invalid options, before anything is installed."""
     check_generation(options)
     validate(options)
 
@@ -178,7 +178,7 @@ def _options(given: dict[str, Any]) -> Plan:
 
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:
-    """Take over seed and options of the campaign in OUT. Raises UsageError for another target or seed."""
+    """Return the options with those of the stored campaign. Raises UsageError for another target or seed."""
     if not (options.out / "miscompile.db").exists():
         return options
     with Store.open(options.out, create=False) as store:

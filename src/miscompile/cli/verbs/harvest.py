@@ -1,4 +1,4 @@
-"""`miscompile harvest`: patterns out of compilers' tests, of models or programs; instances out of libraries' tests."""
+"""`miscompile harvest`: patterns from compilers' tests, models or programs; instances from libraries' tests."""
 
 import json
 from collections import Counter
@@ -28,19 +28,19 @@ _TVM, _PROGRAMS = "tvm", "programs"
 _SOURCES = ("onnxruntime", "onnxscript", "inductor", _TVM, "models", _PROGRAMS, *LIBRARIES)
 _SUITES = ("onnxruntime", "onnxscript", "inductor")
 _CUT = (*_SUITES, "models")
-"""Sources of ONNX models that patterns are cut out of."""
+"""Sources of ONNX models from which patterns are cut."""
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "targets": (*_CUT, _PROGRAMS), "seconds": (*_SUITES, _TVM, "torch", "keras"), "each": (*_CUT, _PROGRAMS),
     "passes": (_PROGRAMS,), "limit": (_PROGRAMS,), "kind": LIBRARIES, "instances": (_PROGRAMS,), "keep": _SUITES,
     "seed": (*_CUT, _PROGRAMS),
 }  # fmt: skip
-"""The sources for which each option means something."""
+"""The sources that each option applies to."""
 _EACH, _MINED = 20, 3
-"""Most patterns of a pass, and where they are mined from programs: each takes seconds there."""
+"""Most patterns of a pass, from tests and from programs; a pattern from programs takes seconds."""
 _LONG = 86_400.0
 """Seconds that stand for no limit."""
 _SHOWN = 12
-"""Reasons that the summary names."""
+"""Most reasons in the summary."""
 
 
 @click.command("harvest", short_help="Patterns and operator instances out of tests.")
@@ -110,7 +110,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
-    say: Callable[[str], None] = _say_nothing if as_json else _say
+    say: Callable[[str], None] = _ignore if as_json else _print_progress
     _check_options(source)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
@@ -190,7 +190,7 @@ def _harvest(
 def _mine(
     targets: list[str], path: Path | None, out: Path, say: Callable[[str], None], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Mine programs for passes and write what comes of it; Ctrl-C keeps what was found."""
+    """Mine programs for patterns of passes and write them; Ctrl-C keeps the patterns so far."""
     from miscompile.engine.coordinator import probe_support
     from miscompile.engine.plan import Plan
     from miscompile.harvest.patterns.programs import mined, of_models
@@ -232,7 +232,7 @@ def _cases(archives: tuple[Path, ...]) -> "list[Case]":
 
 
 def _check_options(source: str) -> None:
-    """Raise UsageError for an option on the command line that means nothing for `source`."""
+    """Raise UsageError for an option on the command line that does not apply to `source`."""
     context = click.get_current_context()
     for parameter in context.command.params:
         sources = _MEANT.get(parameter.name or "", _SOURCES)
@@ -250,7 +250,7 @@ def _check_passes(targets: Sequence[str], passes: Sequence[str]) -> None:
 
 
 def _check_out(out: Path) -> None:
-    """Raise UsageError unless the file `out` can be written: hours of tests are not to end in an error."""
+    """Raise UsageError unless the file `out` can be written, before hours of tests are run."""
     if out.is_dir():
         raise UsageError(f"{out} is a folder; name a file with --out")
     probe = out.with_name(f"{out.name}.probe")
@@ -359,9 +359,9 @@ def _table(*names: str, numbers: tuple[str, ...]) -> Table:
     return table
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _say_nothing(text: str) -> None:
-    """Say nothing: whoever asks for JSON wants no lines beside it."""
+def _ignore(text: str) -> None:
+    """Discard a line of progress, because only JSON is wanted."""

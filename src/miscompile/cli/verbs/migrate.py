@@ -177,9 +177,9 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
 
 
 def _present(fronts: Sequence[FrontEnd], targets: Sequence[str], *, install: bool) -> tuple[FrontEnd, ...]:
-    """Return the front ends that can run here. Those that were not named one by one may be absent, with a line.
+    """Return the front ends that can run here; print a line for each absent one that the user did not name.
 
-    Raises UsageError for one that was named, and when none is left.
+    Raises UsageError for an absent one that the user named, and when none is left.
     """
     found: list[FrontEnd] = []
     missing: list[str] = []
@@ -206,7 +206,7 @@ def _check_level(plan: MigrationPlan) -> None:
 
 
 def _resumed(plan: MigrationPlan) -> MigrationPlan:
-    """Take over seed and options of the migration in OUT. Raises UsageError when that is of other front ends."""
+    """Return the plan with seed and options of the stored migration. Raises UsageError for other front ends."""
     if not plan.resume:
         return plan
     with Store.open(plan.out, create=False) as store:

@@ -1,4 +1,4 @@
-"""`miscompile passes`: the passes of a compiler, what wakes them, and what they were combined with."""
+"""`miscompile passes`: the passes of a compiler, the patterns that trigger them, and their combinations."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
 
 _SHOWN = 3
-"""Other passes that a row names."""
+"""Most other passes in a row."""
 
 
 @click.command("passes", short_help="Which passes are woken, and in what company.")
@@ -62,7 +62,7 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         if not given["seconds"]:
             raise UsageError("nothing can be measured in no time; give --time more than 0")
         target = ready(target)
-        tables = [table_of(target, measured(target, say=_say_nothing if as_json else _say, **given))]
+        tables = [table_of(target, measured(target, say=_ignore if as_json else _print_progress, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -71,12 +71,12 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     return 0
 
 
-def _say(done: int) -> None:
+def _print_progress(done: int) -> None:
     click.echo(f"\r{done:,} programs", nl=False, err=True)
 
 
-def _say_nothing(done: int) -> None:
-    """Keep quiet: what is printed is for a program to read."""
+def _ignore(done: int) -> None:
+    """Discard the progress, because only JSON is wanted."""
 
 
 def _table(found: "PassTable") -> Table:

@@ -1,4 +1,4 @@
-"""`miscompile patterns`: the patterns that there are, and what each looks like."""
+"""`miscompile patterns`: lists the patterns, and prints single ones."""
 
 import difflib
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
 
 _SHOWN = 4
-"""Operators, and passes, that a row names."""
+"""Most operators, and most passes, in a row."""
 
 
 @click.command("patterns", short_help="Pieces of graphs that passes look for.")
@@ -63,7 +63,7 @@ def command(
 
 
 def _all(libraries: Sequence[Path]) -> list["Pattern"]:
-    """Return the catalogue, no-ops included, what was mined and ships, and the libraries, in this order."""
+    """Return the catalogue with its no-ops, the shipped mined patterns, and those of the libraries, in this order."""
     from miscompile.patterns.library import read_library
     from miscompile.patterns.shipped import shipped_patterns
     from miscompile.patterns.triggers import patterns_of
@@ -77,7 +77,7 @@ def _all(libraries: Sequence[Path]) -> list["Pattern"]:
 
 
 def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> None:
-    """Raise UsageError for a pass that the target, or any, has not, and that no pattern was ever seen to wake there."""
+    """Raise UsageError for a pass that no target (or not `target`) has and that no pattern triggers there."""
     faces = [parse_target(name).about for name in ([target] if target else target_names())]
     names = {name for face in faces for name in (*face.passes, *face.rules)}
     names |= {wake.name for one in known for wake in one.triggers if target is None or wake.target == faces[0].name}
@@ -88,7 +88,7 @@ def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> 
 
 
 def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
-    """Tell whether a pattern wakes something of a target, or the pass of a name, or whatever is asked for."""
+    """Tell whether a pattern triggers a pass of the target and the pass of the name, where these are given."""
     name = None if target is None else parse_target(target).about.name
     triggers = [wake for wake in one.triggers if name in (None, wake.target)]
     if called is not None:
@@ -97,7 +97,7 @@ def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
 
 
 def _named(name: str, found: Sequence["Pattern"]) -> "Pattern":
-    """Return the pattern called `name`; raises UsageError that names what may be meant."""
+    """Return the pattern called `name`; raises UsageError with similar names."""
     for one in found:
         if one.name == name:
             return one

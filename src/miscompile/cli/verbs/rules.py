@@ -75,7 +75,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _certified(row: Mapping[str, Any]) -> str:
-    """Say in a cell what the certificate says."""
+    """Return the cell for a certificate."""
     found = row["certificate"]
     if found is None:
         return "-"

@@ -1,4 +1,4 @@
-"""`miscompile targets`: what can be tested here, and the environments that were made for it."""
+"""`miscompile targets`: the compilers that can be tested here, and their environments."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files of somebody's repository: of a folder, or of the newest commit of a git directory, which needs no work tree."""
+"""Files of a repository: of a folder, or of the newest commit of a git directory without a work tree."""
 
 import re
 import subprocess

@@ -1,8 +1,8 @@
 """Occurrences of operators in the text of tests, without running or importing them.
 
 Each function takes the text of one file and returns how often it names an operator, under the name that
-`score.key_of` gives. What a test builds from variables or in loops is seen as often as it is written, not as often as
-it runs.
+`score.key_of` gives. Calls in loops, or with computed names, count as often as they are written, not as often as
+they run.
 """
 
 import ast
@@ -25,7 +25,7 @@ _TORCH_TYPES = frozenset({
     "inferencemode", "compile", "export", "manualseed", "testing", "nn", "functional",
     "special", "linalg", "fft", "ops",
 })  # fmt: skip
-"""Names in torch that are no operators, without underscores."""
+"""Names in torch, without underscores, that are no operators."""
 
 _TORCH_TOOLS = frozenset({
     "autograd", "backends", "cuda", "distributed", "export", "fx", "jit", "library", "onnx", "optim", "profiler",
@@ -77,7 +77,7 @@ def onnx_in_prototxt(text: str, path: str = "") -> Counter[str]:
 
 
 def torch_in_python(text: str, path: str = "") -> Counter[str]:
-    """Count what a Python test names inside torch, and the methods that it calls on what is no module."""
+    """Count the names of torch in a Python test, and its method calls on objects that are no modules."""
     tree = _parsed(text, path)
     modules = _imports(tree)
     found: Counter[str] = Counter()
@@ -104,7 +104,7 @@ def torch_in_database(text: str, path: str = "") -> Counter[str]:
 
 
 def keras_in_python(text: str, path: str = "", excluded: Sequence[str] = ()) -> Counter[str]:
-    """Count what a Python test names inside keras.
+    """Count the names of keras in a Python test.
 
     Tests whose pytest name contains one of `excluded` are left out, as are those marked to need training.
     """

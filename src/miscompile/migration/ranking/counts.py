@@ -25,7 +25,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was counted: a repository at a commit of a date, the number of files, the command that did it.
+    """The origin of counts: a repository at a commit of a date, the number of files, and the command.
 
     `suite` says which version of onnx the cases of its node suite are from and how many of them are run, empty when
     the compiler's tests do not run it.

@@ -1,4 +1,4 @@
-"""Orders of migrated tests by name: OPERA's own, its two halves, and none.
+"""Orders of migrated tests by name: OPERA's own, each of its two scores alone, and a random one.
 
 An order is a function from instances and facts to the places of the instances, first to last. It is a permutation, and
 the same for the same facts and seed. Where an order does not tell two tests apart, the seed decides.
@@ -17,9 +17,9 @@ from miscompile.migration.ranking.score import OperatorKey, operator_of, setting
 
 @dataclass(frozen=True, slots=True)
 class RankingFacts:
-    """What an order may know beside the instances themselves.
+    """The inputs of an order besides the instances.
 
-    `counts` says how often the compiler's own tests use an operator (`score.key_of`).
+    `counts` holds how often the compiler's own tests use an operator (`score.key_of`).
     """
 
     seed: int = 0
@@ -27,7 +27,7 @@ class RankingFacts:
 
 
 class Order(Protocol):
-    """Something that ranks instances of one library."""
+    """A function that ranks instances of one library."""
 
     def __call__(self, instances: Sequence[Instance], facts: RankingFacts) -> list[int]:
         """Return the places of `instances`, first to last."""
@@ -35,7 +35,7 @@ class Order(Protocol):
 
 
 def shuffled(count: int, seed: int, *path: str | int) -> list[int]:
-    """Return the numbers below `count` in an order that depends on nothing but the seed and the path."""
+    """Return the numbers below `count` in an order that depends only on the seed and the path."""
     places = list(range(count))
     stream(seed, "order", *path).shuffle(places)
     return places
@@ -92,7 +92,7 @@ def check_library(instances: Sequence[Instance]) -> None:
 
 
 def _diverse(instances: Sequence[Instance], scores: Mapping[OperatorKey, float], seed: int) -> list[int]:
-    """Take the test with the greatest product again and again; only its operator's other tests then change.
+    """Repeatedly take the test with the greatest product; only the scores of its operator's other tests then change.
 
     The heap holds one entry an operator, for its best test; those whose tests cover nothing new any more leave it. What
     is left then has no score, and comes last.

@@ -6,7 +6,7 @@
     tensor                    element type, number of dimensions {0, 1, 2, 3, 4, 5, >= 6}, and the class of each size
     list, tuple               the class of the length, as of the number of dimensions, and those of the elements
 
-The paper partitions tensors as lists of integers; other sequences follow from that. Of what is longer than the last
+The paper partitions tensors as lists of integers; other sequences follow from that. Of sequences longer than the last
 length class, only the first elements count, so that there are finitely many classes of tensors. The remaining kinds of
 values (slices, objects that the library makes, dicts) are partitioned by their parts.
 """
@@ -19,7 +19,7 @@ from miscompile.instances.sequence import layer_of
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value
 
 Subspace = Hashable
-"""A class of values of one parameter; equal for values that are held to test the same."""
+"""A class of values of one parameter, which probably test the same."""
 
 ABSENT: Subspace = ("absent",)
 """The class of a parameter that an instance leaves at its default."""

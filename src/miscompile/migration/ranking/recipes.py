@@ -1,6 +1,6 @@
-"""Where each compiler's own tests of a library's operators are, and how they are counted.
+"""The locations of each compiler's own tests of a library's operators, and the ways to count them.
 
-Each target says it in `tests.toml`. Paths there are those of the repositories in 2026, with older ones beside them
+Each target lists them in `tests.toml`. Paths there are those of the repositories in 2026, with older ones beside them
 where an older checkout is counted as well.
 """
 
@@ -32,7 +32,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A compiler's run of the node tests that come with onnx: the file that says which, and how it is read."""
+    """A compiler's run of onnx's node tests: the file that lists them, and its reader."""
 
     file: str
     included: Callable[[str], Included]
@@ -51,7 +51,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class OperatorUses:
-    """What a checkout holds: uses in the tests themselves and, apart, in cases of onnx's suite that are run."""
+    """The uses of operators in a checkout: in its own tests, and in the cases of onnx's suite that it runs."""
 
     files: int
     uses: Mapping[str, int]
@@ -60,7 +60,10 @@ class OperatorUses:
 
 
 def apply(recipe: Recipe, checkout: Checkout) -> OperatorUses:
-    """Count. Raises UsageError when the checkout has none of the files, so that no layout is mistaken for no tests."""
+    """Count the uses.
+
+    Raises UsageError when the checkout has none of the files, because its layout may have changed.
+    """
     files, uses = 0, Counter[str]()
     excluded = _lines(checkout, recipe.excluded)
     for part in recipe.parts:
@@ -92,7 +95,7 @@ def _lines(checkout: Checkout, file: str) -> list[str]:
 @cache
 def node_suite() -> Mapping[str, tuple[str, ...]]:
     """Return the operators of every node case of the installed onnx, by the case's name."""
-    from miscompile.producers.slices.node_cases import node_cases  # makes all cases, and only counting needs them
+    from miscompile.producers.slices.node_cases import node_cases  # imported here, because it makes all cases
 
     return {case.name: (case.op,) for case in node_cases()}
 

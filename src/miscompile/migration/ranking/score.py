@@ -1,10 +1,10 @@
-"""The two scores of OPERA (section III-B) and what they are counted on.
+"""The two scores of OPERA (section III-B) and the counts that they use.
 
 An operator's score is Num_DLL / Num_DLC: how often it occurs in the library's tests over how often it occurs in the
 compiler's own tests, both counted under the same name (`key_of`). Instances that are restated or generated are no tests
-of the library, and do not count. The paper does not say what becomes of an operator that the compiler never tests. Here
-it counts as if it were tested once, so that it leads by how much the library tests it, and not without bounds: much of
-what a compiler does not test it does not support either.
+of the library, and do not count. The paper does not define the score of an operator that the compiler never tests. Here
+it counts as if it were tested once, so that its score is bounded by the library's tests, because a compiler often does
+not support the operators that it does not test.
 
 An instance's score is the share of its parameters and of the pairs of its parameters whose values lie in a subspace (a
 pair of subspaces) that no instance of the same operator which is ranked already lies in. The paper's "percentage of
@@ -24,14 +24,14 @@ from miscompile.instances.sequence import SOURCE, layer_of
 from miscompile.migration.ranking.partition import ABSENT, Subspace, setting
 
 MADE = frozenset({"versions", "constraints", "relations", SOURCE})
-"""Sources of instances that this tool has made of others or of documentation: the library's tests do not hold them."""
+"""Sources of instances that this tool derived from others or from documentation, not from the library's tests."""
 
 OperatorKey = tuple[str, str]
-"""What makes two instances ones of the same operator: the path, and the form in which it is used."""
+"""The identity of an operator: its path, and the way of its call."""
 
 
 def operator_of(instance: Instance) -> OperatorKey:
-    """Return the operator that an instance is one of; a layer in a sequence is that layer, used in another form."""
+    """Return the operator of an instance; a layer in a sequence is that layer, called in another way."""
     layer = layer_of(instance)
     return (instance.api, instance.form) if layer is instance else (layer.api, SOURCE)
 
@@ -61,7 +61,7 @@ def signature_scores(instances: Sequence[Instance], counts: Mapping[str, int]) -
 
 @dataclass(slots=True)
 class Settings:
-    """The instances of one operator as rows of subspaces, with what each would add at the moment.
+    """The instances of one operator as rows of subspaces, with the number of new items of each.
 
     Instances with equal rows are one row: when one of them has been ranked, the others add nothing. `rows` are numbers
     of subspaces, one column a parameter; `places` are the places of each row's instances in the list that was given.
@@ -79,7 +79,7 @@ class Settings:
     _starts: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Number the items; nothing is ranked yet, so all are new. An operator without parameters has one item."""
+        """Number the items, which are all new at first. An operator without parameters has one item."""
         _, inverse = np.unique(_codes(self.rows), return_inverse=True)
         count = len(self.rows)
         self._items = inverse.reshape(count, -1)
@@ -99,7 +99,7 @@ class Settings:
         return float(self.fresh[row] / self._items.shape[1])
 
     def take(self, row: int) -> None:
-        """Rank an instance of `row`: what it covers is new no longer, for every row."""
+        """Rank an instance of `row`; its items are no longer new in any row."""
         items = self._items[row]
         for item in items[~self._met[items]].tolist():
             self.fresh[self._owners[self._starts[item] : self._starts[item + 1]]] -= 1

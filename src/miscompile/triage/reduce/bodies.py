@@ -1,4 +1,4 @@
-"""Reductions of control flow: one turn of a loop, fewer values in and out of a block, smaller bodies at any depth."""
+"""Reductions of control flow: one iteration of a loop, fewer inputs and outputs of a block, smaller bodies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -228,7 +228,7 @@ def _with_bodies(node: Node, bodies: dict[str, Graph]) -> Node:
 
 
 def _without_row(node: Node, index: int) -> Node:
-    """Drop what a Scan says of a scan output that is gone."""
+    """Drop the attributes of a Scan for a removed scan output."""
     given = dict(node.attributes)
     for name in ("scan_output_axes", "scan_output_directions"):
         if name in given:
@@ -239,9 +239,10 @@ def _without_row(node: Node, index: int) -> Node:
 def _replaced(
     graph: Graph, place: int, node: Node, index: int, stand_in: str | None, supply: NameSupply
 ) -> Iterator[Graph]:
-    """Put `node`, which gives no value at `index` any more, in its place; `stand_in` is read instead, if there is one.
+    """Replace a node by `node`, which lacks the output at `index`.
 
-    Without a stand-in, nobody may read that value, but as an output of the main graph's it may go.
+    Its readers read `stand_in` instead, if there is one. Without a stand-in, no node may read that value; an output of
+    the main graph is removed.
     """
     old = graph.nodes[place]
     name = old.outputs[index] if index < len(old.outputs) else ""

@@ -1,4 +1,4 @@
-"""Captured values: what flows through a draft, seen on a reference run with everything exposed."""
+"""Captured values: the inner values of a draft, from a reference run in which all of them are outputs."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ _HALVINGS = 3
 _KEPT = 16
 
 Captured = tuple[Mapping[str, Tensor], ...]
-"""For each feed, the values known by name: inputs, initialisers, and those inner ones that could be seen."""
+"""For each feed, the known values by name: inputs, initialisers, and the inner ones that could be captured."""
 
 
 class Capture(Protocol):
-    """Gives reductions the values that flow through a draft."""
+    """Gives reductions the inner values of a draft."""
 
     def __call__(self, draft: Draft) -> Captured:
         """Return the known values, for each feed of `draft`."""
@@ -36,8 +36,8 @@ class ReferenceCapture:
     """Captures on one build of one target.
 
     If the whole graph does not run there (it crashes that build too), the `voter`, a runner of onnx's reference
-    implementation, is asked; else the front half is tried, then the front quarter, and so on: the part in front of a
-    crash is what a front cut wants to know, and what leads to it tells whether the error is a lawful one.
+    implementation, runs it; else the front half is tried, then the front quarter, and so on, because a front cut needs
+    the values before a crash, and these values decide whether the error is legitimate.
     """
 
     def __init__(self, runner: Runner, target: str, build: Build, voter: Runner | None = None) -> None:
@@ -46,7 +46,7 @@ class ReferenceCapture:
         self._known: OrderedDict[str, Captured] = OrderedDict()
 
     def __call__(self, draft: Draft) -> Captured:
-        """Return the known values, for each feed of `draft`; remembers the last few drafts."""
+        """Return the known values, for each feed of `draft`; caches the last few drafts."""
         key = draft.digest
         if key not in self._known:
             self._known[key] = self._capture(draft)

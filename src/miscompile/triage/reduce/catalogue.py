@@ -1,4 +1,4 @@
-"""The standard reductions, in the order in which they are tried: what removes most for one run comes first."""
+"""The standard reductions, in the order in which they are tried: those that remove the most for one run first."""
 
 from miscompile.triage.reduce.attributes import FewerAttributes, PlainerAttributes
 from miscompile.triage.reduce.bodies import BypassDeeper, FewerResults, InnerBranch, OneTurn, PlainerLoops
@@ -17,7 +17,7 @@ from miscompile.triage.reduce.values import PlainerValues
 
 
 def standard(capture: Capture) -> tuple[Reduction[Draft], ...]:
-    """Return the standard reductions; `capture` serves those that need to know inner values."""
+    """Return the standard reductions; `capture` gives inner values to those that need them."""
     return (
         OneFeed(),
         FewerOutputs(),

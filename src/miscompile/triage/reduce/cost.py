@@ -1,4 +1,4 @@
-"""The order on drafts: what "smaller" means. A candidate must be smaller, or it is not even tried."""
+"""The order on drafts that defines "smaller". A candidate that is not smaller is not tried."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -47,8 +47,8 @@ def cost_of(draft: Draft) -> Cost:
 
 
 def oddity(value: Tensor) -> int:
-    """Say how unusual the elements are: 0 zeros, 1 ones, 2 one small integer, 3 counting up, 4 one element not zero,
-    then whole numbers, quarters, hundredths, and others."""
+    """Return a rank of how unusual the elements are: 0 zeros, 1 ones, 2 one small integer, 3 counting up, 4 one element
+    not zero, then whole numbers, quarters, hundredths, and others."""
     numbers = value.numbers()
     if not numbers.size or numbers.dtype.kind in "OUSc":
         return 0

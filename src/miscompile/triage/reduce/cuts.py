@@ -1,4 +1,4 @@
-"""Cuts through the graph: drop what comes after a value, or replace what comes before it by captured values."""
+"""Cuts through the graph: drop the nodes after a value, or replace the nodes before it by captured values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from miscompile.triage.reduce.draft import Draft
 
 @dataclass(frozen=True, slots=True)
 class BackCut:
-    """Makes inner values the only outputs: the earliest first, because everything after them goes.
+    """Makes single inner values the only outputs, the earliest first, because all nodes after them go.
 
-    Before that, all values that live across a middle position become the outputs at once, which is bolder where
-    the bug needs several of them.
+    Then all values that live across a middle position become the outputs at once, for bugs that need several of them.
     """
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
@@ -34,9 +33,9 @@ class BackCut:
 
 @dataclass(frozen=True, slots=True)
 class FrontCut:
-    """Turns inner values into inputs that are fed what flowed there, so that everything before them goes.
+    """Turns inner values into inputs that are fed the captured values, so that all nodes before them go.
 
-    First whole front parts of the graph, then the producers of single values, the latest first.
+    First replaces whole front parts of the graph, then the producers of single values, the latest first.
     """
 
     capture: Capture
@@ -58,12 +57,12 @@ class FrontCut:
 
 
 def _halves(count: int) -> list[int]:
-    """Front lengths worth trying: quarters of the graph, without its ends."""
+    """Return the lengths of front parts to try: quarters of the graph, without its ends."""
     return sorted({count * quarter // 4 for quarter in (1, 2, 3)} - {0, count})
 
 
 def _cut(draft: Draft, captured: Captured, front: Sequence[Node]) -> Draft | None:
-    """Replace `front` by inputs; None when one of the values needed was not seen, or changes type over the feeds."""
+    """Replace `front` by inputs; None when a needed value was not captured, or changes type over the feeds."""
     graph = draft.graph
     dropped = {id(node) for node in front}
     kept = [node for node in graph.nodes if id(node) not in dropped]
@@ -86,5 +85,5 @@ def _cut(draft: Draft, captured: Captured, front: Sequence[Node]) -> Draft | Non
 
 
 def _own(value: Tensor) -> Tensor:
-    """A copy that does not keep a worker's whole reply alive."""
+    """Return a copy, which does not keep a worker's whole reply in memory."""
     return Tensor(value.dtype, value.array.copy())

@@ -1,6 +1,6 @@
-"""Is a draft still well defined? Undefined behaviour that a reduction brings in must never pass for a bug.
+"""The check that a draft is well defined, because undefined behaviour from a reduction must never pass for a bug.
 
-The check is concrete: it looks at the values that flow, as far as they are known. Sources: the operator pages of
+The check looks at concrete inner values, as far as they are known. Sources: the operator pages of
 the ONNX documentation (Div, Mod, BitShift, Gather, Cast and their kin).
 """
 
@@ -26,7 +26,7 @@ class Guard:
     capture: Capture
 
     def __call__(self, draft: Draft) -> bool:
-        """Return False when a node is seen to meet undefined behaviour, in the main graph or in a body on some turn."""
+        """Return False when a node has undefined behaviour, in the main graph or in a body in some iteration."""
         if any(is_block(node) for node in draft.graph.nodes):
             return self._sound(draft) and all(map(self._sound, flattened(draft, self.capture)))
         return self._sound(draft)
@@ -75,13 +75,13 @@ def _index(node: Node, known: KnownValues) -> bool:
 
 
 def _reduces(node: Node) -> bool:
-    """Sums, products and extremes of all that is written to one place are defined."""
+    """Several writes to one element are defined if they are summed, multiplied, or reduced to an extreme."""
     reduction = node.attributes.get("reduction")
     return reduction is not None and reduction.value != "none"
 
 
 def _distinct(indices: Tensor, axis: int, size: int) -> bool:
-    """Whoever writes one place twice leaves the result open."""
+    """No element is written twice, because the order of writes is unspecified."""
     lines = np.moveaxis(indices.array % max(size, 1), axis, -1).reshape(-1, indices.shape[axis])
     return all(np.unique(line).size == line.size for line in lines)
 
@@ -102,7 +102,7 @@ def _tuples(node: Node, known: KnownValues) -> bool:
 
 
 def _positions(node: Node, known: KnownValues) -> bool:
-    """Positions lie in the cache that they are looked up in."""
+    """Positions are indices of the cache."""
     cache, positions = _value(node, known, 1), _value(node, known, 3)
     if cache is None or positions is None or not cache.shape:
         return True
@@ -110,7 +110,7 @@ def _positions(node: Node, known: KnownValues) -> bool:
 
 
 def _classes(node: Node, known: KnownValues) -> bool:
-    """Labels are classes, or the number that stands for none."""
+    """Labels are classes, or the index to ignore."""
     scores, labels = _value(node, known, 0), _value(node, known, 1)
     if scores is None or labels is None or len(scores.shape) < 2:
         return True

@@ -1,4 +1,4 @@
-"""The draft: a case taken apart so that reductions can edit it, and the way back to a case."""
+"""The draft: a case in a form that reductions can edit, and the conversion back to a case."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,15 +21,15 @@ from miscompile.graph.typing import value_types
 from miscompile.ops.registry import schema
 
 Reprogram = Callable[[Model, Feed], Program]
-"""Makes the program of a model; says of each output whether its bits are settled when fed the feed.
+"""Makes the program of a model, and marks the outputs that are exact on the feed.
 
-May raise a MiscompileError for a model that is not well defined on that feed: the candidate is then refused.
+May raise a MiscompileError for a model that is not well defined on that feed; the candidate is then refused.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A model with its feeds by input name. Reductions take drafts apart; nothing in them is ever changed in place."""
+    """A model with its feeds by input name. Reductions make new drafts; a draft is never changed in place."""
 
     model: Model
     feeds: tuple[Mapping[str, Tensor], ...]
@@ -73,7 +73,7 @@ def take_apart(case: Case) -> Draft:
 def put_together(draft: Draft, reprogram: Reprogram, recipe: Mapping[str, Any]) -> Case:
     """Return the case of `draft`. An output counts as exact only if it is exact on every feed.
 
-    Raises whatever MiscompileError `reprogram` raises.
+    Raises the MiscompileErrors of `reprogram`.
     """
     names = [info.name for info in draft.fed()]
     feeds = tuple(tuple(feed[name] for name in names) for feed in draft.feeds)
@@ -83,7 +83,7 @@ def put_together(draft: Draft, reprogram: Reprogram, recipe: Mapping[str, Any]) 
 
 
 def inexact(model: Model, feed: Feed) -> Program:
-    """The default Reprogram: no output is taken to be exact."""
+    """The default Reprogram: marks no output as exact."""
     del feed
     return to_program(model)
 
@@ -93,7 +93,7 @@ def _agreed(ports: tuple[Port, ...]) -> Port:
 
 
 def tidy(draft: Draft) -> Draft:
-    """Return the draft without whatever its outputs do not need, and with the types of its outputs inferred anew.
+    """Return the draft without the parts that its outputs do not need, and with newly inferred output types.
 
     Nodes, trailing optional results, initialisers, inputs with their feeds, functions, opset imports and recorded
     inner types go. Raises ModelError when the graph is inconsistent.
@@ -119,7 +119,7 @@ def _domains(nodes: Iterable[Node]) -> set[str]:
 
 
 def _without_unread(node: Node, wanted: set[str], opset: int) -> Node:
-    """Ask for no trailing result that nobody reads, where the operator lets it be left out.
+    """Remove unused trailing outputs of a node, where the operator makes them optional.
 
     What carries bodies gives as many results as its bodies do, and what has any number of them as many as it says.
     """
@@ -135,8 +135,8 @@ def _without_unread(node: Node, wanted: set[str], opset: int) -> Node:
 
 
 def _retyped(model: Model) -> Model:
-    """Forget the outputs' types, which an edit may have made wrong, and infer them; keep the old where nothing is
-    known (outputs of foreign operators)."""
+    """Infer the outputs' types anew, because an edit may have changed them; keep the old type where inference fails
+    (outputs of foreign operators)."""
     untyped = tuple(ValueInfo(info.name, None) for info in model.graph.outputs)
     bare = replace(model, graph=replace(model.graph, outputs=untyped))
     blocks = any(node.op in CONTROL and not node.domain for node in model.graph.nodes)
@@ -160,9 +160,9 @@ def _loosened_body(body: Graph) -> Graph:
 
 
 def rewired(draft: Draft, names: Mapping[str, str]) -> Draft:
-    """Return the draft in which everyone who read `old` reads `names[old]` instead; outputs follow.
+    """Return the draft in which every reader of `old` reads `names[old]` instead, outputs included.
 
-    Two outputs that become one are merged. Producers keep their names, and go in `tidy` when nobody reads them.
+    Two outputs that become one are merged. Producers keep their names; `tidy` removes those without readers.
     """
     graph = draft.graph
     final = {old: _follow(old, names) for old in names}

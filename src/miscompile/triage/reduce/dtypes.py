@@ -47,7 +47,7 @@ class PlainerTypes:
 
 
 def _converted(value: Tensor, goal: str) -> Tensor:
-    """Convert; what does not fit the new type becomes its nearest number (all goals are wider, but for float32)."""
+    """Convert; a number outside the new type's range becomes its nearest number (all goals but float32 are wider)."""
     numbers = value.numbers()
     if DTYPES[goal].kind == "float" and numbers.dtype.kind == "f":
         numbers = np.clip(numbers.astype(np.float64), DTYPES[goal].low, DTYPES[goal].high)

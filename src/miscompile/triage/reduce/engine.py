@@ -1,8 +1,8 @@
-"""The reduction engine: the one object that asks whether a candidate still shows the bug.
+"""The reduction engine: the one object that checks whether a candidate still shows the bug.
 
-Reductions only propose. The engine tidies a candidate, skips it when it was seen before or is not smaller, checks
-that it is a valid and well-defined program, asks the oracle, and remembers the best. The contract of a reduction stands
-at `Reduction`; how the cases of one kind of program are taken apart for it, at `DraftKind`.
+Reductions only propose candidates. The engine tidies a candidate, skips it when it was seen before or is not smaller,
+checks that it is a valid and well-defined program, applies the oracle, and keeps the best one. `Reduction` holds the
+contract of reductions, and `DraftKind` that of the conversion between cases and drafts.
 """
 
 import random
@@ -27,19 +27,19 @@ D = TypeVar("D")
 
 
 def never() -> bool:
-    """The deadline that never comes."""
+    """Return False: the deadline of a search without time limit."""
     return False
 
 
 def any_case(case: Case) -> bool:
-    """The demand that every case meets."""
+    """Return True: the default demand on reduced cases."""
     del case
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long to search: at most `tries` examinations, and until `expired()` says stop."""
+    """The limits of a search: at most `tries` examinations, and until `expired()` returns True."""
 
     tries: int = 2000
     expired: Callable[[], bool] = never
@@ -47,7 +47,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Slippage:
-    """Another violation than the one looked for, met on the way: a finding of its own, still to be triaged."""
+    """Another violation that the reduction met: a finding of its own, still to be triaged."""
 
     case: Case
     verdict: Violated
@@ -59,7 +59,7 @@ class Reduced:
     """The smallest case found, with its violation and the faulty run's outcome.
 
     `steps` names the reductions that helped, in order; `complete` is False when the budget ended the search;
-    `defined` is False when the case that came in meets undefined behaviour: it is no finding, and is not reduced.
+    `defined` is False when the original case has undefined behaviour: it is no finding, and is not reduced.
     """
 
     case: Case
@@ -85,9 +85,9 @@ def reduce_case(
 ) -> Reduced | None:
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
-    To hold an attribution fixed, pass the oracle that `bisect.only` makes. `kind` says how such cases are taken apart
+    To keep the attribution, pass the oracle that `bisect.only` makes. `kind` converts such cases to drafts
     (`GraphDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must also satisfy
-    `admits`, which is asked last. A case that `kind` cannot take apart comes back as it is. Deterministic for a given
+    `admits`, which is called last. A case that `kind` cannot convert is returned unchanged. Deterministic for a given
     `rng`.
     """
     search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits)
@@ -99,7 +99,7 @@ def reduce_case(
 
 
 class Search(Generic[D]):
-    """Owns the predicate. Use `reduce_case`; the class is public for those who write reductions of their own."""
+    """Owns the predicate. Use `reduce_case`; the class is public for authors of reductions."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Search(Generic[D]):
         self.best: D | None = None
 
     def start(self, case: Case) -> bool:
-        """Examine the case that came in; False when it shows no violation."""
+        """Examine the original case; return False when it shows no violation."""
         examination = self._examine(case)
         if not isinstance(examination.verdict, Violated):
             return False
@@ -147,7 +147,10 @@ class Search(Generic[D]):
                 self._exhaust(reduction)
 
     def offer(self, draft: D) -> bool:
-        """Adopt `draft` if it is new, smaller, valid, well defined and shows the same violation; tell whether so."""
+        """Adopt `draft` if it is new, smaller, valid, well defined and shows the same violation.
+
+        Return whether it did.
+        """
         try:
             small = self._kind.tidy(draft)
             cost = self._kind.cost(small)
@@ -155,7 +158,7 @@ class Search(Generic[D]):
                 return False
             case = self._kind.put_together(small, self._case.recipe)
         except MiscompileError:
-            return False  # broken candidates are expected; no run is spent on them
+            return False  # broken candidates are expected, and are not run
         examination = self._examine(case)
         if not isinstance(examination.verdict, Violated):
             return False
@@ -171,7 +174,7 @@ class Search(Generic[D]):
         return True
 
     def result(self) -> Reduced:
-        """Return the best so far."""
+        """Return the best case so far."""
         return Reduced(
             self._case,
             self._evidence,
@@ -184,7 +187,10 @@ class Search(Generic[D]):
         )
 
     def _exhaust(self, reduction: Reduction[D]) -> None:
-        """Offer the reduction's candidates until none helps; after a success go on at the same place, not at zero."""
+        """Offer the reduction's candidates until none helps.
+
+        After a success continue at the same place, not at zero.
+        """
         place: int | None = 0
         while place is not None and self.best is not None:
             start, place = place, self._first_success(reduction, place)
@@ -216,12 +222,12 @@ class Search(Generic[D]):
         return False
 
     def _blames_the_same(self, evidence: Evidence) -> bool:
-        """The same build must be at fault, and held against a working one if it was at first."""
+        """Tell whether the same build is at fault, and has a reference build if it had one at first."""
         old = self._evidence
         return evidence.faulty.build == old.faulty.build and (evidence.reference is None) == (old.reference is None)
 
     def _keep_slippage(self, draft: D, slippage: Slippage, symptom: Symptom) -> None:
-        """Keep the first slip of each symptom. An error of both builds is most likely our own broken candidate."""
+        """Keep the first slippage of each symptom; an error of both builds mostly comes from a broken candidate."""
         ours = slippage.verdict.evidence.kind == "exception" and slippage.verdict.evidence.reference is None
         if (
             ours

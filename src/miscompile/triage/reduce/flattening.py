@@ -1,4 +1,4 @@
-"""Control flow written out: a branch in place of its If, the turns of a Loop or Scan one after the other.
+"""Flattening of control flow: a branch replaces its If, the iterations of a Loop or Scan follow one another.
 
 Reductions ask for a single turn or branch; the guard against undefined behaviour asks for a graph without bodies, in
 which every value of every turn can be seen.
@@ -27,7 +27,7 @@ KnownValues = Mapping[str, Tensor]
 
 @dataclass(slots=True)
 class SplicedNodes:
-    """Nodes and constants that take a block's place, in the making; `results` are what its outputs become."""
+    """Nodes and constants that replace a block, under construction; `results` are the new names of its outputs."""
 
     supply: NameSupply
     nodes: list[Node] = field(default_factory=list)
@@ -35,7 +35,7 @@ class SplicedNodes:
     results: list[str] = field(default_factory=list)
 
     def body(self, body: Graph, given: Sequence[str]) -> list[str]:
-        """Add a copy of `body` on the values `given`; return what it gives."""
+        """Add a copy of `body` on the values `given`; return its outputs."""
         names = {info.name: actual for info, actual in zip(body.inputs, given, strict=True)}
         for name, value in body.initializers.items():
             names[name] = self.constant(name, value)
@@ -61,11 +61,11 @@ class SplicedNodes:
         return self.constant("n", Tensor("int64", np.array(value, np.int64)))
 
     def slice(self, value: str, place: int, axis: int) -> str:
-        """Take one slice of `value` along `axis`, which is gone then."""
+        """Take one slice of `value` along `axis`, and remove the axis."""
         return self.add("Gather", (value, self.number(place)), attributes({"axis": axis}), "slice")
 
     def stacked(self, rows: Sequence[str], axis: int) -> str:
-        """Put `rows` together along a new `axis`."""
+        """Stack `rows` along a new `axis`."""
         parts = [self.add("Unsqueeze", (row, self.number([axis])), {}, "row") for row in rows]
         return parts[0] if len(parts) == 1 else self.add("Concat", parts, attributes({"axis": axis}), "rows")
 
@@ -76,9 +76,9 @@ def is_block(node: Node) -> bool:
 
 
 def spliced(graph: Graph, place: int, splice: SplicedNodes) -> Graph:
-    """Return `graph` with the splice in place of the node at `place`; whoever read its outputs reads the results.
+    """Return `graph` with the splice in place of the node at `place`; the readers of its outputs read the results.
 
-    What a body gives must be made by a node of its own, so there a result that is not gets an Identity.
+    A node of the body itself must produce each output of the body, so a result that none produces gets an Identity.
     """
     node = graph.nodes[place]
     names = {old: new for old, new in zip(node.outputs, splice.results, strict=False) if old}
@@ -104,7 +104,7 @@ def branch(node: Node, taken: str, supply: NameSupply) -> SplicedNodes:
 
 
 def loop_turns(node: Node, count: int, supply: NameSupply) -> SplicedNodes | None:
-    """Return `count` turns of a Loop one after the other; None for no turn when rows are asked for."""
+    """Return `count` iterations of a Loop one after the other; None for 0 when the loop has scan outputs."""
     body: Graph = node.attributes["body"].value
     splice = SplicedNodes(supply)
     carried = list(node.inputs[2:])
@@ -124,7 +124,7 @@ def loop_turns(node: Node, count: int, supply: NameSupply) -> SplicedNodes | Non
 
 
 def scan_turns(node: Node, length: int, supply: NameSupply) -> SplicedNodes | None:
-    """Return the turns of a Scan of `length` slices one after the other; None when there are none."""
+    """Return the iterations of a Scan of `length` slices one after the other; None when there are none."""
     if length == 0:
         return None
     splice = SplicedNodes(supply)
@@ -155,9 +155,9 @@ def settings(node: Node, name: str, count: int) -> tuple[int, ...]:
 
 
 def flattened(draft: Draft, capture: Capture) -> Iterator[Draft]:
-    """Yield a draft without bodies for each feed, as far as it can be made: turns as they are on that feed.
+    """Yield a draft without bodies for each feed where possible, with the iterations that this feed has.
 
-    Bodies of operators other than If, Loop and Scan stay; so do loops of more than `MOST_TURNS` turns.
+    Bodies of operators other than If, Loop and Scan stay; so do loops of more than `MOST_TURNS` iterations.
     """
     for feed in draft.feeds or ({},):
         single: Draft | None = replace(draft, feeds=(feed,))
@@ -170,7 +170,7 @@ def flattened(draft: Draft, capture: Capture) -> Iterator[Draft]:
 
 
 def _written_out(draft: Draft, capture: Capture) -> Draft | None:
-    """Write out every block of the main graph; None when one cannot be."""
+    """Flatten every block of the main graph; None when one cannot be flattened."""
     counted, counters = _counting(draft)
     known = capture(counted)[0]
     supply = NameSupply(all_names(counted.graph))
@@ -187,7 +187,7 @@ def _written_out(draft: Draft, capture: Capture) -> Draft | None:
 def _splice(
     node: Node, seen: Node, known: KnownValues, counters: Mapping[str, str], supply: NameSupply
 ) -> SplicedNodes | None:
-    """Write out `node`, which may read other names than the node `seen` did whose values are `known`."""
+    """Flatten `node`, a copy of the node `seen` that may read other names; `known` are the values of `seen`."""
     if node.op == "If":
         condition = known.get(seen.inputs[0])
         if condition is None or condition.array.size != 1:
@@ -210,7 +210,7 @@ def _label(node: Node) -> str:
 
 
 def _counting(draft: Draft) -> tuple[Draft, dict[str, str]]:
-    """Let every Loop of the main graph give the numbers of its turns as well; return their names by first output."""
+    """Make every Loop of the main graph output its iteration numbers; return their names by first output."""
     supply = NameSupply(all_names(draft.graph))
     counters: dict[str, str] = {}
     nodes = []

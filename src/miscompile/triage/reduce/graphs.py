@@ -22,9 +22,9 @@ from miscompile.triage.reduce.reduction import Cost, Reduction
 class GraphDrafts:
     """The draft kind of ONNX models.
 
-    `runner` runs the build that a program is held against, to see which values flow through a graph; `voter`, a runner
-    of onnx's reference implementation, shows them for a graph that no build runs, so that undefined behaviour is seen
-    there too. `reprogram` makes the program of a model.
+    `runner` runs the reference build, to capture the inner values of a graph; `voter`, a runner of onnx's reference
+    implementation, captures them for a graph that no build runs, so that undefined behaviour is found there too.
+    `reprogram` makes the program of a model.
     """
 
     runner: Runner
@@ -35,8 +35,8 @@ class GraphDrafts:
     def take_apart(self, case: Case, evidence: Evidence) -> Draft:
         """Return the draft of `case`.
 
-        Raises ModelError for a program that is invalid on purpose: it is one operator that breaks the rules, and
-        candidates would be held to the rules that it must break.
+        Raises ModelError for a program that is invalid on purpose, because the engine would refuse every candidate that
+        keeps the broken rule.
         """
         if is_invalid(case):
             raise ModelError("the program is invalid on purpose")
@@ -62,7 +62,7 @@ class GraphDrafts:
         return put_together(draft, self.reprogram, recipe)
 
     def defined(self, draft: Draft) -> bool:
-        """Tell whether no node is seen to meet undefined behaviour on the draft's feeds."""
+        """Tell whether no node has undefined behaviour on the draft's feeds, as far as values are known."""
         return Guard(self.capture)(draft)
 
     def reductions(self) -> Sequence[Reduction[Draft]]:
@@ -71,6 +71,6 @@ class GraphDrafts:
 
     @property
     def capture(self) -> ReferenceCapture:
-        """Gives the values that flow through a draft."""
+        """Return the inner values of a draft."""
         assert self._capture is not None, "a case is taken apart first"
         return self._capture

@@ -1,4 +1,4 @@
-"""Bodies in place of what carries them: function calls, and one branch of an If."""
+"""Inlining of bodies: function bodies replace calls, and a branch replaces its If."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

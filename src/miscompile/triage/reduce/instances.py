@@ -1,7 +1,7 @@
-"""Operator instances as drafts for reduction: parameters, shapes, element types and values get plainer.
+"""Operator instances as drafts for reduction: parameters, shapes, element types and values get simpler.
 
-What a smaller instance computes, and whether that can be held against a compiler, the library oracle says anew for each
-candidate. So a reduction need not know any operator: a call that the library refuses shows no violation.
+The library oracle computes the right results of each candidate anew, and decides whether they can be compared. So a
+reduction need not know any operator: a call that the library refuses shows no violation.
 """
 
 import math
@@ -63,7 +63,7 @@ class InstanceDrafts:
         )
 
     def digest(self, draft: Instance) -> str:
-        """Return the digest of everything but where the instance is from."""
+        """Return the digest of everything but the instance's origin."""
         return digest_of(draft)
 
     def put_together(self, draft: Instance, recipe: Mapping[str, Any]) -> Case:
@@ -74,7 +74,7 @@ class InstanceDrafts:
         return replace(test.case, recipe={**recipe, **test.case.recipe})
 
     def defined(self, draft: Instance) -> bool:
-        """Return True: the oracle itself holds nothing against a compiler that the library leaves undefined."""
+        """Return True, because the oracle itself ignores results that the library leaves undefined."""
         del draft
         return True
 

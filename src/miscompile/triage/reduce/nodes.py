@@ -1,4 +1,4 @@
-"""Fewer nodes in the middle: whoever read a node's result reads one of its operands instead."""
+"""Fewer nodes in the middle: the readers of a node's result read one of its operands instead."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -17,8 +17,8 @@ class Reduction(Protocol[D]):
 
     - deterministic, and a function of the draft alone: no state, no randomness, no predicate;
     - the boldest candidate first, so that a success saves the most work;
-    - lazy: the engine stops listening at the first success, and asks again about the new draft from the same
-      *place* in the list; so after an edit at place k the edits before k should be about the same ones again;
+    - lazy: the engine stops the iteration at the first success, and continues with the new draft at the same *place*
+      in the list; so after an edit at place k the edits before k should be about the same again;
     - no loop to a fixpoint and no check of validity inside: the engine does both;
     - a candidate may be broken or larger; the engine refuses it for little cost.
     """
@@ -29,7 +29,7 @@ class Reduction(Protocol[D]):
 
 
 class DraftKind(Protocol[D]):
-    """How the cases of one kind of program are taken apart into drafts, which reductions edit, and put together again.
+    """The conversion of the cases of one kind of program into drafts, which reductions edit, and back.
 
     A draft is never changed in place.
     """

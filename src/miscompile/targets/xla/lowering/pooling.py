@@ -76,7 +76,7 @@ def average_pool(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Mean of the elements under a window, with or without the padding, never with the elements that `ceil_mode` adds."""
+    """Mean of the elements under a window; `ceil_mode` adds no elements to it, padding counts if asked for."""
     inner, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     zero = jnp.zeros((), x.dtype)
     counted = lax.pad(
