@@ -161,7 +161,9 @@ def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[[unspecified]]\nlibrary = 'torch'", "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'", "[[doubt",
+        "[[unspecified]]\nlibrary = 'torch'",
+        "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='odd'\nreason='x'",
+        "[[unspecified",
         "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\nwhen='the moon is full'",
         "[[unspecified]]\nlibrary='torch'\napis=['a']\nkind='random'\nreason='x'\ngiven=['sorted']",
     ],
