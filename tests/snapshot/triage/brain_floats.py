@@ -30,7 +30,7 @@ WIDTHS = {16: 16, 17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2,
 
 
 def session_options(level, threads=1):
-    """Return options for `level`, with which results do not depend on the processor."""
+    """Return options for `level` that make results independent of the processor."""
     options = ort.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
     options.intra_op_num_threads = threads
@@ -57,26 +57,27 @@ def saturates():
 
 
 def start(source, options, disabled):
-    """Return a session without the passes `disabled` for a model, which is given as its bytes or by its file's path."""
+    """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
     return session
 
 
 def run_words(session, outputs, feed, types):
-    """Run on a feed with element types that numpy lacks, whose elements come and go as words (one each, the low bits).
+    """Run on a feed with element types that numpy lacks; their elements are words (one per element, in the low
+    bits).
 
     `types` are the numbers of the inputs' types in onnx.TensorProto, where numpy lacks them. Return for each output the
     number of its type, and its elements or words; None for one that is missing.
     """
     memory = {name: packed(array, WIDTHS.get(types.get(name, 0), 0)) for name, array in feed.items()}
-    values = {name: to_value(array, types.get(name)) for name, array in memory.items()}  # they look into `memory`
+    values = {name: to_value(array, types.get(name)) for name, array in memory.items()}  # they are views of `memory`
     results = session.run_with_ort_values(values, outputs, None)
     return [from_value(value) if value.has_value() else None for value in results]
 
 
 def packed(words, bits):
-    """Return elements in memory as a session reads them: narrow ones are next to each other in the first bytes."""
+    """Return elements in a session's memory layout: narrow ones are packed in the first bytes."""
     words = np.require(words, requirements="C")
     if not 0 < bits < 8:
         return words
@@ -86,7 +87,7 @@ def packed(words, bits):
 
 
 def to_value(array, kind):
-    """Wrap an input; `kind` is the number of its element type where numpy lacks that."""
+    """Wrap an input; `kind` is the number of its element type if numpy lacks the type."""
     if kind is None:
         return ort.OrtValue.ortvalue_from_numpy(array)._ortvalue
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)._ortvalue

@@ -27,7 +27,7 @@ LEVELS = {
 
 
 def session_options(level, threads=1):
-    """Return options for `level`, with which results do not depend on the processor."""
+    """Return options for `level` that make results independent of the processor."""
     options = ort.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
     options.intra_op_num_threads = threads
@@ -54,14 +54,14 @@ def saturates():
 
 
 def start(source, options, disabled):
-    """Return a session without the passes `disabled` for a model, which is given as its bytes or by its file's path."""
+    """Return a session without the passes `disabled` for a model, given as bytes or as the path of a file."""
     session = native.InferenceSession(options, source, isinstance(source, str), False)
     session.initialize_session(["CPUExecutionProvider"], [{}], set(disabled))
     return session
 
 
 def run_arrays(session, outputs, feed):
-    """Run on one feed; return what the outputs of these names hold, None for one that is missing."""
+    """Run on one feed; return the outputs of these names, None for a missing one."""
     found = session.run(outputs, feed, None)
     return found
 
