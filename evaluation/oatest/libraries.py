@@ -71,7 +71,7 @@ class Libraries:
 
     @cached_property
     def blocks(self) -> tuple[Pattern, ...]:
-        """Always the smallest block that wakes the pass."""
+        """Always the smallest block that triggers the pass."""
         return self._patterns("block", lambda cut: cut.block)
 
     @cached_property

@@ -7,16 +7,17 @@ torch's own exporters. Collecting runs every test once, which is what these orde
 import gzip
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import PIPE
 from tempfile import TemporaryFile
 from typing import IO
 
+from miscompile.base.child import start
 from miscompile.base.errors import UsageError
 from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
@@ -125,7 +126,7 @@ def _heard(
         with TemporaryFile() as given, TemporaryFile() as said:
             given.writelines(encoded(instance) + b"\n" for instance in instances[begin:])
             given.seek(0)
-            child = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=said, env=_environment())
+            child = start(command, stdin=given, stdout=PIPE, stderr=said, environment=_environment())
             assert child.stdout is not None
             with child, child.stdout as heard:
                 ready = heard.readline()

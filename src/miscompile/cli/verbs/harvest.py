@@ -89,7 +89,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     """Run the tests at PATH under a hook, and take patterns or operator instances out of what they do.
 
     SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
-    tvm. `models` takes a folder of models whose names name passes. Which passes a model wakes is observed on every
+    tvm. `models` takes a folder of models whose names name passes. Which passes a model triggers is observed on every
     TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
     `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
     onnx's node cases and generated programs.

@@ -19,7 +19,7 @@ _SHOWN = 3
 """Most other passes in a row."""
 
 
-@click.command("passes", short_help="Which passes are woken, and in what company.")
+@click.command("passes", short_help="Which passes are triggered, and together with which others.")
 @click.argument("target", required=False, metavar="[TARGET]")
 @click.option(
     "--out",
@@ -37,11 +37,11 @@ _SHOWN = 3
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the whole matrix, instead of a table.")
 def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
-    """List the passes of TARGET: patterns that wake them, programs that they changed, and with which others.
+    """List the passes of TARGET: their patterns, the programs that they changed, and which passes fired together.
 
-    Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `woken` is the share
-    of the programs with a pattern of a pass that the pass did change. Ctrl-C ends the measurement and shows what was
-    counted by then.
+    Patterns are put into seed graphs, and the compiler is asked which passes changed the result. `triggered` is the
+    share of the programs with a pattern of a pass that the pass did change. Ctrl-C ends the measurement and shows the
+    counts so far.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def _table(found: "PassTable") -> Table:
     title = f"{found.target}: {found.programs:,} programs watched"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("pass", overflow="fold")
-    for name in ("patterns", "fired", "woken"):
+    for name in ("patterns", "fired", "triggered"):
         table.add_column(name, justify="right")
     table.add_column("combined with", overflow="fold")
     for row in found.rows:

@@ -134,7 +134,7 @@ def _show(one: "Pattern", *, as_json: bool) -> None:
         return
     click.echo(f"{one.name}: a {one.granularity}, from {one.origin or 'nowhere'}")
     for target, names in _by_target(one).items():
-        click.echo(f"wakes on {target}: {', '.join(names)}")
+        click.echo(f"triggers on {target}: {', '.join(names)}")
     for title, text in (("concrete", graph), ("abstract", motif)):
         click.echo(f"\n{title} form:\n{text}" if text else f"\nno {title} form")
 
@@ -148,7 +148,7 @@ def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
 
 def _table(found: Sequence["Pattern"]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("pattern", "operators", "granularity", "wakes", "origin"):
+    for title in ("pattern", "operators", "granularity", "triggers", "origin"):
         table.add_column(title, overflow="fold")
     for one in found:
         triggers = [f"{wake.target}: {wake.name}" for wake in one.triggers]

@@ -1,11 +1,11 @@
 """Files of a repository: of a folder, or of the newest commit of a git directory without a work tree."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
 
 
@@ -63,11 +63,11 @@ def _contents(git: Path, commit: str, names: list[str]) -> Iterator[tuple[str, s
 
 
 def _git(git: Path, *arguments: str, given: bytes = b"") -> bytes:
-    command = ["git", f"--git-dir={git}", *arguments]
     try:
-        return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+        ended = collect(["git", f"--git-dir={git}", *arguments], given=given)
     except FileNotFoundError:
         raise UsageError("git is not installed; give a folder that is no git repository") from None
-    except subprocess.CalledProcessError as error:
-        reason = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"]
-        raise UsageError(f"git cannot read {git}: {reason[-1]}") from None
+    if ended.status:
+        reason = ended.errors().strip().splitlines() or ["no reason"]
+        raise UsageError(f"git cannot read {git}: {reason[-1]}")
+    return ended.stdout
