@@ -59,13 +59,14 @@ def fuzz(plan: Plan, listeners: Sequence[Listener]) -> None:
         make_producer(replace(plan, slices=False), *supports)  # raises for a broken model before anything is written
     seeds = _cut(plan, listeners) if wants_seeds(plan) else None
     plan = plan if seeds is None else in_own_opset(plan, seeds)
+    if not plan.model or plan.slices:  # before the folder is made: a target that cannot be probed leaves none behind
+        supports = [probe_support(plan, target, listeners) for target in plan.targets]
     with Store.open(plan.out) as store:
         _begin(store, plan, found)
         if seeds is not None:
             keep_seeds(plan, seeds)
         if not plan.model or plan.slices:
-            supports = [probe_support(plan, target, listeners) for target in plan.targets]
-            make_producer(plan, *supports)
+            make_producer(plan, *supports)  # raises for slices and supports that leave nothing to generate
         _Coordinator(plan, store, supports, listeners).run()
 
 
