@@ -44,7 +44,7 @@ FAULTS = re.compile(
 """What it says of valid programs that it spoils itself."""
 
 RECURRENT = (b"LSTM", b"GRU", b"RNN")
-"""Operators that give other values for a batch of two or more once OpenVINO 2026.4.1 has imported the compiled model."""
+"""OpenVINO 2026.4.1 computes other values of these for a batch of two or more after it imported a compiled model."""
 
 KNOBS = GeneratorOptions(
     nodes=5, spread=0.2, control=0.05, motifs=0.3, quantised=0.2, variants=1, opsets=tuple(range(13, 22)),
