@@ -11,7 +11,6 @@ from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
-from miscompile.transforms.catalogue import ALTERING
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -71,9 +70,6 @@ EXACT = _family(
 )  # fmt: skip
 """Relations that keep every bit, drawn with equal probability."""
 
-_FUNCTIONAL = frozenset({"relax"})
-"""Transforms of adapters that make functions; all other transforms of adapters keep every exact output."""
-
 _VARIANTS: tuple[dict[str, str], ...] = (
     {"count": "1"},
     {"count": "2", "rewrite": "forward"},
@@ -131,14 +127,13 @@ def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
 
 def relations_of(about: About) -> Family:
     """Return the transforms that keep every bit: those for all targets, and those of the target's adapter."""
-    own = (name for name in about.transforms if name not in _FUNCTIONAL | ALTERING)
+    own = (name for name in about.transforms if name not in (*about.function_transforms, *about.altering))
     return (*EXACT, *((spec,) for name in own for spec in about.variants.get(name, (Spec(name),))))
 
 
 def functions_of(about: About) -> Family:
     """Return the transforms with functions that a target supports."""
-    own = tuple(name for name in about.transforms if name in _FUNCTIONAL)
-    names = (*own, *(("functions",) if about.functions else ()))
+    names = (*about.function_transforms, *(("functions",) if about.functions else ()))
     return tuple((Spec(name).with_options(**options),) for name in names for options in _VARIANTS)
 
 

@@ -15,9 +15,8 @@ from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
 from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.analysis_bodies import Operands, block
 from miscompile.ops.facts import Facts, measure, settle
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import specs, well_formed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed.check import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
 

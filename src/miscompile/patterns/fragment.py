@@ -16,10 +16,9 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure
-from miscompile.ops.registry import schema, specs
+from miscompile.ops.registry import schema, specs, well_formed
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed.check import well_formed
 
 SHOWN = 64
 """Greatest number of elements of constants passed to inference; larger ones never determine a shape."""

@@ -35,9 +35,6 @@ class InputSetting:
 
 AS_BUILT = InputSetting()
 
-_OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
-"""Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
-
 
 def ir_version_of(opset: int) -> int:
     """Return the oldest IR version that allows `opset`, so that old releases can read the models."""
@@ -99,7 +96,7 @@ class Finisher:
         for node in self.scope.nodes if wanted else ():
             if node.op not in specs():
                 wanted.difference_update(reads(node))  # nodes with bodies, and the values that these capture
-            elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
+            elif node.inputs and not specs()[node.op].open_to_inputs:
                 wanted.difference_update(node.inputs)
         return frozenset(wanted)
 

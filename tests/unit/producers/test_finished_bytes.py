@@ -10,11 +10,10 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.emit import emit, model_proto
 from miscompile.graph.model import Model, Node
 from miscompile.graph.read import read
-from miscompile.ops.registry import dtypes_of, specs, version_of
+from miscompile.ops.registry import dtypes_of, specs, version_of, well_formed
 from miscompile.ops.spec import Call, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.ops.wellformed.check import well_formed
 from miscompile.producers import finish
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
 from miscompile.producers.options import GeneratorOptions

@@ -32,6 +32,7 @@ from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.registry import about, settled_transform, target_names
 from miscompile.targets.scratch import scratch
+from miscompile.transforms.catalogue import alters
 from miscompile.triage.script import write_script
 
 OWN: Mapping[str, Mapping[str, type[Any]]] = {
@@ -178,6 +179,16 @@ def test_a_target_names_its_transforms_and_their_variants(target: str) -> None:
     assert face.transforms == tuple(OWN[target])
     for name, specs in face.variants.items():
         assert all(isinstance(own_transform(spec, OWN[target]), OWN[target][name]) for spec in specs)
+
+
+def test_a_target_says_what_its_transforms_are() -> None:
+    assert {target: about(target).altering for target in target_names() if about(target).altering} == {
+        "tvm": ("splice",)
+    }
+    for target in target_names():
+        assert {*about(target).altering, *about(target).function_transforms} <= set(about(target).transforms)
+    assert alters(parse_spec("splice{library=lib}"))
+    assert not any(map(alters, (None, parse_spec("relax"), parse_spec("functions{seed=3}"))))
 
 
 SMALL = """<ir_version: 8, opset_import: ["" : 18]>
