@@ -195,7 +195,7 @@ class Search(Generic[D]):
         while place is not None and self.best is not None:
             start, place = place, self._first_success(reduction, place)
             if place is not None:
-                self._steps.append(type(reduction).__name__)
+                self._steps.append(type(getattr(reduction, "inner", reduction)).__name__)
             elif start > 0 and not self._spent():
                 place = 0
 

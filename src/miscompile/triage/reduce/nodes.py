@@ -18,7 +18,7 @@ class Bypass:
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which nodes are bypassed."""
         try:
-            types = value_types(draft.model)
+            types = value_types(draft.model, strict=False)  # of programs that are invalid on purpose, too
         except ModelError:
             return
         pairs = [pair for node in draft.graph.nodes if (pair := _same_type(node, types)) is not None]
@@ -64,7 +64,7 @@ class SameOperand:
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which one operand of one node is another."""
         try:
-            types = value_types(draft.model)
+            types = value_types(draft.model, strict=False)  # of programs that are invalid on purpose, too
         except ModelError:
             return
         nodes, leaves = draft.graph.nodes, [info.name for info in draft.graph.inputs]
