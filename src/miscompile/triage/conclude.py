@@ -176,7 +176,7 @@ class _Triage:
             yield GraphDrafts(self.pool, reprogram, self.pool)
             return
         with closing(ChildChecker()) as checker:
-            yield InvalidDrafts(self.pool, checker, self.pool)
+            yield InvalidDrafts(self.pool, checker, checker.types, self.pool)
 
     def _demand(self, case: Case) -> Callable[[Case], bool]:
         """Return the demand on reduced cases: the reference implementation must accept them, if it accepts this one.

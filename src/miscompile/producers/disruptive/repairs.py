@@ -5,6 +5,7 @@ If one repair makes the call valid, then the call breaks no rule besides the one
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice, permutations, product
 from typing import NamedTuple
@@ -58,7 +59,8 @@ def _operands(draft: InvalidDraft, kind: str, places: Sequence[int], how: "_Prop
     if kind in ("dtype", "mixed"):
         others = [part.dtype for place, part in enumerate(draft.parts) if part is not None and place not in places]
         for dtype in dict.fromkeys((*others, *PLAIN)) if how is _NEAR else ():
-            yield _with(draft, {place: _given(draft, place).cast(dtype) for place in places})
+            with suppress(ValueError, OverflowError):  # no such text is a number, or the number is out of range
+                yield _with(draft, {place: _given(draft, place).cast(dtype) for place in places})
         return
     for place in places:
         part = _given(draft, place)
@@ -104,19 +106,20 @@ def _sizes(draft: InvalidDraft) -> list[int]:
 def _near_elements(draft: InvalidDraft, old: Array) -> Iterator[Array]:
     """Yield elements for a structural operand: one changed, one taken out, one put in."""
     del draft
-    for place, number in product(range(old.size), (0, 1, 2, 3, -1)):
+    numbers = [np.asarray(number).astype(old.dtype) for number in (0, 1, 2, 3, -1)]
+    for place, number in product(range(old.size), numbers):
         new = old.copy()
         new.flat[place] = number
         yield new
     if old.ndim == 1:
         yield from (np.delete(old, place) for place in range(old.size))
-        yield from (np.append(old, np.asarray(number, old.dtype)) for number in (0, 1, 2, 3, -1))
+        yield from (np.append(old, number) for number in numbers)
 
 
 def _far_elements(draft: InvalidDraft, old: Array) -> Iterator[Array]:
     """Yield other elements for a structural operand, then other lengths, and the shapes of operands."""
     for number in (0, 1, -1):
-        yield np.full_like(old, number)
+        yield np.full(old.shape, number).astype(old.dtype)
     if old.ndim != 1:
         return
     for part in draft.parts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from miscompile.base.errors import ModelError
+from miscompile.base.errors import MiscompileError, ModelError
 from miscompile.core.tensor import Tensor
 from miscompile.producers.disruptive.attributes import shown
 from miscompile.producers.disruptive.draft import InvalidDraft
@@ -182,9 +182,12 @@ def _is_valid(prover: Prover, draft: InvalidDraft, violation: Violation) -> bool
     if page != "none" and not keeps_page(draft, page):
         return False
     bare = violation.kind != "declared"
-    said = prover.refusal(draft, bare=bare)
-    if said == "":
-        said = prover.refusal(draft, "constants", bare=bare)
+    try:
+        said = prover.refusal(draft, bare=bare)
+        if said == "":
+            said = prover.refusal(draft, "constants", bare=bare)
+    except (MiscompileError, OverflowError, ValueError):
+        return False  # no model can hold the value
     return None if said is None else said == ""
 
 

@@ -1,7 +1,7 @@
 """The node of a draft that is invalid on purpose: found, cut out of the graph, and judged again."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
@@ -9,8 +9,10 @@ from miscompile.graph.check import check
 from miscompile.graph.edges import reads
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Node, TensorType, ValueInfo, ValueType
+from miscompile.graph.prune import prune
 from miscompile.graph.typing import value_types
 from miscompile.ops.registry import schema
+from miscompile.producers.disruptive.checker import ResultTypes
 from miscompile.producers.disruptive.draft import DraftOperand, InvalidDraft
 from miscompile.producers.disruptive.proof import Proof, Prover, keeps_page
 from miscompile.producers.disruptive.violation import (
@@ -39,17 +41,20 @@ class BrokenNode:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Examiner:
     """Judges drafts by the broken rule that the recipe records.
 
     It is a capture as well: of the values before the broken node, because no build need give values for that node and
-    those after it.
+    those after it. onnx's inference never sees the broken node in this process, because it is C++ code that some
+    invalid models crash.
     """
 
     prover: Prover
+    infer: Callable[[bytes], ResultTypes]
     inner: Capture
     violation: Violation
+    _last: tuple[str, Node, list[InvalidDraft]] | None = field(default=None, init=False)
 
     def examine(self, draft: Draft, *, repair: bool = True) -> BrokenNode:
         """Return the broken node of `draft`; with `repair` False no repair of it is searched for.
@@ -57,9 +62,8 @@ class Examiner:
         Raises ModelError when no node breaks the rule, when the rest of the graph is invalid or not well defined, or
         when the values before the node are not known.
         """
-        types = value_types(draft.model, strict=False)
-        node, calls = self._locate(draft, types)
-        self._require_rest(draft, node, types)
+        node, calls = self._locate(draft)
+        self._require_rest(draft, node)
         found, *others = [standing(self.prover, call, self.violation, repair=repair) for call in calls]
         if any(other != found for other in others):
             raise ModelError("the feeds break different rules")
@@ -68,20 +72,50 @@ class Examiner:
     def __call__(self, draft: Draft) -> Captured:
         """Return the known values of `draft`, for each feed."""
         try:
-            node, _ = self._locate(draft, value_types(draft.model, strict=False))
+            node, _ = self._locate(draft)
         except ModelError:
             return tuple({**draft.graph.initializers, **feed} for feed in draft.feeds)
         return self._before(draft, node)
 
-    def _locate(self, draft: Draft, types: Mapping[str, ValueType]) -> tuple[Node, list[InvalidDraft]]:
+    def types(self, draft: Draft) -> Mapping[str, ValueType]:
+        """Return the types of the values, those of the broken node's results as far as they are declared or likely.
+
+        Raises ModelError when no node breaks the rule, or the rest of the graph is invalid.
+        """
+        node, calls = self._locate(draft)
+        rest = _without(draft, node, calls[0].outputs)
+        leaves = {name: TensorType(value.dtype, value.shape) for name, value in draft.graph.initializers.items()}
+        return {**leaves, **value_types(rest.model)}
+
+    def retyped(self, draft: Draft) -> Draft:
+        """Return the draft with its outputs typed anew; their sizes are left open, because the broken node's results
+        have none.
+
+        A wrongly declared output keeps its declaration, because that is the broken rule. Raises ModelError as `types`.
+        """
+        if self.violation.kind == "declared":
+            return draft
+        node, calls = self._locate(draft)
+        hiding, plain = (emit(calls[0].model(how, bare=True)) for how in ("sizes", "plain"))
+        found = {**self.infer(hiding), **self.infer(plain)}  # a rule on sizes alone leaves the rank to be inferred
+        results = {name: found[f"y{place}"] for place, name in enumerate(node.outputs) if f"y{place}" in found}
+        own = {name: TensorType(dtype, (None,) * rank) for name, (dtype, rank) in results.items()}
+        types = {**self.types(draft), **own}
+        return draft.with_graph(outputs=tuple(_unsized(info, types) for info in draft.graph.outputs))
+
+    def _locate(self, draft: Draft) -> tuple[Node, list[InvalidDraft]]:
         """Return the first node that breaks the rule, and its calls on the feeds. Raises ModelError for none."""
+        digest = draft.digest
+        if self._last is not None and self._last[0] == digest:
+            return self._last[1:]
         why = ModelError(f"no {self.violation.op} breaks the rule on every feed: {self.violation.detail}")
         for node in draft.graph.nodes:
             if node.op != self.violation.op or any(True for _ in node.subgraphs()):
                 continue
             try:
-                calls = list(self._calls(draft, node, types))
+                calls = list(self._calls(draft, node))
                 if all(standing(self.prover, call, self.violation, repair=False).invalid for call in calls):
+                    self._last = digest, node, calls
                     return node, calls
             except ModelError as error:
                 why = error
@@ -90,7 +124,7 @@ class Examiner:
     def _before(self, draft: Draft, node: Node) -> Captured:
         return self.inner(upstream(draft, node) or draft.with_nodes(()))
 
-    def _calls(self, draft: Draft, node: Node, types: Mapping[str, ValueType]) -> Iterator[InvalidDraft]:
+    def _calls(self, draft: Draft, node: Node) -> Iterator[InvalidDraft]:
         """Yield the call of `node` on each feed."""
         before = {name for other in draft.graph.nodes for name in other.outputs}
         captured = self._before(draft, node) if before.intersection(reads(node)) else ()
@@ -100,7 +134,7 @@ class Examiner:
             if missing:
                 raise ModelError(f"the value of {missing[0]} is not known")
             parts = tuple(_operand(known[name], name, draft) if name else None for name in node.inputs)
-            outputs = tuple(_declared(draft, node, number, types) for number in range(len(node.outputs)))
+            outputs = tuple(_declared(draft, node, number, parts) for number in range(len(node.outputs)))
             yield InvalidDraft(node.op, draft.model.opset, parts, node.attributes, outputs, node.domain)
 
     def _proof(self, draft: Draft, call: InvalidDraft) -> Proof:
@@ -111,30 +145,33 @@ class Examiner:
         said = refusal(self.prover, call, self.violation)
         if said:
             return Proof("runtime", said)
-        hidden = any(not _is_shown(info) for info in draft.fed())
-        early = not hidden and (not call.fed() or not keeps_page(call, page_of(call, self.violation), before_run=True))
+        early = not hidden(draft) and (
+            not call.fed() or not keeps_page(call, page_of(call, self.violation), before_run=True)
+        )
         return Proof("rule" if early else "runtime", f"the page of {call.op} forbids it")
 
-    def _require_rest(self, draft: Draft, node: Node, types: Mapping[str, ValueType]) -> None:
-        """Check all other nodes, in a graph in which the broken node's results are inputs. Raises ModelError."""
-        rest = [other for other in draft.graph.nodes if other is not node]
-        if not rest:
-            return
-        used = {name for other in rest for name in reads(other)}
-        results = [(number, name) for number, name in enumerate(node.outputs) if name in used]
-        inputs = tuple(ValueInfo(name, _declared(draft, node, number, types)) for number, name in results)
-        made = {name for other in rest for name in other.outputs if name}
-        ends = made & ({info.name for info in draft.graph.outputs} | set(reads(node)))
-        outputs = tuple(ValueInfo(name, types.get(name)) for name in sorted(ends))
-        if ends:
-            check(
-                needed(
-                    draft.with_graph(nodes=tuple(rest), inputs=(*draft.graph.inputs, *inputs), outputs=outputs)
-                ).model
-            )
+    def _require_rest(self, draft: Draft, node: Node) -> None:
+        """Check all nodes besides the broken one. Raises ModelError when they are invalid, or not well defined."""
+        rest = _without(draft, node, self._locate(draft)[1][0].outputs)
+        if rest.graph.outputs:
+            check(rest.model)
         first = upstream(draft, node)
         if first is not None and not Guard(self.inner)(first):
             raise ModelError("a node before the broken one is not well defined")
+
+
+def _without(draft: Draft, node: Node, kinds: Sequence[TensorType]) -> Draft:
+    """Return the graph without `node`, whose results are inputs of these types; the ends of the rest are outputs."""
+    rest = tuple(other for other in draft.graph.nodes if other is not node)
+    inputs = tuple(ValueInfo(name, kind) for name, kind in zip(node.outputs, kinds, strict=True) if name)
+    made = {name for other in rest for name in other.outputs if name}
+    ends = dict.fromkeys([*(info.name for info in draft.graph.outputs), *reads(node)])
+    outputs = tuple(ValueInfo(name, None) for name in ends if name in made)
+    whole = draft.with_graph(nodes=rest, inputs=(*draft.graph.inputs, *inputs), outputs=outputs, types={})
+    model = prune(whole.model)
+    types = value_types(model)
+    typed = tuple(ValueInfo(info.name, types.get(info.name)) for info in outputs)
+    return replace(whole, model=replace(model, graph=replace(model.graph, outputs=typed)))
 
 
 def upstream(draft: Draft, node: Node) -> Draft | None:
@@ -142,24 +179,6 @@ def upstream(draft: Draft, node: Node) -> Draft | None:
     made = {name for other in draft.graph.nodes for name in other.outputs}
     wanted = [name for name in dict.fromkeys(reads(node)) if name in made]
     return needed(draft.with_graph(outputs=tuple(ValueInfo(name, None) for name in wanted))) if wanted else None
-
-
-def retyped(draft: Draft, violation: Violation) -> Draft:
-    """Return the draft with the outputs typed as far as inference goes; sizes are left open, as they may be wrong.
-
-    A wrongly declared output keeps its declaration, because that is the broken rule.
-    """
-    if violation.kind == "declared":
-        return draft
-    bare = tuple(ValueInfo(info.name, None) for info in draft.graph.outputs)
-    types = value_types(draft.with_graph(outputs=bare).model, strict=False)
-    makers = {name: (node, number) for node in draft.graph.nodes for number, name in enumerate(node.outputs)}
-    outputs = []
-    for info in draft.graph.outputs:
-        maker = makers.get(info.name)
-        kind = types.get(info.name, info.type) if maker is None else _declared(draft, *maker, types)
-        outputs.append(ValueInfo(info.name, _unsized(kind) if isinstance(kind, TensorType) else kind))
-    return draft.with_graph(outputs=tuple(outputs))
 
 
 def hidden(draft: Draft) -> dict[str, bool]:
@@ -194,29 +213,25 @@ def _operand(value: Tensor, name: str, draft: Draft) -> DraftOperand:
     return DraftOperand(value, "constant" if name in draft.graph.initializers else "fed", known)
 
 
-def _declared(draft: Draft, node: Node, number: int, types: Mapping[str, ValueType]) -> TensorType:
-    """Return the declared or inferred type of a result; where neither is known, the likely type by the schema."""
+def _declared(draft: Draft, node: Node, number: int, parts: Sequence[DraftOperand | None]) -> TensorType:
+    """Return the declared type of a result; where none is declared, the likely type by the schema and the operands."""
     name = node.outputs[number]
-    declared = {info.name: info.type for info in draft.graph.outputs}.get(name)
-    known = types.get(name, declared)
-    if isinstance(known, TensorType) and known.shape is not None:
-        return known
+    declared = next((info.type for info in draft.graph.outputs if info.name == name), draft.graph.types.get(name))
+    if isinstance(declared, TensorType):
+        return declared
+    rank = max((len(part.shape) for part in parts if part is not None), default=0)
+    given = [(place, part.dtype) for place, part in enumerate(parts) if part is not None]
     form = schema(node.op, draft.model.opset, node.domain)
-    operands = [types.get(one) for one in node.inputs]
-    tensors = [one for one in operands if isinstance(one, TensorType)]
-    ranks = [len(one.shape) for one in tensors if one.shape is not None]
-    dtype = next((one.dtype for one in (known, declared) if isinstance(one, TensorType)), None)
-    if dtype is None and form is not None and form.outputs:
+    alike: list[str] = []
+    if form is not None and form.outputs:
         variable = form.outputs[min(number, len(form.outputs) - 1)].type_str
-        alike = [
-            one.dtype
-            for place, one in enumerate(operands)
-            if isinstance(one, TensorType) and form.inputs[min(place, len(form.inputs) - 1)].type_str == variable
-        ]
-        dtype = alike[0] if alike else None
-    dtype = dtype or next((one.dtype for one in tensors), "float32")
-    return TensorType(dtype, (None,) * max(ranks, default=0))
+        alike = [dtype for place, dtype in given if form.inputs[min(place, len(form.inputs) - 1)].type_str == variable]
+    likely = [*alike, *(dtype for _, dtype in given), "float32"]
+    return TensorType(likely[0], (None,) * rank)
 
 
-def _unsized(kind: TensorType) -> TensorType:
-    return TensorType(kind.dtype, None if kind.shape is None else (None,) * len(kind.shape))
+def _unsized(info: ValueInfo, types: Mapping[str, ValueType]) -> ValueInfo:
+    kind = types.get(info.name, info.type)
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return ValueInfo(info.name, kind)
+    return ValueInfo(info.name, TensorType(kind.dtype, (None,) * len(kind.shape)))

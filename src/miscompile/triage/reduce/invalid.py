@@ -5,7 +5,7 @@ that of the original, and the rest of its graph is valid. So a program that has 
 acceptance never passes for the finding.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from miscompile.core.ports import Runner
 from miscompile.core.verdict import Evidence
 from miscompile.graph.model import TensorType, ValueInfo
 from miscompile.oracles.disruptive import is_invalid
+from miscompile.producers.disruptive.checker import ResultTypes
 from miscompile.producers.disruptive.proof import Check, Prover
 from miscompile.producers.disruptive.violation import Standing, violation_of
-from miscompile.triage.reduce.broken import Examiner, hidden, hidden_again, retyped
+from miscompile.triage.reduce.broken import Examiner, hidden, hidden_again
 from miscompile.triage.reduce.capture import ReferenceCapture
 from miscompile.triage.reduce.catalogue import standard
 from miscompile.triage.reduce.cost import cost_of
@@ -32,12 +33,13 @@ _BEFORE_SIZES = 7
 class InvalidDrafts:
     """The draft kind of ONNX models that are invalid on purpose.
 
-    `check` is onnx's checker, in a process of its own; `runner` and `voter` give the values before the broken node,
-    as for `GraphDrafts`.
+    `check` and `infer` are onnx's checker and inference, in a process of their own (`ChildChecker`). `runner` and
+    `voter` give the values before the broken node, as for `GraphDrafts`.
     """
 
     runner: Runner
     check: Check
+    infer: Callable[[bytes], ResultTypes]
     voter: Runner | None = None
     _examiner: Examiner | None = field(default=None, init=False)
     _standing: Standing | None = field(default=None, init=False)
@@ -53,15 +55,15 @@ class InvalidDrafts:
             raise ModelError("the program is not invalid on purpose")
         violation = violation_of(case.recipe)
         captured = ReferenceCapture(self.runner, evidence.faulty.target, evidence.faulty.build, self.voter)
-        examiner = Examiner(Prover(self.check), captured, violation)
+        examiner = Examiner(Prover(self.check), self.infer, captured, violation)
         draft = take_apart(case)
         found = examiner.examine(draft)
         self._examiner, self._standing, self._proven = examiner, found.standing, str(case.recipe.get("proof", ""))
         return draft
 
     def tidy(self, draft: Draft) -> Draft:
-        """Return the draft without the parts that its outputs do not need."""
-        return retyped(needed(draft), self.examiner.violation)
+        """Return the draft without the parts that its outputs do not need. Raises ModelError for one that is valid."""
+        return self.examiner.retyped(needed(draft))
 
     def cost(self, draft: Draft) -> Cost:
         """Return the cost of a draft: that of `cost_of`, and inputs with hidden sizes before the sizes themselves."""
@@ -94,7 +96,7 @@ class InvalidDrafts:
 
     def reductions(self) -> Sequence[Reduction[Draft]]:
         """Return the standard reductions of graphs, which leave hidden sizes hidden, and those for such programs."""
-        usual = (WithHiddenSizes(one) for one in standard(self.examiner))
+        usual = (WithHiddenSizes(one) for one in standard(self.examiner, self.examiner.types))
         return (ShownSizes(), *usual, ShorterLists())
 
     @property
