@@ -221,6 +221,25 @@ def test_a_second_broken_rule_behind_the_same_error_is_refused() -> None:
     assert [len(shape) for shape in shapes(found)][1] == 2
 
 
+def test_mixed_types_do_not_become_types_that_the_operator_does_not_take() -> None:
+    """The checker refuses a zero point of another type than its operand's, whether it takes that type or not."""
+    byte, scale = np.zeros((2, 2), np.int8), np.ones((), np.float32)
+    zero = np.zeros((), np.int8)
+    names = ("a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero")
+    arrays = (byte.astype(np.uint8), scale, zero, byte, scale, zero, scale, zero)
+    said = recipe("QLinearMatMul", "mixed", "operand 0")
+    case = one_node("QLinearMatMul", dict(zip(names, arrays, strict=True)), said)
+    kind, draft = taken_apart(case)
+    kind.put_together(kind.tidy(draft), case.recipe)
+    a = tensor(np.zeros((2, 2), np.float32))
+    inputs = (ValueInfo("a", TensorType("float32", (2, 2))), *draft.graph.inputs[1:])
+    other = replace(draft.with_graph(inputs=inputs), feeds=({**draft.feeds[0], "a": a},))
+    with pytest.raises(ModelError, match="another rule is broken"):
+        kind.put_together(kind.tidy(other), case.recipe)
+    found = reduce(case, LenientCompiler())
+    assert found.case.recipe["broken"]["detail"].startswith("operand a has type uint8 in the call QLinearMatMul(")
+
+
 def test_the_rest_of_the_graph_must_stay_valid() -> None:
     case = ten_nodes()
     kind, draft = taken_apart(case)

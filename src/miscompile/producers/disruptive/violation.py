@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from miscompile.base.errors import MiscompileError, ModelError
+from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.producers.disruptive.attributes import shown
 from miscompile.producers.disruptive.draft import InvalidDraft
@@ -53,12 +53,13 @@ class Standing:
     """The judges' answers about one call. Two calls of one operator that break the same rule have equal standings.
 
     `said`: the checker's error without its numbers, "" if it has none. `page`: the operator's page forbids the call.
-    `repair`: the call is valid when the broken place is changed that much, so that no other rule is broken; "" where no
-    repair was found or none was searched for.
+    `taken`: the operator takes the element type of every operand. `repair`: the call is valid when the broken place is
+    changed that much, so that no other rule is broken; "" where no repair was found or none was searched for.
     """
 
     said: str
     page: bool
+    taken: bool
     repair: Repair
 
     @property
@@ -68,7 +69,8 @@ class Standing:
 
     def same_rule(self, original: "Standing") -> bool:
         """Tell whether a call of this standing breaks the rule of the `original`, and no other one besides."""
-        return (self.said, self.page) == (original.said, original.page) and self.repair in ("near", original.repair)
+        same = (self.said, self.page, self.taken) == (original.said, original.page, original.taken)
+        return same and self.repair in ("near", original.repair)
 
 
 def violation_of(recipe: Mapping[str, Any]) -> Violation:
@@ -89,7 +91,7 @@ def standing(prover: Prover, draft: InvalidDraft, violation: Violation, *, repai
     page = page_of(draft, violation)
     said = masked(refusal(prover, draft, violation))
     forbidden = page != "none" and not keeps_page(draft, page)
-    found = Standing(said, forbidden, "")
+    found = Standing(said, forbidden, _is_taken(draft), "")
     return replace(found, repair=_repair(prover, draft, violation)) if repair and found.invalid else found
 
 
@@ -158,6 +160,14 @@ def _call(draft: InvalidDraft) -> str:
 
 def _value(value: Any) -> str:  # noqa: ANN401 - the value of an attribute
     return repr(value) if isinstance(value, str) else shown(value) if isinstance(value, tuple | Tensor) else str(value)
+
+
+def _is_taken(draft: InvalidDraft) -> bool:
+    try:
+        known = formals(draft)
+    except RejectedDraft:
+        return True  # an operator without operands, or without a schema
+    return all(part is None or part.dtype in one.dtypes for part, one in zip(draft.parts, known, strict=True))
 
 
 def _repair(prover: Prover, draft: InvalidDraft, violation: Violation) -> Repair:
