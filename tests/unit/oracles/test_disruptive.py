@@ -137,7 +137,7 @@ class _Accepting:
         return [GOOD for _ in runs]
 
 
-def test_invalid_cases_come_back_from_reduction_as_they_are() -> None:
+def test_the_drafts_of_valid_programs_leave_invalid_ones_as_they_are() -> None:
     runner: Runner = _Accepting()  # type: ignore[assignment]
     case = broken()
     held = BuildPair("toy", OFF, FULL, judged_by=Disruptive("toy"))

@@ -84,6 +84,8 @@ def test_every_case_says_what_is_broken_and_which_oracle_judges_it() -> None:
         assert recipe["oracle"] == "disruptive"
         assert recipe["broken"]["kind"] in KINDS
         assert recipe["broken"]["detail"]
+        part = recipe["broken"]["place"].split()[0]
+        assert part in {"operand", "attribute", "result", "operands", "results", "call"}
         assert recipe["broken"]["refusal"]
         assert len(read(case.program.payload).graph.nodes) == 1
 
