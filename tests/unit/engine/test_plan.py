@@ -14,6 +14,7 @@ from miscompile.engine.plan import SESSION_ONLY, Plan, plan_from
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer
 from miscompile.execution.limits import Limits
 from miscompile.ops.support import Support
+from miscompile.oracles.optimisation import Optimisation
 from miscompile.patterns.library import write_library
 from miscompile.patterns.shipped import shipped_patterns
 from miscompile.producers.mixture import Mixture
@@ -129,7 +130,8 @@ def test_limits_and_oracle_follow_the_plan() -> None:
     assert Plan("toy").limits == Limits(seconds=30.0)
     assert Plan("toy", limit_seconds=2.0, limit_memory=5).limits == Limits(seconds=2.0, memory=5)
     oracle = make_oracle(Plan("toy", compare="fixed"), {"toy": frozenset({"DeadCode"})})
-    assert (oracle.rule, oracle.disabled, oracle.target) == ("fixed", {"DeadCode"}, "toy")
+    assert isinstance(oracle, Optimisation)
+    assert (oracle.rule, oracle.disabled, oracle.target) == ("fixed", frozenset({"DeadCode"}), "toy")
     assert "DeadCode" in oracle.passes
     assert make_pool(Plan("toy")).compiler_cpu_seconds == 0
 

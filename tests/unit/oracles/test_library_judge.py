@@ -26,7 +26,7 @@ def kind(outcome: Outcome, held: LibraryReference | None = None) -> str | None:
 @given(arrays(np.float32, (3,), elements=FLOATS))
 def test_equal_results_pass_under_both_rules(value: Array) -> None:
     for compare in ("strict", "fixed"):
-        found = judge(reference(value), Values(((tensor(value.copy()),),)), compare, {})  # type: ignore[arg-type]
+        found = judge(reference(value), Values(((tensor(value.copy()),),)), compare, {})
         assert (found.status, found.distance) == ("pass", 0.0)
 
 

@@ -146,7 +146,8 @@ def crash_if(op: str, signal: int, stderr: str = "", *passes: str) -> Bug:
 def large_model(seed: int, size: int = 40, planted: Sequence[Node] = ()) -> Model:
     """Return a graph of `size` nodes over [3, 4] floats; `planted` nodes feed the rest from the middle."""
     rng = random.Random(seed)
-    values, nodes = ["x", "y", "b"], []
+    values = ["x", "y", "b"]
+    nodes: list[Node] = []
     for place in range(size - len(planted)):
         if place == size // 2:
             nodes += planted

@@ -68,7 +68,8 @@ def attempt(case: Case, model: Model, target: str) -> Results | None:
 
 def lacking(model: Model, target: str) -> bool:
     """Tell whether a program is of a type that ONNX Runtime has few kernels for: a body's operators may lack one."""
-    return target == "onnxruntime" and any(info.type.dtype == "bfloat16" for info in model.graph.inputs if info.type)
+    types = [info.type for info in model.graph.inputs if isinstance(info.type, TensorType)]
+    return target == "onnxruntime" and any(kind.dtype == "bfloat16" for kind in types)
 
 
 def near(ones: Results, others: Results) -> bool:
