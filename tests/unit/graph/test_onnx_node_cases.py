@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import onnx
 import pytest
@@ -41,16 +42,16 @@ def _failures(cases: Cases, fault: Callable[[onnx.ModelProto, Model], str | None
     return {name: text for name, text in faults.items() if text}
 
 
-def _normalise(message: object) -> None:
+def _normalise(message: Any) -> None:
     """Drop what has no meaning, and put the elements of every tensor, as onnx decodes them, into `raw_data`."""
     if isinstance(message, onnx.TensorProto) and message.data_type != onnx.TensorProto.STRING:
         data = numpy_helper.to_array(message).tobytes()
         for field in _ELEMENTS:
             message.ClearField(field)
         message.raw_data = data
-    for field, value in message.ListFields():  # type: ignore[attr-defined]
+    for field, value in message.ListFields():
         if field.name in _DROPPED or (isinstance(value, str) and not value):
-            message.ClearField(field.name)  # type: ignore[attr-defined]
+            message.ClearField(field.name)
         elif isinstance(message, onnx.AttributeProto) and field.name == "t":
             value.ClearField("name")
             _normalise(value)

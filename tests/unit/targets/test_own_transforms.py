@@ -19,7 +19,7 @@ from miscompile.base.specs import Spec, parse_spec, spec_of, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.emit import emit
 from miscompile.graph.program import to_program
 from miscompile.graph.read import load, read
@@ -199,8 +199,9 @@ def script(target: str, faulty: Build, reference: Build | None) -> str:
     program = to_program(read(onnx.parser.parse_model(SMALL).SerializeToString()))
     case = Case(program, ((tensor(np.ones(2, np.float32)),),))
     held = None if reference is None else Run(case, target, reference)
-    kind, rule = ("wrong", "exact") if held else ("exception", "status")
-    return write_script(case, Evidence(kind, rule, "in a line", Run(case, target, faulty), held, "y"))  # type: ignore[arg-type]
+    kind: FindingKind = "wrong" if held else "exception"
+    rule = "exact" if held else "status"
+    return write_script(case, Evidence(kind, rule, "in a line", Run(case, target, faulty), held, "y"))
 
 
 SAID = {
