@@ -10,7 +10,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.edges import map_bodies
 from miscompile.graph.model import Attribute, Node
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.leaves import changed, leaves
+from miscompile.triage.reduce.leaves import Change, changed, leaves
 
 _PLAINER = {
     "float64": ("float32",),
@@ -39,11 +39,15 @@ class PlainerTypes:
         for dtype in dict.fromkeys(leaf.value.dtype for leaf in found):
             names = {leaf.name for leaf in found if leaf.value.dtype == dtype}
             for goal in _PLAINER.get(dtype, ()):
-                everywhere = changed(draft, names, lambda _, value, goal=goal: _converted(value, goal))  # type: ignore[misc]
+                everywhere = changed(draft, names, _conversion(goal))
                 yield everywhere.with_nodes(_retyped(node, dtype, goal) for node in everywhere.graph.nodes)
                 if len(names) > 1:
                     for name in sorted(names):
-                        yield changed(draft, {name}, lambda _, value, goal=goal: _converted(value, goal))  # type: ignore[misc]
+                        yield changed(draft, {name}, _conversion(goal))
+
+
+def _conversion(goal: str) -> Change:
+    return lambda name, value: _converted(value, goal)
 
 
 def _converted(value: Tensor, goal: str) -> Tensor:
