@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 
-from toy_bench import InProcessRunner
+from toy_bench import InProcessRunner as InProcessRunner
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
