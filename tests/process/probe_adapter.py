@@ -124,9 +124,6 @@ class Probe:
             ORDERS[order["compile"]]()
         return ProbeSession(order)
 
-    def passes(self) -> tuple[str, ...]:
-        return ("Fold", "Fuse")
-
     def fired(self, log: str) -> tuple[str, ...]:
         return tuple(line.removeprefix("fired: ") for line in log.splitlines() if line.startswith("fired: "))
 

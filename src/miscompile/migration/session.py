@@ -287,10 +287,6 @@ class _FrontEndTests:
         return again.observations.passes if isinstance(again, Values | Raised) else ()
 
 
-def _stage(outcome: Outcome) -> str:
-    return str(getattr(outcome, "stage", ""))
-
-
 def _seconds(seen: Examination) -> float:
     """Return the wall-clock seconds inside the compiler; 0 where the library alone has run."""
     if len(seen.outcomes) < 2:

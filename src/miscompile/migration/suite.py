@@ -20,8 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import ModelError, UsageError
@@ -166,13 +164,3 @@ def _frame(folder: Path, kind: str, listed: list[dict[str, Any]]) -> None:
     (folder / "suite.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     for source, target in _FILES.items():
         shutil.copyfile(Path(__file__).with_name(source), folder / target)
-
-
-def loaded_by_onnx(folder: Path, kind: str = KIND) -> list[Any]:
-    """Return the suite's tests as onnx's own loader reads them, to verify the layout."""
-    from onnx.backend.test.loader import load_model_tests  # imports every node case, and only checks need it
-
-    found = load_model_tests(str(folder), kind)
-    for test in found:
-        onnx.load(Path(test.model_dir) / "model.onnx")
-    return sorted(found, key=lambda test: test.name)

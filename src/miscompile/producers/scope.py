@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from miscompile.base.dtypes import PLAIN, is_float
 from miscompile.base.errors import ModelError, RejectedDraft
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
@@ -354,9 +354,3 @@ def _least(op: str, opset: int, domain: str) -> int | None:
     schema is slow."""
     found = schema(op, opset, domain)
     return None if found is None else int(found.min_input)
-
-
-def as_array(operand: Operand) -> Array:
-    """Return the elements of a known operand."""
-    assert operand.value is not None, f"{operand.name} is not known"
-    return operand.value

@@ -176,13 +176,6 @@ def _setting(evidence: Evidence) -> str:
     )
 
 
-def same_bug(a: Signature, b: Signature) -> bool:
-    """Tell whether two findings are one bug: equal target, kind and stage, and the same passes or the same text."""
-    if (a.target, a.kind, a.stage) != (b.target, b.kind, b.stage):
-        return False
-    return a.culprits == b.culprits and (bool(a.culprits) or a.text == b.text)
-
-
 def canonical_form(model: Model) -> str:
     """Return `Op>Op>Op:fingerprint`, the canonical form of a graph without values and sizes."""
     return f"{_chain(model)}:{fingerprint(model, values=False, shapes=False)}"

@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
 
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Value
-from miscompile.migration.suite import SuiteEntry, export_suite, loaded_by_onnx
+from miscompile.migration.suite import SuiteEntry, export_suite
 from miscompile.producers.instances.onnx_model import to_onnx_case
 
 X = Held(tensor(np.array([[-1.5, 2.0]], np.float32)))
@@ -50,7 +51,9 @@ def test_the_layout_is_onnx_s(tmp_path: Path) -> None:
         "test_0001_Relu", "test_0002_Cast", "test_0003_Cast", "test_0004_Constant", "test_0005_Shape",
     ]  # fmt: skip
     assert report.left_out == {"a repetition": 1, "draws numbers": 1}
-    tests = loaded_by_onnx(tmp_path / "suite")
+    tests = sorted(load_model_tests(str(tmp_path / "suite"), "migrated"), key=lambda test: test.name)
+    for test in tests:
+        onnx.load(Path(test.model_dir) / "model.onnx")
     assert [test.name for test in tests] == report.written
     assert tests[0].rtol == 1e-3
     assert tests[4].rtol == 1e-3  # its input is of float32; the output is whole and compared so

@@ -17,7 +17,6 @@ from miscompile.triage.signature import (
     canonical_form,
     frames_of,
     normalise,
-    same_bug,
     signature_of,
     similar,
     symptom_of,
@@ -145,14 +144,3 @@ def test_signatures_prefer_culprits_then_messages_then_the_canonical_form_of_the
 def test_the_form_forgets_names_and_sizes_but_not_structure() -> None:
     assert canonical_form(model("xyz", 2)) == canonical_form(model("abc", 5))
     assert canonical_form(model("xyz", 2)) != canonical_form(model("xyz", 2, "Mul"))
-
-
-def test_same_bug() -> None:
-    one = Signature("t", "wrong", "", ("A",), "")
-    assert same_bug(one, replace(one, text="anything"))
-    assert not same_bug(one, replace(one, culprits=("B",)))
-    assert not same_bug(one, replace(one, kind="shape"))
-    message = Signature("t", "exception", "run", (), "bad")
-    assert same_bug(message, message)
-    assert not same_bug(message, replace(message, text="worse"))
-    assert not same_bug(message, replace(message, stage="compile"))

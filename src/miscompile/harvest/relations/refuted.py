@@ -11,11 +11,11 @@ All other relations count as sound. An entry of `data/refuted-torch.toml`:
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
 from miscompile.base.errors import SpecError
-from miscompile.harvest.relations.study import Relation, read_relations, write_relations
+from miscompile.harvest.relations.study import Relation, write_relations
 from miscompile.instances.archive import Archive
 
 
@@ -32,17 +32,6 @@ class Refuted:
         if relation.then:
             return (relation.first, relation.second, relation.then) == self.composed
         return relation.first in self.among and relation.second in self.among
-
-
-def sound_relations() -> list[Relation]:
-    """Return the equivalences between PyTorch's operators that come with the tool and are not refuted.
-
-    A test compares the table of Inductor's transform `related` with them.
-    """
-    with as_file(files("miscompile.harvest.relations").joinpath("data", "relations-torch.json")) as path:
-        found = read_relations(path)
-    without = refuted_relations()
-    return [one for one in found if one.verdict == "equivalent" and not any(entry.covers(one) for entry in without)]
 
 
 def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, say: Callable[[str], None]) -> Path:

@@ -52,11 +52,6 @@ def form_key(op: str, feature: str, opset: int, dtype: str = _PLAINEST) -> CallK
     return f"{op}-{version_of(op, opset)}{_OPERANDS[op].format(dtype)} body={feature}"
 
 
-def is_form(key: CallKey) -> bool:
-    """Tell whether a key of the support table is one of control flow."""
-    return " body=" in key
-
-
 @cache
 def carried_dtypes(op: str, opset: int) -> frozenset[str]:
     """Return the element types of the values that an operator with bodies takes or gives in `opset`, by its schema."""

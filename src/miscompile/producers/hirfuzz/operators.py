@@ -4,7 +4,7 @@ Where ONNX has no single operator the form is a short chain in the motif languag
 the dtype of the operands. Sources: the operator pages of the ONNX documentation and those of Relay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 from miscompile.base.dtypes import DTYPES, INTEGERS, SIGNED, UNSIGNED, is_float
@@ -205,10 +205,3 @@ def plain_names() -> Mapping[str, str]:
         if len(operator.decompositions) == 1 and len(operator.decompositions[0].steps) == 1:
             found.setdefault(operator.decompositions[0].steps[0].op, operator.name)
     return found
-
-
-def pairs_in_onnx(operators: Sequence[PaperOperator] = HIRFUZZ_OPERATORS) -> tuple[tuple[str, str], ...]:
-    """Return every (operator, dtype) that ONNX can say, of the paper's 58 times 11."""
-    return tuple(
-        (op.name, dtype) for op in operators for dtype in HIRFUZZ_DTYPES if op.decomposition(dtype) is not None
-    )

@@ -1,4 +1,4 @@
-"""Instances of ONNX as models of one node, and back.
+"""Instances of ONNX as models of one node.
 
 The tensors that the node is given become inputs of the model and its feed. A program's inputs and outputs are dense
 tensors. A sequence or an optional among the operands is therefore built from tensor inputs by nodes before the one
@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from miscompile.base.dtypes import BY_CODE, DTYPES
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.edges import all_names, captured, producers
+from miscompile.graph.edges import all_names, captured
 from miscompile.graph.emit import model_proto
 from miscompile.graph.infer import infer
 from miscompile.graph.model import (
@@ -32,7 +32,6 @@ from miscompile.graph.model import (
     ValueType,
 )
 from miscompile.graph.program import to_program
-from miscompile.graph.read import read
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Value, tensor_of
 from miscompile.producers.instances.onnx_values import (
@@ -45,7 +44,6 @@ from miscompile.producers.instances.onnx_values import (
     operand_type,
     schema_of,
     to_array,
-    type_value,
     value_type,
 )
 
@@ -136,23 +134,6 @@ def to_onnx_case(instance: Instance, constants: ConstantPolicy = "none") -> Case
     return Case(to_program(model), (feed,), recipe)
 
 
-def from_onnx_case(case: Case) -> Instance:
-    """Return the instance that a case was made of: the node called `operator`, or the only one.
-
-    Raises ModelError when there is no such node, or when a node before it does more than build its operands.
-    """
-    model = read(case.program.payload)
-    named = [node for node in model.graph.nodes if node.name == UNDER_TEST] or list(model.graph.nodes)
-    if len(named) != 1:
-        raise ModelError(f"a model of {len(named)} nodes, none of which is called '{UNDER_TEST}'")
-    known = {name: Held(value) for name, value in model.graph.initializers.items()}
-    known.update({port.name: Held(value) for port, value in zip(case.program.inputs, case.feeds[0], strict=True)})
-    operands = {name: _operand(model.graph, name, known) for name in (*named[0].inputs, *_around(named[0])) if name}
-    found = node_instance(named[0], operands, model.opsets.get(named[0].domain, model.opset))
-    recipe = case.recipe
-    return replace(found, source=str(recipe.get("source", "")), origin=str(recipe.get("origin", "")))
-
-
 def node_instance(node: Node, operands: Mapping[str, Value], version: int) -> Instance:
     """Return a node as an instance, with its operands and the values that its bodies capture.
 
@@ -172,30 +153,6 @@ def node_instance(node: Node, operands: Mapping[str, Value], version: int) -> In
 
 def _around(node: Node) -> list[str]:
     return sorted({name for body in node.subgraphs() for name in captured(body)})
-
-
-def _operand(graph: Graph, name: str, known: Mapping[str, Held]) -> Value:
-    """Return the value of an operand, read back from the nodes that build it."""
-    if name in known:
-        return known[name]
-    place = producers(graph).get(name)
-    if place is None:
-        raise ModelError(f"nothing gives {name!r}")
-    node = graph.nodes[place]
-    parts = tuple(_operand(graph, part, known) for part in node.inputs)
-    match node.op, parts:
-        case "SequenceConstruct", (Held(first), *_):
-            return Made(SEQUENCE, (parts, type_value(TensorType(first.dtype, None))))
-        case "SequenceEmpty", ():
-            dtype = BY_CODE[int(node.attributes["dtype"].value)].name
-            return Made(SEQUENCE, ((), type_value(TensorType(dtype, None))))
-        case "Optional", ():
-            return Made(OPTIONAL, (type_value(node.attributes["type"].value),))
-        case "Optional", (inner,):
-            kind = operand_type(inner)
-            assert kind is not None
-            return Made(OPTIONAL, (type_value(kind), inner))
-    raise ModelError(f"{node.op} stands before the node under test")
 
 
 def to_model(instance: Instance, constants: ConstantPolicy = "none") -> tuple[Model, tuple[Tensor, ...]]:

@@ -139,10 +139,6 @@ class Inductor:
         self._board.observing = build.observe
         self._board.seen.clear()
 
-    def passes(self) -> tuple[str, ...]:
-        """The names of FX passes, patterns and settings."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """The names of those that changed the program according to the hooks, in order; settings only if a hook
         observes them."""

@@ -44,10 +44,6 @@ class TorchInductor(Inductor):
         with settings.patch(settings_for(build.level, build.disabled)):
             return _compiled(module, backend_for(build.level), given)
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because programs of torch test the front end."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Names of the functions that lowered the operators of the program, in order."""
         del log

@@ -41,10 +41,6 @@ class Iree:
             self._configs[build.device] = runtime.Config(runner.DRIVERS[build.device])
         return IreeSession(self._configs[build.device], bytecode, program)
 
-    def passes(self) -> tuple[str, ...]:
-        """The names of the flags that can be switched off."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Nothing, because the effect of a flag cannot be observed."""
         del log

@@ -21,10 +21,6 @@ class Keras:
         del build
         return EagerKeras(program)
 
-    def passes(self) -> tuple[str, ...]:
-        """There are none."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Nothing fires."""
         del log

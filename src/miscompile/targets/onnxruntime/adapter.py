@@ -60,10 +60,6 @@ class OnnxRuntime:
             _require_place(session, runner.PROVIDERS[build.device])
         return OnnxSession(session, program)
 
-    def passes(self) -> tuple[str, ...]:
-        """The names that `disabled_optimizers` accepts."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Transformers that report a modification in the verbose log and can be switched off, each once, in order.
 

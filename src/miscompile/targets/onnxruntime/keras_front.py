@@ -43,10 +43,6 @@ class KerasOnnxRuntime(OnnxRuntime):
         payload = _exported(model)
         return ExportedKerasSession(super().build, payload, (names, dtypes), replace(build, observe=False))
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because programs of Keras test the export."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """The handlers that converted TensorFlow's operations, in order."""
         del log

@@ -54,10 +54,6 @@ class TorchOnnxRuntime:
         session = ExportedTorchSession(self._runtime, payload, replace(build, observe=False), complexes)
         return checked(session, program, graph)
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because programs of torch test the front end."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """The names of the exporter's functions that converted the operators of the program, in order."""
         del log

@@ -86,10 +86,6 @@ class OpenVino:
                     return runner.read_saved(self._core, model, str(folder))
         return self._core.read_model(model)
 
-    def passes(self) -> tuple[str, ...]:
-        """Matchers that can be switched off; none when the observer is not preloaded."""
-        return PASSES if self._observer is not None else ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Switchable matchers that changed the graph since the last build began, in the order of their first try."""
         if self._observer is None:

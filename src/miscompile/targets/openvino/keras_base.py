@@ -41,10 +41,6 @@ class OpenVinoBehind(OpenVino):
         compiled = compile_read(self._core, model, build.level, threads=build.threads)
         return OpenVinoSession(compiled, places, len(model.outputs))
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because the model of one operator is too small to bisect."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Conversion functions that ran, in the order of their first call."""
         del log

@@ -56,10 +56,6 @@ class TorchOpenVino(OpenVino):
         )
         return CapturedSession(session, program.payload, decoder.pt_module)
 
-    def passes(self) -> tuple[str, ...]:
-        """None: with programs of torch it is the front end that is looked at."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """The types of the converted operators, which have one translator each; types of list operators come first."""
         del log

@@ -67,10 +67,6 @@ class TinyGrad:
         with Context(**context):
             return TinyGradSession(program, context)
 
-    def passes(self) -> tuple[str, ...]:
-        """The names of the rules and stages that can be switched off."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Rules that matched, and stages that changed something, since the last build; the log is not needed."""
         del log

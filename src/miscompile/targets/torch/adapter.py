@@ -26,10 +26,6 @@ class Torch:
         del build
         return EagerTorch(program.payload)
 
-    def passes(self) -> tuple[str, ...]:
-        """There are none."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Nothing fires."""
         del log

@@ -11,7 +11,7 @@ from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.targets.toy.bugs import parse_bugs
 from miscompile.targets.toy.ir import Code, ToyError, Type
 from miscompile.targets.toy.kernels.table import evaluate
-from miscompile.targets.toy.passes.pipeline import PASSES, optimise
+from miscompile.targets.toy.passes.pipeline import optimise
 from miscompile.targets.toy.reader import read
 
 LEVELS = ("off", "basic", "full")
@@ -77,10 +77,6 @@ class ToyAdapter:
         code = read(program.payload)
         self._fired = optimise(code, build.level, build.disabled, self._bugs)
         return ToySession(code)
-
-    def passes(self) -> tuple[str, ...]:
-        """Names of all passes, in the order of the pipeline."""
-        return tuple(entry.name for entry in PASSES)
 
     def fired(self, log: str) -> tuple[str, ...]:
         """The names of the passes that changed the program of the last build; the log is not needed."""

@@ -59,10 +59,6 @@ class ToyCall:
         """Value of attribute `name`."""
         return self.attributes.get(name, default)
 
-    def having(self, **attributes: Any) -> "ToyCall":  # noqa: ANN401
-        """Return the same call with these attributes added or replaced."""
-        return replace(self, attributes={**self.attributes, **attributes})
-
 
 @dataclass(slots=True)
 class Code:

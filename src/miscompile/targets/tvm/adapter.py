@@ -102,10 +102,6 @@ class Tvm:
             self._changed = tuple(observer.changed)
         return executable
 
-    def passes(self) -> tuple[str, ...]:
-        """The names that `disabled_pass` accepts and that may be off."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Switchable passes that changed the module in the last observed build, inside other passes or directly."""
         return self._changed

@@ -55,10 +55,6 @@ class TorchTvm:
         session: Session = TvmSession(relax.VirtualMachine(executable, device), device)
         return checked(session, program, graph)
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because programs of torch test the front end."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Names of the importer's functions that converted the operators of the program, in order."""
         del log

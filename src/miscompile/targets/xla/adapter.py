@@ -68,10 +68,6 @@ class Xla:
         late = lambda *values: self._compile(function, values, build)(*values)  # noqa: E731 - as short as it is used
         return XlaSession(compiled or late, build.device)
 
-    def passes(self) -> tuple[str, ...]:
-        """The names that `xla_disable_hlo_passes` accepts and that are not required for correct code."""
-        return ABOUT.passes
-
     def fired(self, log: str) -> tuple[str, ...]:
         """Switchable passes that changed the text of the module."""
         return self._fired

@@ -30,10 +30,6 @@ class XlaKeras(Xla):
         super().__init__()
         self._primitives: tuple[str, ...] = ()
 
-    def passes(self) -> tuple[str, ...]:
-        """None, because programs of Keras test the front end."""
-        return ()
-
     def fired(self, log: str) -> tuple[str, ...]:
         """The primitives of JAX in the function, in order; each has one lowering rule to XLA."""
         del log

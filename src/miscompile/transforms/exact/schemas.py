@@ -30,10 +30,3 @@ def takes(op: str, opset: int, kind: ValueType | None) -> bool:
     """Tell whether the first operand of the standard operator `op` may have type `kind`."""
     known = schema(op, opset)
     return known is not None and kind is not None and written(kind) in known.inputs[0].types
-
-
-def optional_operands(op: str, opset: int, domain: str) -> tuple[bool, ...]:
-    """Return for each operand whether it may be left out; empty for operators with any number of operands."""
-    known = schema(op, opset, domain)
-    options = [] if known is None else [formal.option.name for formal in known.inputs]
-    return () if "Variadic" in options else tuple(option == "Optional" for option in options)

@@ -9,17 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from miscompile.base.dtypes import BY_CODE
 from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
 from miscompile.core.tensor import Array, tensor
 from miscompile.graph.check import check
-from miscompile.graph.model import TensorType
+from miscompile.graph.edges import captured, producers
+from miscompile.graph.model import Graph, TensorType
 from miscompile.graph.read import read
 from miscompile.instances.code import content, decoded, encoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Name, Value
-from miscompile.producers.instances.onnx_model import ConstantPolicy, from_onnx_case, to_model, to_onnx_case
+from miscompile.producers.instances.onnx_model import UNDER_TEST, ConstantPolicy, node_instance, to_model, to_onnx_case
 from miscompile.producers.instances.onnx_nodes import NodeHarvest, gather, gather_drawn
-from miscompile.producers.instances.onnx_values import OPTIONAL, SEQUENCE, type_value, value_graph
+from miscompile.producers.instances.onnx_values import OPTIONAL, SEQUENCE, operand_type, type_value, value_graph
 
 X = Held(tensor(np.arange(6, dtype=np.float32).reshape(2, 3)))
 SHAPE = Held(tensor(np.array([3, 2], np.int64)))
@@ -60,6 +63,37 @@ KINDS = [
     Instance("onnx", "If", "node", kwargs={"then_branch": BODY, "else_branch": BODY}, version=18, results=(True,),
              inputs=(Held(tensor(np.array(True))),), options={"around": X}),
 ]  # fmt: skip
+
+
+def from_onnx_case(case: Case) -> Instance:
+    """Return the instance that a case was made of: the node called `operator`, or the only one."""
+    model = read(case.program.payload)
+    [tested] = [one for one in model.graph.nodes if one.name == UNDER_TEST] or list(model.graph.nodes)
+    known = {name: Held(value) for name, value in model.graph.initializers.items()}
+    known.update({port.name: Held(value) for port, value in zip(case.program.inputs, case.feeds[0], strict=True)})
+    around = {name for body in tested.subgraphs() for name in captured(body)}
+    operands = {name: _operand(model.graph, name, known) for name in {*tested.inputs, *around} if name}
+    found = node_instance(tested, operands, model.opsets.get(tested.domain, model.opset))
+    return replace(found, source=str(case.recipe.get("source", "")), origin=str(case.recipe.get("origin", "")))
+
+
+def _operand(graph: Graph, name: str, known: dict[str, Held]) -> Value:
+    """Return the value of an operand, read back from the nodes that build it."""
+    if name in known:
+        return known[name]
+    made = graph.nodes[producers(graph)[name]]
+    parts = tuple(_operand(graph, part, known) for part in made.inputs)
+    match made.op, parts:
+        case "SequenceConstruct", (Held(first), *_):
+            return Made(SEQUENCE, (parts, type_value(TensorType(first.dtype, None))))
+        case "SequenceEmpty", ():
+            dtype = BY_CODE[int(made.attributes["dtype"].value)].name
+            return Made(SEQUENCE, ((), type_value(TensorType(dtype, None))))
+        case "Optional", ():
+            return Made(OPTIONAL, (type_value(made.attributes["type"].value),))
+        case "Optional", (inner,):
+            return Made(OPTIONAL, (type_value(operand_type(inner)), inner))
+    raise AssertionError(f"{made.op} stands before the node under test")
 
 
 @pytest.mark.parametrize("instance", KINDS, ids=lambda one: one.operator)

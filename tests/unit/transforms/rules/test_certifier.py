@@ -12,7 +12,6 @@ import pytest
 from rule_mutants import HARMLESS, mutants
 
 from miscompile.base.errors import SpecError
-from miscompile.transforms.rules.__main__ import main
 from miscompile.transforms.rules.certify import certify
 from miscompile.transforms.rules.library import library, user_rules
 from miscompile.transforms.rules.parse import parse_rules
@@ -98,13 +97,6 @@ def test_a_rule_that_holds_nowhere_is_not_accepted() -> None:
     assert "no example" in certificate.reason
     nothing = certify(written("Not(x)", "Not(x)", "bits", "float"), 20)
     assert "none of its element types" in nothing.reason
-
-
-def test_the_library_is_certified_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["20", "double-Neg+twice"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["double-Neg", "twice", "twice-back", "thrice"]
-    assert lines[0] == "double-Neg: 20 of 20 built, worst 0"
 
 
 def test_certificates_depend_on_rule_trials_and_seed_alone() -> None:
