@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.polyjuice.distance import edit_distance, lcs_difference
 from miscompile.base.rng import stream
 from miscompile.base.specs import stored_spec
 from miscompile.core.case import Case
@@ -21,7 +22,6 @@ from miscompile.core.run import Build, Run
 from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool, make_producer
-from miscompile.transforms.egraph.distance import edit_distance, lcs_difference
 
 PAPER = {"lcs": 112.98, "edit": 150.06}
 """How much larger the paper finds the differences between the extremes, in per cent (Table 4)."""

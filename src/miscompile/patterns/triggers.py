@@ -2,7 +2,7 @@
 
 The pass for which a motif was written and the passes that it triggers may differ, and a release may change them. The
 shipped tables are therefore observations, with the version on which they were made (`data/wakes/<target>.json`, written
-by `harvest/patterns/verify.py`). Two more tables hold, per target and pass, the reason why no motif can trigger the
+by `evaluation/oatest/verify.py`). Two more tables hold, per target and pass, the reason why no motif can trigger the
 pass (`data/unmatched.toml`), and whether the pass works on a block or on a whole subgraph (`data/granularity.toml`,
 OATest, section 3.1: from the documentation of each pass). Targets with many entries have files of their own, such as
 `granularity_tvm.toml`.

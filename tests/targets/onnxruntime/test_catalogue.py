@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.oatest.verify import TRIES, main, opsets_of, programs, verify
 from miscompile.base.rng import stream
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.execution.pool import LocalPool
-from miscompile.harvest.patterns.verify import TRIES, main, opsets_of, programs, verify
 from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
 from miscompile.patterns.triggers import parse_triggers, shipped
@@ -81,7 +81,7 @@ def test_the_table_that_ships_is_what_is_seen_here(pool: LocalPool) -> None:
 
 
 def test_a_table_can_be_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("miscompile.harvest.patterns.verify.catalogue", lambda: (MOTIFS["relu_clip"],))
+    monkeypatch.setattr("evaluation.oatest.verify.catalogue", lambda: (MOTIFS["relu_clip"],))
     main(["onnxruntime", str(tmp_path / "found.json"), "--siblings"])
     table = parse_triggers((tmp_path / "found.json").read_text("utf-8"), "found.json")
     assert table.version == versions(about("onnxruntime"))["onnxruntime"]

@@ -9,8 +9,9 @@ from onnx.reference import ReferenceEvaluator
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.tensor import Array
+from miscompile.graph.edges import producers, reads
 from miscompile.graph.emit import emit
-from miscompile.graph.model import Model
+from miscompile.graph.model import Graph, Model, Node
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
@@ -111,3 +112,42 @@ def reference(model: Model, feeds: Mapping[str, Array]) -> Sequence[Array]:
     with np.errstate(all="ignore"):
         results: Sequence[Array] = ReferenceEvaluator(emit(model)).run(None, dict(feeds))
     return results
+
+
+def operators(model: Model) -> tuple[str, ...]:
+    """Return the operators of the main graph in the order of dataflow: depth first, from the first output on.
+
+    The order does not depend on the order of the nodes. Dead nodes and constants are left out.
+    """
+    graph = model.graph
+    made = producers(graph)
+    order: list[int] = []
+    seen: set[int] = set()
+    for info in graph.outputs:
+        if info.name in made:
+            _visit(graph, made, made[info.name], seen, order)
+    return tuple(_called(graph.nodes[place]) for place in order if graph.nodes[place].op != "Constant")
+
+
+def _visit(graph: Graph, made: Mapping[str, int], start: int, seen: set[int], order: list[int]) -> None:
+    """Append the positions of `start` and its unvisited ancestors to `order`, operands first."""
+    stack = [] if start in seen else [(start, _below(graph, made, start))]
+    seen.add(start)
+    while stack:
+        place, waiting = stack[-1]
+        if not waiting:
+            order.append(place)
+            stack.pop()
+            continue
+        child = waiting.pop()
+        if child not in seen:
+            seen.add(child)
+            stack.append((child, _below(graph, made, child)))
+
+
+def _below(graph: Graph, made: Mapping[str, int], place: int) -> list[int]:
+    return [made[name] for name in reads(graph.nodes[place]) if name in made][::-1]
+
+
+def _called(node: Node) -> str:
+    return f"{node.domain}::{node.op}" if node.domain else node.op

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from egraph_models import cases, everything, model_of, ring, rule_text, rules_of, saturated, shared
+from egraph_models import cases, everything, model_of, operators, ring, rule_text, rules_of, saturated, shared
 
 from miscompile.graph.check import check
 from miscompile.graph.edges import all_names, producers
@@ -11,7 +11,6 @@ from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.transforms.egraph.choice import Selection, layered, original, simplest
-from miscompile.transforms.egraph.distance import operators
 from miscompile.transforms.egraph.layers import Space
 from miscompile.transforms.egraph.program import TermProgram
 from miscompile.transforms.egraph.restore import layout, restore
@@ -242,3 +241,10 @@ def test_the_operators_that_the_outputs_need_are_counted() -> None:
         assert program.operators() == layout(original(space)).operators
     program, space, _ = saturated(model_of("%a = Neg(%x) %b = Abs(%a) %y = Mul(%a, %a)"), ring())
     assert program.operators() == 2
+
+
+def test_operators_stand_in_the_order_of_dataflow_whatever_that_of_the_nodes() -> None:
+    assert operators(shared()) == ("Add", "Add", "Mul", "Sin", "Add", "Neg")
+    one = model_of("%a = Neg(%x) %b = Sin(%z) %dead = Abs(%x) %y = Add(%b, %a)")
+    other = model_of("%b = Sin(%z) %a = Neg(%x) %y = Add(%b, %a)")
+    assert operators(one) == operators(other) == ("Sin", "Neg", "Add")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from egraph_models import cases, everything, reference, ring, rule_text, rules_of, saturated, shared
 
+from evaluation.polyjuice.plant import plant
+from evaluation.polyjuice.verify import Verified, table, verify
 from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -13,11 +15,9 @@ from miscompile.graph.check import check
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
 from miscompile.transforms.egraph.choice import Pick
-from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
 from miscompile.transforms.egraph.transform import Saturated
-from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 
 

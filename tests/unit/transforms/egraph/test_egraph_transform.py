@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from egraph_models import cases, model_of, shared
+from egraph_models import cases, model_of, operators, shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,6 @@ from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import read
 from miscompile.transforms.egraph.choice import Pick
-from miscompile.transforms.egraph.distance import operators
 from miscompile.transforms.egraph.transform import Saturated, sites
 
 forms = st.builds(

@@ -4,7 +4,7 @@ A motif's name does not prove which pass it triggers. Every motif is therefore p
 opsets and in each of its dtypes, and the passes that change the programs are observed. Earlier passes may consume the
 pattern of a later one, so the passes that fired can be disabled one by one.
 
-    python -m miscompile.harvest.patterns.verify onnxruntime /tmp/triggers.json --siblings
+    python -m evaluation.oatest.verify onnxruntime /tmp/triggers.json --siblings
 
 writes the table of a target for the installed version. If a compiler needs seconds for a program, `--tries 1 --opset
 17` tries one program in each dtype, and `--dtypes 1` tries only the first dtype.
@@ -228,7 +228,7 @@ def _choices(siblings: Collection[str], twins: Sequence[Sequence[str]]) -> Itera
 
 def main(words: Sequence[str] | None = None) -> None:
     """Verify the whole catalogue on a target, and write the observations to a file."""
-    parser = argparse.ArgumentParser(prog="python -m miscompile.harvest.patterns.verify", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m evaluation.oatest.verify", description=main.__doc__)
     parser.add_argument("target", help="a target spec")
     parser.add_argument("path", type=Path, help="the table to write")
     parser.add_argument("--siblings", action="store_true", help="switch the passes that fire off one by one")

@@ -1,4 +1,4 @@
-"""Is everything true that equality saturation finds? Run as a script.
+"""Is everything true that equality saturation finds? Run as `python -m evaluation.polyjuice.soundness`.
 
 Evaluates every term of the e-graphs of generated graphs, and of graphs planted for rules that apply rarely, and prints
 how often each rule applied.
@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 
+from evaluation.polyjuice.plant import plant
+from evaluation.polyjuice.verify import Verified, table, verify
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.graph.model import Model
@@ -17,10 +19,8 @@ from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
-from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.saturation import RuleTally, SaturationLimits, chosen, saturate
-from miscompile.transforms.egraph.verify import Verified, table, verify
 from miscompile.transforms.rules.library import library
 
 _ENOUGH = 20

@@ -1,6 +1,6 @@
 """The locations of each compiler's own tests of a library's operators, and the ways to count them.
 
-Each target lists them in `tests.toml`. Paths there are those of the repositories in 2026, with older ones beside them
+`data/<compiler>.toml` lists them. Paths there are those of the repositories in 2026, with older ones beside them
 where an older checkout is counted as well.
 """
 
@@ -10,16 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from evaluation.opera.counting import node_suites, occurrences
+from evaluation.opera.counting.checkout import Checkout
+from evaluation.opera.counting.node_suites import Included
 from miscompile.base.errors import SpecError, UsageError
-from miscompile.migration.ranking import counting
-from miscompile.migration.ranking.checkout import Checkout
-from miscompile.targets.registry import faces, load_attribute
-
-Included = Callable[[str], bool]
-"""Tells whether a case of onnx's own suite of node tests is run, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ def apply(recipe: Recipe, checkout: Checkout) -> OperatorUses:
         for name, text in checkout.files(re.compile(part.files)):
             files += 1
             if recipe.excluded:
-                uses.update(counting.keras_in_python(text, name, excluded))
+                uses.update(occurrences.keras_in_python(text, name, excluded))
             else:
                 uses.update(part.count(text, name))
     if not uses:
@@ -102,29 +99,28 @@ def node_suite() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def recipes() -> Mapping[tuple[str, str], tuple[Recipe, ...]]:
-    """Return the recipes by compiler and library, read from `tests.toml` beside each target's `about.py`.
+    """Return the recipes by compiler and library, read from `data`.
 
     Several recipes are for several repositories, whose counts are added. Raises SpecError for a malformed file.
     """
     found: dict[tuple[str, str], tuple[Recipe, ...]] = {}
-    for face in faces():
-        file = files(face.package).joinpath("tests.toml")
-        for row in tomllib.loads(file.read_text("utf-8"))["recipe"] if file.is_file() else ():
+    for file in sorted(Path(__file__).with_name("data").glob("*.toml")):
+        for row in tomllib.loads(file.read_text("utf-8"))["recipe"]:
             try:
-                key = (face.name, row["library"])
+                key = (file.stem, row["library"])
                 found[key] = (*found.get(key, ()), _recipe(row))
             except (KeyError, TypeError, AttributeError) as error:
-                raise SpecError(f"tests.toml of {face.package} is malformed: {error}") from None
+                raise SpecError(f"{file} is malformed: {error}") from None
     return found
 
 
 def _recipe(row: Mapping[str, Any]) -> Recipe:
-    """Return one entry; `count` names a function of `counting`, `reader` is a path `module:function`."""
-    parts = tuple(Part(part["files"], getattr(counting, part["count"])) for part in row["parts"])
+    """Return one entry; `count` names a function of `occurrences`, `reader` one of `node_suites`."""
+    parts = tuple(Part(part["files"], getattr(occurrences, part["count"])) for part in row["parts"])
     suite = row.get("suite")
     return Recipe(
         row["repository"],
         parts,
-        None if suite is None else Suite(suite["file"], load_attribute(suite["reader"])),
+        None if suite is None else Suite(suite["file"], getattr(node_suites, suite["reader"])),
         row.get("excluded", ""),
     )

@@ -6,10 +6,7 @@ from pathlib import Path
 from onnx import ModelProto
 from onnx.defs import onnx_opset_version
 
-from miscompile.core.case import Case
-from miscompile.core.outcome import Observations, Outcome, Unsupported, Values
-from miscompile.core.run import Build, Run
-from miscompile.harvest.patterns.verify import (
+from evaluation.oatest.verify import (
     OPSETS,
     MotifSetting,
     Without,
@@ -19,6 +16,9 @@ from miscompile.harvest.patterns.verify import (
     verify,
     write,
 )
+from miscompile.core.case import Case
+from miscompile.core.outcome import Observations, Outcome, Unsupported, Values
+from miscompile.core.run import Build, Run
 from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.triggers import Hidden, parse_triggers
 from miscompile.targets.registry import about

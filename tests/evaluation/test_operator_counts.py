@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.opera.counting import node_suites, occurrences
+from evaluation.opera.counting.__main__ import count, main, to_json
+from evaluation.opera.counting.checkout import checkout
+from evaluation.opera.counting.recipes import node_suite, recipes
 from miscompile.base.errors import UsageError
 from miscompile.instances.instance import LIBRARIES
-from miscompile.migration.ranking import counting
-from miscompile.migration.ranking.checkout import checkout
-from miscompile.migration.ranking.counts import Counts, Source, count, counts_of, from_json, main, to_json
-from miscompile.migration.ranking.recipes import node_suite, recipes
-from miscompile.targets.onnxruntime.node_suite import included as onnxruntime_suite
+from miscompile.migration.ranking.counts import Counts, Source, counts_of, from_json
 from miscompile.targets.registry import about, target_names
-from miscompile.targets.tinygrad.node_suite import included as tinygrad_suite
-from miscompile.targets.tvm.node_suite import included as tvm_suite
 
 COUNTED = sorted(
     Path(str(entry))
@@ -47,12 +45,12 @@ CASES = [(torch.abs, 1)]
 
 
 def test_torch_by_names_and_methods() -> None:
-    assert dict(counting.torch_in_python(TORCH)) == {"relu": 1, "view": 1, "add": 1, "conv2d": 1, "abs": 1}
+    assert dict(occurrences.torch_in_python(TORCH)) == {"relu": 1, "view": 1, "add": 1, "conv2d": 1, "abs": 1}
 
 
 def test_databases_of_operators_by_their_names() -> None:
     text = 'DB = (TorchLibOpInfo("nn.functional.max_pool2d", f), TorchLibOpInfo("ops.aten.mean.dim", f).skip("mul"))'
-    assert dict(counting.torch_in_database(text)) == {"maxpool2d": 1, "mean": 1}
+    assert dict(occurrences.torch_in_database(text)) == {"maxpool2d": 1, "mean": 1}
 
 
 KERAS = """
@@ -75,21 +73,21 @@ class AddTest(testing.TestCase):
 
 
 def test_keras_without_the_tests_that_are_not_run() -> None:
-    assert dict(counting.keras_in_python(KERAS, "a_test.py")) == {"add": 2, "dense": 1, "svd": 1}
-    assert dict(counting.keras_in_python(KERAS, "a_test.py", ["AddTest::test_other"])) == {"add": 2, "dense": 1}
+    assert dict(occurrences.keras_in_python(KERAS, "a_test.py")) == {"add": 2, "dense": 1, "svd": 1}
+    assert dict(occurrences.keras_in_python(KERAS, "a_test.py", ["AddTest::test_other"])) == {"add": 2, "dense": 1}
 
 
 @pytest.mark.parametrize(
     ("counted", "text", "found"),
     [
-        (counting.onnx_in_python, 'verify("Abs"); L = ["Add", "Add", "x"]; name == "Mul"', {"Abs": 1, "Add": 2}),
+        (occurrences.onnx_in_python, 'verify("Abs"); L = ["Add", "Add", "x"]; name == "Mul"', {"Abs": 1, "Add": 2}),
         (
-            counting.onnx_in_cpp,
+            occurrences.onnx_in_cpp,
             'OpTester test("Gather", 11); Run<float>("Mul"); x["Sub"]; F("no");',
             {"Gather": 1, "Mul": 1},
         ),
-        (counting.onnx_in_mlir, '%0 = torch.operator "onnx.Add"(%a)\n torch.operator "onnx.Add"', {"Add": 2}),
-        (counting.onnx_in_prototxt, 'node {\n op_type: "Relu"\n name: "Add"\n}', {"Relu": 1}),
+        (occurrences.onnx_in_mlir, '%0 = torch.operator "onnx.Add"(%a)\n torch.operator "onnx.Add"', {"Add": 2}),
+        (occurrences.onnx_in_prototxt, 'node {\n op_type: "Relu"\n name: "Add"\n}', {"Relu": 1}),
     ],
 )
 def test_onnx(counted: Callable[[str], dict[str, int]], text: str, found: dict[str, int]) -> None:
@@ -98,24 +96,24 @@ def test_onnx(counted: Callable[[str], dict[str, int]], text: str, found: dict[s
 
 def test_a_test_that_is_no_python_is_said() -> None:
     with pytest.raises(UsageError, match=r"a\.py is not written in Python"):
-        counting.onnx_in_python("def", "a.py")
+        occurrences.onnx_in_python("def", "a.py")
 
 
 def test_suites_as_each_compiler_chooses_its_cases() -> None:
-    of_tvm = tvm_suite('_INCLUDE_OPS = ["add", "min"]')
+    of_tvm = node_suites.tvm('_INCLUDE_OPS = ["add", "min"]')
     assert [of_tvm(name) for name in ("test_add", "test_add_bcast", "test_addition", "test_min_int8")] == [
         True, True, False, True,
     ]  # fmt: skip
     with pytest.raises(UsageError, match="recipe must follow"):
-        tvm_suite("x = 1")
-    of_tinygrad = tinygrad_suite(
+        node_suites.tvm("x = 1")
+    of_tinygrad = node_suites.tinygrad(
         "backend_test.exclude('test_gru_*')\nif weak:\n  backend_test.exclude('test_add')\n"
         "backend_test.exclude('FLOAT8')"
     )
     assert [of_tinygrad(name) for name in ("test_gru_defaults", "test_add", "test_cast_FLOAT8_to_INT")] == [
         False, True, False,
     ]  # fmt: skip
-    of_onnxruntime = onnxruntime_suite(
+    of_onnxruntime = node_suites.onnxruntime(
         '{"current_failing_tests": ["^test_adagrad", // why\n ["opset10", "^test_mod"]], "failing_permanently": ["x$"]}'
     )
     assert [of_onnxruntime(name) for name in ("test_adagrad_multiple", "test_mod", "test_cast_FLOAT16_to_FLOAT")] == [

@@ -1,20 +1,11 @@
-"""Distances between graphs, against the textbook recurrences."""
+"""Distances between sequences, against the textbook recurrences."""
 
 from functools import cache
 
-import pytest
-from egraph_models import model_of, shared
 from hypothesis import given
 from hypothesis import strategies as st
 
-from miscompile.transforms.egraph.distance import (
-    distance,
-    edit_distance,
-    lcs_difference,
-    lcs_length,
-    mean_uses,
-    operators,
-)
+from evaluation.polyjuice.distance import edit_distance, lcs_difference, lcs_length
 
 words = st.lists(st.sampled_from("abcd"), max_size=12).map(tuple)
 
@@ -56,25 +47,3 @@ def test_long_sequences_need_no_square_of_memory() -> None:
     one, other = ["a", "b"] * 1500, ["b", "a"] * 1500
     assert lcs_difference(one, other) == 2
     assert edit_distance(one, other) == 2
-
-
-def test_operators_stand_in_the_order_of_dataflow_whatever_that_of_the_nodes() -> None:
-    assert operators(shared()) == ("Add", "Add", "Mul", "Sin", "Add", "Neg")
-    one = model_of("%a = Neg(%x) %b = Sin(%z) %dead = Abs(%x) %y = Add(%b, %a)")
-    other = model_of("%b = Sin(%z) %a = Neg(%x) %y = Add(%b, %a)")
-    assert operators(one) == operators(other) == ("Sin", "Neg", "Add")
-
-
-def test_a_report_counts_what_differs() -> None:
-    one = model_of("%a = Neg(%x) %y = Add(%a, %a)")
-    other = model_of("%a = Neg(%x) %b = Neg(%x) %c = Abs(%b) %y = Add(%a, %c)")
-    found = distance(one, other)
-    assert found.operators == (2, 4)
-    assert found.kinds == {"Abs": 1, "Neg": 1}
-    assert (found.difference, found.edits) == (2, 2)
-    assert found.uses == (1.5, 1.0)
-
-
-@pytest.mark.parametrize(("body", "uses"), [("%y = Neg(%x)", 1.0), ("%a = Neg(%x) %y = Mul(%a, %a)", 1.5)])
-def test_sharing_is_the_mean_number_of_uses(body: str, uses: float) -> None:
-    assert mean_uses(model_of(body).graph) == uses
