@@ -38,6 +38,8 @@ def lowers(
     requested results; `op`, the operator's name; `types`, the name of each operand's element type if it is a
     constant, else None; `turns`, the number of iterations of a Loop, None if it depends on the inputs or is zero. It
     returns one result, or a tuple of several. It raises NotImplementedError for calls without a lowering.
+
+    A function of one short expression may be written as `name = lowers("Op")(lambda x: ...)`.
     """
     del ops, static, plain  # read from the source text
 
@@ -105,9 +107,20 @@ def _definitions(module: ast.Module) -> Iterator[tuple[str, _Definition]]:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            yield node.targets[0].id, node
+            yield node.targets[0].id, _as_function(node.targets[0].id, node)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node
+
+
+def _as_function(name: str, node: ast.Assign) -> _Definition:
+    """Return a marked lambda as the function that it abbreviates; other assignments unchanged."""
+    match node.value:
+        case ast.Call(
+            func=ast.Call(func=ast.Name(id="lowers")) as mark, args=[ast.Lambda(args=parameters, body=result)]
+        ):
+            function = ast.FunctionDef(name, parameters, [ast.Return(result)], [mark])
+            return ast.fix_missing_locations(ast.copy_location(function, node))
+    return node
 
 
 def _mark(node: _Definition) -> tuple[tuple[str, ...], dict[str, tuple[Any, ...]]]:

@@ -12,16 +12,8 @@ from miscompile.targets.lowering.table import lowers
 SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
 
-@lowers("Relu")
-def relu(x: Any) -> Any:
-    """Zero below zero."""
-    return F.relu(x)
-
-
-@lowers("LeakyRelu")
-def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
-    """x, by `alpha` below zero."""
-    return F.leaky_relu(x, alpha)
+relu = lowers("Relu")(lambda x: F.relu(x))
+leaky_relu = lowers("LeakyRelu")(lambda x, *, alpha=0.01: F.leaky_relu(x, alpha))  # x, by `alpha` below zero
 
 
 @lowers("PRelu")
@@ -32,10 +24,7 @@ def prelu(x: Any, slope: Any) -> Any:
     return torch.where(x < 0, x * slope, x)
 
 
-@lowers("Elu")
-def elu(x: Any, *, alpha: float = 1.0) -> Any:
-    """Exponential below zero."""
-    return F.elu(x, alpha)
+elu = lowers("Elu")(lambda x, *, alpha=1.0: F.elu(x, alpha))
 
 
 @lowers("Selu")
@@ -44,22 +33,9 @@ def selu(x: Any, *, alpha: float = SELU[0], gamma: float = SELU[1]) -> Any:
     return F.selu(x) if (alpha, gamma) == SELU else gamma * F.elu(x, alpha)
 
 
-@lowers("Celu")
-def celu(x: Any, *, alpha: float = 1.0) -> Any:
-    """Exponential below zero, with a continuous slope."""
-    return F.celu(x, alpha)
-
-
-@lowers("ThresholdedRelu")
-def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
-    """Zero up to `alpha`."""
-    return F.threshold(x, alpha, 0.0)
-
-
-@lowers("Sigmoid")
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
-    return torch.sigmoid(x)
+celu = lowers("Celu")(lambda x, *, alpha=1.0: F.celu(x, alpha))  # exponential below zero, with a continuous slope
+thresholded_relu = lowers("ThresholdedRelu")(lambda x, *, alpha=1.0: F.threshold(x, alpha, 0.0))
+sigmoid = lowers("Sigmoid")(lambda x: torch.sigmoid(x))
 
 
 @lowers("HardSigmoid")
@@ -68,10 +44,7 @@ def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
     return torch.clamp(alpha * x + beta, 0.0, 1.0)
 
 
-@lowers("HardSwish")
-def hard_swish(x: Any) -> Any:
-    """x * clamp(x / 6 + 1 / 2, 0, 1)."""
-    return F.hardswish(x)
+hard_swish = lowers("HardSwish")(lambda x: F.hardswish(x))  # x * clamp(x / 6 + 1 / 2, 0, 1)
 
 
 @lowers("Swish")
@@ -80,10 +53,7 @@ def swish(x: Any, *, alpha: float = 1.0) -> Any:
     return F.silu(x) if alpha == 1 else x * torch.sigmoid(alpha * x)
 
 
-@lowers("SwiGLU")
-def swiglu(a: Any, b: Any, *, alpha: float = 1.0) -> Any:
-    """The swish of the gate `a`, times `b`."""
-    return swish(a, alpha=alpha) * b
+swiglu = lowers("SwiGLU")(lambda a, b, *, alpha=1.0: swish(a, alpha=alpha) * b)  # the swish of the gate `a`, times `b`
 
 
 @lowers("Softplus")
@@ -92,22 +62,9 @@ def softplus(x: Any) -> Any:
     return F.softplus(x, threshold=40.0)
 
 
-@lowers("Softsign")
-def softsign(x: Any) -> Any:
-    """x / (1 + |x|)."""
-    return F.softsign(x)
-
-
-@lowers("Gelu")
-def gelu(x: Any, *, approximate: str = "none") -> Any:
-    """x by the normal distribution function."""
-    return F.gelu(x, approximate=approximate)
-
-
-@lowers("Mish")
-def mish(x: Any) -> Any:
-    """x * tanh(softplus(x))."""
-    return F.mish(x)
+softsign = lowers("Softsign")(lambda x: F.softsign(x))
+gelu = lowers("Gelu")(lambda x, *, approximate="none": F.gelu(x, approximate=approximate))
+mish = lowers("Mish")(lambda x: F.mish(x))
 
 
 @lowers("Shrink")
@@ -137,10 +94,7 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
     return torch.softmax(x, dim=axis)
 
 
-@lowers("LogSoftmax")
-def log_softmax(x: Any, *, axis: int = -1) -> Any:
-    """The logarithm of softmax."""
-    return torch.log_softmax(x, dim=axis)
+log_softmax = lowers("LogSoftmax")(lambda x, *, axis=-1: torch.log_softmax(x, dim=axis))
 
 
 @lowers("Hardmax")

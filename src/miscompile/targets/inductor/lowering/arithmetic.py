@@ -8,23 +8,9 @@ import torch
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Add", plain=(0, 1))
-def add(x: Any, y: Any) -> Any:
-    """x + y."""
-    return x + y
-
-
-@lowers("Sub", plain=(0, 1))
-def subtract(x: Any, y: Any) -> Any:
-    """x - y."""
-    return x - y
-
-
-@lowers("Mul", plain=(0, 1))
-def multiply(x: Any, y: Any) -> Any:
-    """x * y."""
-    return x * y
+add = lowers("Add", plain=(0, 1))(lambda x, y: x + y)
+subtract = lowers("Sub", plain=(0, 1))(lambda x, y: x - y)
+multiply = lowers("Mul", plain=(0, 1))(lambda x, y: x * y)
 
 
 @lowers("Div", plain=(1,))
@@ -75,7 +61,4 @@ def total(*xs: Any) -> Any:
     return result
 
 
-@lowers("Mean")
-def mean(*xs: Any) -> Any:
-    """The mean of all operands."""
-    return total(*xs) / len(xs)
+mean = lowers("Mean")(lambda *xs: total(*xs) / len(xs))

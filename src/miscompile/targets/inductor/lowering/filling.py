@@ -9,17 +9,8 @@ import torch
 from miscompile.targets.inductor.lowering.names import dtype_of
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Shape")
-def shape(x: Any, *, start: int = 0, end: int | None = None) -> Any:
-    """The sizes of x."""
-    return torch.tensor(x.shape[start:end], dtype=torch.int64)
-
-
-@lowers("Size")
-def size(x: Any) -> Any:
-    """The number of elements of x."""
-    return torch.tensor(x.numel(), dtype=torch.int64)
+shape = lowers("Shape")(lambda x, *, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64))
+size = lowers("Size")(lambda x: torch.tensor(x.numel(), dtype=torch.int64))
 
 
 @lowers("ConstantOfShape", static=(0,), plain=("value",))

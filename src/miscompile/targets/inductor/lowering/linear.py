@@ -8,11 +8,7 @@ import torch
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("MatMul")
-def matmul(a: Any, b: Any) -> Any:
-    """The product of matrices, broadcast over the axes before."""
-    return torch.matmul(a, b)
+matmul = lowers("MatMul")(lambda a, b: torch.matmul(a, b))  # the product of matrices, broadcast over the axes before
 
 
 @lowers("Gemm")
@@ -37,16 +33,8 @@ def gemm(
     return torch.mm(a, b) if alpha == 1 else alpha * torch.mm(a, b)
 
 
-@lowers("Einsum")
-def einsum(*xs: Any, equation: str) -> Any:
-    """The sum of products that the equation names."""
-    return torch.einsum(equation, *xs).to(xs[0].dtype)
-
-
-@lowers("Det")
-def det(x: Any) -> Any:
-    """The determinant of each matrix."""
-    return torch.linalg.det(x)
+einsum = lowers("Einsum")(lambda *xs, equation: torch.einsum(equation, *xs).to(xs[0].dtype))
+det = lowers("Det")(lambda x: torch.linalg.det(x))
 
 
 @lowers("MatMulInteger")

@@ -8,71 +8,17 @@ import torch
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Equal")
-def equal(x: Any, y: Any) -> Any:
-    """Whether x = y."""
-    return torch.eq(x, y)
-
-
-@lowers("Less")
-def less(x: Any, y: Any) -> Any:
-    """Whether x < y."""
-    return torch.lt(x, y)
-
-
-@lowers("LessOrEqual")
-def less_equal(x: Any, y: Any) -> Any:
-    """Whether x <= y."""
-    return torch.le(x, y)
-
-
-@lowers("Greater")
-def greater(x: Any, y: Any) -> Any:
-    """Whether x > y."""
-    return torch.gt(x, y)
-
-
-@lowers("GreaterOrEqual")
-def greater_equal(x: Any, y: Any) -> Any:
-    """Whether x >= y."""
-    return torch.ge(x, y)
-
-
-@lowers("And")
-def logical_and(x: Any, y: Any) -> Any:
-    """Whether both are true."""
-    return torch.logical_and(x, y)
-
-
-@lowers("Or")
-def logical_or(x: Any, y: Any) -> Any:
-    """Whether one or both are true."""
-    return torch.logical_or(x, y)
-
-
-@lowers("Xor")
-def logical_xor(x: Any, y: Any) -> Any:
-    """Whether one alone is true."""
-    return torch.logical_xor(x, y)
-
-
-@lowers("BitwiseAnd")
-def bitwise_and(x: Any, y: Any) -> Any:
-    """The bits that both have."""
-    return torch.bitwise_and(x, y)
-
-
-@lowers("BitwiseOr")
-def bitwise_or(x: Any, y: Any) -> Any:
-    """The bits that one or both have."""
-    return torch.bitwise_or(x, y)
-
-
-@lowers("BitwiseXor")
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """The bits that one alone has."""
-    return torch.bitwise_xor(x, y)
+equal = lowers("Equal")(lambda x, y: torch.eq(x, y))
+less = lowers("Less")(lambda x, y: torch.lt(x, y))
+less_equal = lowers("LessOrEqual")(lambda x, y: torch.le(x, y))
+greater = lowers("Greater")(lambda x, y: torch.gt(x, y))
+greater_equal = lowers("GreaterOrEqual")(lambda x, y: torch.ge(x, y))
+logical_and = lowers("And")(lambda x, y: torch.logical_and(x, y))
+logical_or = lowers("Or")(lambda x, y: torch.logical_or(x, y))
+logical_xor = lowers("Xor")(lambda x, y: torch.logical_xor(x, y))
+bitwise_and = lowers("BitwiseAnd")(lambda x, y: torch.bitwise_and(x, y))
+bitwise_or = lowers("BitwiseOr")(lambda x, y: torch.bitwise_or(x, y))
+bitwise_xor = lowers("BitwiseXor")(lambda x, y: torch.bitwise_xor(x, y))
 
 
 @lowers("BitShift")
@@ -82,7 +28,4 @@ def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
     return shift(x, y)
 
 
-@lowers("Where")
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """x where the condition holds, else y."""
-    return torch.where(condition, x, y)
+where = lowers("Where")(lambda condition, x, y: torch.where(condition, x, y))  # x where the condition holds, else y

@@ -42,22 +42,9 @@ def transpose(x: Any, *, perm: tuple[int, ...] | None = None) -> Any:
     return torch.permute(x, perm if perm is not None else tuple(range(x.dim()))[::-1])
 
 
-@lowers("Expand", static=(1,))
-def expand(x: Any, shape: tuple[int, ...]) -> Any:
-    """x broadcast together with a shape."""
-    return x.expand(torch.broadcast_shapes(x.shape, shape))
-
-
-@lowers("Tile", static=(1,))
-def tile(x: Any, repeats: tuple[int, ...]) -> Any:
-    """x repeated along its axes."""
-    return torch.tile(x, repeats)
-
-
-@lowers("Concat")
-def concat(*xs: Any, axis: int) -> Any:
-    """All operands, one after the other along an axis."""
-    return torch.cat(xs, dim=axis)
+expand = lowers("Expand", static=(1,))(lambda x, shape: x.expand(torch.broadcast_shapes(x.shape, shape)))
+tile = lowers("Tile", static=(1,))(lambda x, repeats: torch.tile(x, repeats))
+concat = lowers("Concat")(lambda *xs, axis: torch.cat(xs, dim=axis))  # all operands, one after the other along an axis
 
 
 @lowers("Split", static=(1,))

@@ -99,10 +99,7 @@ def local_response_norm(x: Any, *, size: int, alpha: float = 1e-4, beta: float =
     return torch.flip(F.local_response_norm(torch.flip(x, (1,)), size, alpha, beta, bias), (1,))
 
 
-@lowers("LpNormalization")
-def lp_norm(x: Any, *, axis: int = -1, p: int = 2) -> Any:
-    """Divided by the p-norm along an axis."""
-    return F.normalize(x, p, axis)
+lp_norm = lowers("LpNormalization")(lambda x, *, axis=-1, p=2: F.normalize(x, p, axis))
 
 
 @lowers("MeanVarianceNormalization")

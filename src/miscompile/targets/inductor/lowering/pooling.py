@@ -130,16 +130,8 @@ def lp_pool(
     return torch.linalg.vector_norm(windows(x, kernel_shape, strides, dilations), p, tuple(range(-rank, 0)))
 
 
-@lowers("GlobalAveragePool")
-def global_average_pool(x: Any) -> Any:
-    """The mean of each image."""
-    return torch.mean(x, tuple(range(2, x.dim())), keepdim=True)
-
-
-@lowers("GlobalMaxPool")
-def global_max_pool(x: Any) -> Any:
-    """The largest element of each image."""
-    return torch.amax(x, tuple(range(2, x.dim())), keepdim=True)
+global_average_pool = lowers("GlobalAveragePool")(lambda x: torch.mean(x, tuple(range(2, x.dim())), keepdim=True))
+global_max_pool = lowers("GlobalMaxPool")(lambda x: torch.amax(x, tuple(range(2, x.dim())), keepdim=True))
 
 
 @lowers("GlobalLpPool")

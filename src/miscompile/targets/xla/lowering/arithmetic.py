@@ -6,23 +6,9 @@ from jax import lax
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Add")
-def add(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Sum."""
-    return x + y
-
-
-@lowers("Sub")
-def subtract(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Difference."""
-    return x - y
-
-
-@lowers("Mul")
-def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Product."""
-    return x * y
+add = lowers("Add")(lambda x, y: x + y)
+subtract = lowers("Sub")(lambda x, y: x - y)
+multiply = lowers("Mul")(lambda x, y: x * y)
 
 
 @lowers("Div")
@@ -45,10 +31,7 @@ def power(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.power(x, y.astype(x.dtype))
 
 
-@lowers("PRelu")
-def prelu(x: jax.Array, slope: jax.Array) -> jax.Array:
-    """Rectifier with a slope below zero."""
-    return jnp.where(x < 0, slope * x, x)
+prelu = lowers("PRelu")(lambda x, slope: jnp.where(x < 0, slope * x, x))
 
 
 @lowers("Max")
@@ -78,64 +61,16 @@ def total(*values: jax.Array) -> jax.Array:
     return result
 
 
-@lowers("Mean")
-def average(*values: jax.Array) -> jax.Array:
-    """Mean of all, elementwise."""
-    return total(*values) / len(values)
-
-
-@lowers("Equal")
-def equal(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Tell where both are equal."""
-    return x == y
-
-
-@lowers("Less")
-def less(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Tell where the first is less."""
-    return x < y
-
-
-@lowers("LessOrEqual")
-def less_or_equal(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Tell where the first is not greater."""
-    return x <= y
-
-
-@lowers("Greater")
-def greater(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Tell where the first is greater."""
-    return x > y
-
-
-@lowers("GreaterOrEqual")
-def greater_or_equal(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Tell where the first is not less."""
-    return x >= y
-
-
-@lowers("And", "BitwiseAnd")
-def conjunction(x: jax.Array, y: jax.Array) -> jax.Array:
-    """And, of truth values or of bits."""
-    return x & y
-
-
-@lowers("Or", "BitwiseOr")
-def disjunction(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Or, of truth values or of bits."""
-    return x | y
-
-
-@lowers("Xor", "BitwiseXor")
-def exclusive(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Exclusive or, of truth values or of bits."""
-    return x ^ y
-
-
-@lowers("Not", "BitwiseNot")
-def complement(x: jax.Array) -> jax.Array:
-    """Not, of truth values or of bits."""
-    return ~x
+average = lowers("Mean")(lambda *values: total(*values) / len(values))  # mean of all, elementwise
+equal = lowers("Equal")(lambda x, y: x == y)
+less = lowers("Less")(lambda x, y: x < y)
+less_or_equal = lowers("LessOrEqual")(lambda x, y: x <= y)
+greater = lowers("Greater")(lambda x, y: x > y)
+greater_or_equal = lowers("GreaterOrEqual")(lambda x, y: x >= y)
+conjunction = lowers("And", "BitwiseAnd")(lambda x, y: x & y)  # and, of truth values or of bits
+disjunction = lowers("Or", "BitwiseOr")(lambda x, y: x | y)  # or, of truth values or of bits
+exclusive = lowers("Xor", "BitwiseXor")(lambda x, y: x ^ y)  # exclusive or, of truth values or of bits
+complement = lowers("Not", "BitwiseNot")(lambda x: ~x)  # not, of truth values or of bits
 
 
 @lowers("BitShift")

@@ -33,16 +33,8 @@ def convert(x: jax.Array, dtype: str, saturate: int = 1) -> jax.Array:
     return x.astype(dtype)
 
 
-@lowers("Cast")
-def cast(x: jax.Array, *, to: str, saturate: int = 1) -> jax.Array:
-    """Conversion to another element type."""
-    return convert(x, element_type(to), saturate)
-
-
-@lowers("CastLike")
-def cast_like(x: jax.Array, like: jax.Array, *, saturate: int = 1) -> jax.Array:
-    """Conversion to the element type of `like`."""
-    return convert(x, like.dtype, saturate)
+cast = lowers("Cast")(lambda x, *, to, saturate=1: convert(x, element_type(to), saturate))
+cast_like = lowers("CastLike")(lambda x, like, *, saturate=1: convert(x, like.dtype, saturate))
 
 
 @lowers("BitCast")
@@ -53,16 +45,8 @@ def bit_cast(x: jax.Array, *, to: str) -> jax.Array:
     return lax.bitcast_convert_type(x, element_type(to))
 
 
-@lowers("Where")
-def where(condition: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Choice between two."""
-    return jnp.where(condition, x, y)
-
-
-@lowers("Identity")
-def identity(x: jax.Array) -> jax.Array:
-    """X itself."""
-    return x
+where = lowers("Where")(lambda condition, x, y: jnp.where(condition, x, y))
+identity = lowers("Identity")(lambda x: x)
 
 
 @lowers("Dropout", static=(2,))

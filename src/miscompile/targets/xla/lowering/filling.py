@@ -6,17 +6,8 @@ import numpy as np
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Shape")
-def shape_of(x: jax.Array, *, start: int = 0, end: int | None = None) -> jax.Array:
-    """Sizes of the axes from `start` to `end`."""
-    return jnp.array(x.shape[start:end], jnp.int64)
-
-
-@lowers("Size")
-def size_of(x: jax.Array) -> jax.Array:
-    """Number of elements."""
-    return jnp.array(x.size, jnp.int64)
+shape_of = lowers("Shape")(lambda x, *, start=0, end=None: jnp.array(x.shape[start:end], jnp.int64))
+size_of = lowers("Size")(lambda x: jnp.array(x.size, jnp.int64))
 
 
 @lowers("ConstantOfShape", static=(0,))

@@ -6,11 +6,7 @@ from jax import lax
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Gather")
-def gather(x: jax.Array, indices: jax.Array, *, axis: int = 0) -> jax.Array:
-    """Slices of an axis."""
-    return jnp.take(x, indices, axis)
+gather = lowers("Gather")(lambda x, indices, *, axis=0: jnp.take(x, indices, axis))
 
 
 @lowers("GatherElements")

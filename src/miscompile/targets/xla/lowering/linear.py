@@ -5,11 +5,7 @@ import jax.numpy as jnp
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("MatMul")
-def matmul(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Product of matrices, or of stacks of them."""
-    return jnp.matmul(x, y)
+matmul = lowers("MatMul")(lambda x, y: jnp.matmul(x, y))  # product of matrices, or of stacks of them
 
 
 @lowers("Gemm")
@@ -32,10 +28,7 @@ def gemm(
     return y + (c if beta == 1 else (beta * c).astype(a.dtype))
 
 
-@lowers("Einsum")
-def einsum(*values: jax.Array, equation: str) -> jax.Array:
-    """Sum of products by the equation."""
-    return jnp.einsum(equation, *values)
+einsum = lowers("Einsum")(lambda *values, equation: jnp.einsum(equation, *values))
 
 
 def centred(x: jax.Array, zero: jax.Array | None, axis: int) -> jax.Array:

@@ -6,149 +6,30 @@ from jax import lax
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Abs")
-def absolute(x: jax.Array) -> jax.Array:
-    """Magnitude; that of the least integer wraps around."""
-    return jnp.abs(x)
-
-
-@lowers("Neg")
-def negative(x: jax.Array) -> jax.Array:
-    """Opposite number."""
-    return -x
-
-
-@lowers("Exp")
-def exp(x: jax.Array) -> jax.Array:
-    """Natural exponential."""
-    return jnp.exp(x)
-
-
-@lowers("Log")
-def log(x: jax.Array) -> jax.Array:
-    """Natural logarithm."""
-    return jnp.log(x)
-
-
-@lowers("Sqrt")
-def sqrt(x: jax.Array) -> jax.Array:
-    """Square root."""
-    return jnp.sqrt(x)
-
-
-@lowers("Reciprocal")
-def reciprocal(x: jax.Array) -> jax.Array:
-    """One divided by x."""
-    return 1 / x
-
-
-@lowers("Sin")
-def sin(x: jax.Array) -> jax.Array:
-    """Sine."""
-    return jnp.sin(x)
-
-
-@lowers("Cos")
-def cos(x: jax.Array) -> jax.Array:
-    """Cosine."""
-    return jnp.cos(x)
-
-
-@lowers("Tan")
-def tan(x: jax.Array) -> jax.Array:
-    """Tangent."""
-    return jnp.tan(x)
-
-
-@lowers("Asin")
-def asin(x: jax.Array) -> jax.Array:
-    """Inverse sine."""
-    return jnp.arcsin(x)
-
-
-@lowers("Acos")
-def acos(x: jax.Array) -> jax.Array:
-    """Inverse cosine."""
-    return jnp.arccos(x)
-
-
-@lowers("Atan")
-def atan(x: jax.Array) -> jax.Array:
-    """Inverse tangent."""
-    return jnp.arctan(x)
-
-
-@lowers("Sinh")
-def sinh(x: jax.Array) -> jax.Array:
-    """Hyperbolic sine."""
-    return jnp.sinh(x)
-
-
-@lowers("Cosh")
-def cosh(x: jax.Array) -> jax.Array:
-    """Hyperbolic cosine."""
-    return jnp.cosh(x)
-
-
-@lowers("Asinh")
-def asinh(x: jax.Array) -> jax.Array:
-    """Inverse hyperbolic sine."""
-    return jnp.arcsinh(x)
-
-
-@lowers("Acosh")
-def acosh(x: jax.Array) -> jax.Array:
-    """Inverse hyperbolic cosine."""
-    return jnp.arccosh(x)
-
-
-@lowers("Atanh")
-def atanh(x: jax.Array) -> jax.Array:
-    """Inverse hyperbolic tangent."""
-    return jnp.arctanh(x)
-
-
-@lowers("Tanh")
-def tanh(x: jax.Array) -> jax.Array:
-    """Hyperbolic tangent."""
-    return jnp.tanh(x)
-
-
-@lowers("Erf")
-def erf(x: jax.Array) -> jax.Array:
-    """Error function."""
-    return lax.erf(x)
-
-
-@lowers("Floor")
-def floor(x: jax.Array) -> jax.Array:
-    """Largest whole number not above x."""
-    return jnp.floor(x)
-
-
-@lowers("Ceil")
-def ceil(x: jax.Array) -> jax.Array:
-    """Least whole number not below x."""
-    return jnp.ceil(x)
-
-
-@lowers("Round")
-def rounded(x: jax.Array) -> jax.Array:
-    """Nearest whole number, halves to the even one."""
-    return jnp.round(x)
-
-
-@lowers("Sign")
-def sign(x: jax.Array) -> jax.Array:
-    """Minus one, zero or one."""
-    return jnp.sign(x)
-
-
-@lowers("IsNaN")
-def is_nan(x: jax.Array) -> jax.Array:
-    """Tell where x is no number."""
-    return jnp.isnan(x)
+absolute = lowers("Abs")(lambda x: jnp.abs(x))  # magnitude; that of the least integer wraps around
+negative = lowers("Neg")(lambda x: -x)
+exp = lowers("Exp")(lambda x: jnp.exp(x))
+log = lowers("Log")(lambda x: jnp.log(x))
+sqrt = lowers("Sqrt")(lambda x: jnp.sqrt(x))
+reciprocal = lowers("Reciprocal")(lambda x: 1 / x)
+sin = lowers("Sin")(lambda x: jnp.sin(x))
+cos = lowers("Cos")(lambda x: jnp.cos(x))
+tan = lowers("Tan")(lambda x: jnp.tan(x))
+asin = lowers("Asin")(lambda x: jnp.arcsin(x))
+acos = lowers("Acos")(lambda x: jnp.arccos(x))
+atan = lowers("Atan")(lambda x: jnp.arctan(x))
+sinh = lowers("Sinh")(lambda x: jnp.sinh(x))
+cosh = lowers("Cosh")(lambda x: jnp.cosh(x))
+asinh = lowers("Asinh")(lambda x: jnp.arcsinh(x))
+acosh = lowers("Acosh")(lambda x: jnp.arccosh(x))
+atanh = lowers("Atanh")(lambda x: jnp.arctanh(x))
+tanh = lowers("Tanh")(lambda x: jnp.tanh(x))
+erf = lowers("Erf")(lambda x: lax.erf(x))
+floor = lowers("Floor")(lambda x: jnp.floor(x))
+ceil = lowers("Ceil")(lambda x: jnp.ceil(x))
+rounded = lowers("Round")(lambda x: jnp.round(x))  # nearest whole number, halves to the even one
+sign = lowers("Sign")(lambda x: jnp.sign(x))  # minus one, zero or one
+is_nan = lowers("IsNaN")(lambda x: jnp.isnan(x))
 
 
 @lowers("IsInf")

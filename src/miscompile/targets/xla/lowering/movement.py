@@ -15,22 +15,9 @@ def reshape(x: jax.Array, shape: tuple[int, ...], *, allowzero: int = 0) -> jax.
     return x.reshape(shape)
 
 
-@lowers("Flatten")
-def flatten(x: jax.Array, *, axis: int = 1) -> jax.Array:
-    """A matrix whose rows are the axes before `axis`."""
-    return x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))
-
-
-@lowers("Squeeze", static=(1,))
-def squeeze(x: jax.Array, axes: tuple[int, ...] | None = None) -> jax.Array:
-    """X without axes of size one."""
-    return jnp.squeeze(x, axes)
-
-
-@lowers("Unsqueeze", static=(1,))
-def unsqueeze(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    """X with new axes of size one."""
-    return jnp.expand_dims(x, axes)
+flatten = lowers("Flatten")(lambda x, *, axis=1: x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
+squeeze = lowers("Squeeze", static=(1,))(lambda x, axes=None: jnp.squeeze(x, axes))
+unsqueeze = lowers("Unsqueeze", static=(1,))(lambda x, axes: jnp.expand_dims(x, axes))
 
 
 @lowers("Transpose")
@@ -39,22 +26,9 @@ def transpose(x: jax.Array, *, perm: tuple[int, ...] | None = None) -> jax.Array
     return jnp.transpose(x, perm)
 
 
-@lowers("Expand", static=(1,))
-def expand(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Broadcast to `shape` and back."""
-    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, shape))
-
-
-@lowers("Tile", static=(1,))
-def tile(x: jax.Array, repeats: tuple[int, ...]) -> jax.Array:
-    """Copies side by side."""
-    return jnp.tile(x, repeats)
-
-
-@lowers("Concat")
-def concatenate(*values: jax.Array, axis: int) -> jax.Array:
-    """One after the other."""
-    return jnp.concatenate(values, axis)
+expand = lowers("Expand", static=(1,))(lambda x, shape: jnp.broadcast_to(x, np.broadcast_shapes(x.shape, shape)))
+tile = lowers("Tile", static=(1,))(lambda x, repeats: jnp.tile(x, repeats))
+concatenate = lowers("Concat")(lambda *values, axis: jnp.concatenate(values, axis))
 
 
 @lowers("Split", static=(1,))

@@ -107,16 +107,8 @@ def lp_pool(
     return powers ** (1 / p)
 
 
-@lowers("GlobalAveragePool")
-def global_average_pool(x: jax.Array) -> jax.Array:
-    """Mean of each channel."""
-    return jnp.mean(x, range(2, x.ndim), keepdims=True)
-
-
-@lowers("GlobalMaxPool")
-def global_max_pool(x: jax.Array) -> jax.Array:
-    """Largest element of each channel."""
-    return jnp.max(x, range(2, x.ndim), keepdims=True)
+global_average_pool = lowers("GlobalAveragePool")(lambda x: jnp.mean(x, range(2, x.ndim), keepdims=True))
+global_max_pool = lowers("GlobalMaxPool")(lambda x: jnp.max(x, range(2, x.ndim), keepdims=True))
 
 
 @lowers("GlobalLpPool")

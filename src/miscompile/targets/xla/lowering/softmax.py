@@ -5,17 +5,8 @@ import jax.numpy as jnp
 
 from miscompile.targets.lowering.table import lowers
 
-
-@lowers("Softmax")
-def softmax(x: jax.Array, *, axis: int = -1) -> jax.Array:
-    """Exponentials divided by their sum."""
-    return jax.nn.softmax(x, axis)
-
-
-@lowers("LogSoftmax")
-def log_softmax(x: jax.Array, *, axis: int = -1) -> jax.Array:
-    """Logarithm of the softmax."""
-    return jax.nn.log_softmax(x, axis)
+softmax = lowers("Softmax")(lambda x, *, axis=-1: jax.nn.softmax(x, axis))
+log_softmax = lowers("LogSoftmax")(lambda x, *, axis=-1: jax.nn.log_softmax(x, axis))
 
 
 @lowers("Hardmax")
