@@ -8,8 +8,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import NameSupply
-from miscompile.transforms.rules.instances import symbol_of, type_of
-from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, symbol_of, type_of, variables
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
 from miscompile.transforms.rules.translation.nodes import nodes_of
 

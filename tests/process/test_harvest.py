@@ -10,8 +10,8 @@ from miscompile.cli.main import program
 from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
 from miscompile.harvest.patterns import suites
+from miscompile.harvest.patterns.gather import gather_models
 from miscompile.harvest.patterns.harvest import Extracted, Extraction, extract
-from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pieces import PieceLimits
 from miscompile.harvest.patterns.suites import SuiteKind, run_suite
 from miscompile.patterns.library import read_library

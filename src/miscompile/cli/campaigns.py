@@ -53,7 +53,7 @@ def validate(plan: Plan) -> None:
 
     Raises StoreError when its file of patterns is damaged.
     """
-    from miscompile.producers.registry import PRODUCERS
+    from miscompile.producers.kinds import PRODUCERS
 
     _ = plan.chosen_checks, plan.chosen_transforms
     for name, options in plan.producer_specs():

@@ -12,11 +12,9 @@ from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import Spec, parse_options, parse_spec
 from miscompile.engine.checks import chosen, producers_for
 from miscompile.execution.limits import Limits
-from miscompile.producers.kinds import ProducerKind
+from miscompile.producers.kinds import PRODUCERS, ProducerKind
 from miscompile.producers.options import GeneratorOptions
-from miscompile.producers.registry import PRODUCERS
-from miscompile.targets.narrowing import narrowing
-from miscompile.targets.registry import faces, parse_target, settled_transform
+from miscompile.targets.registry import faces, narrowing, parse_target, settled_transform
 from miscompile.transforms.catalogue import SEEDLESS, transform_of
 
 _RENAMED = {"forms": "transforms"}

@@ -21,11 +21,8 @@ from miscompile.oracles.optimisation import Optimisation
 from miscompile.oracles.per_case import PerCaseOracle
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.producers.around import Around
-from miscompile.producers.assigned import Assigned
-from miscompile.producers.choosing import Choosing
-from miscompile.producers.kinds import ProducerContext
-from miscompile.producers.mixture import Mixture
-from miscompile.producers.registry import PRODUCERS
+from miscompile.producers.combined import Assigned, Choosing, Mixture
+from miscompile.producers.kinds import PRODUCERS, ProducerContext
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.synthesis.corpus import Corpus
 from miscompile.targets.registry import parse_target, settled_transform

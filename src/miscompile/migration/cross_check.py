@@ -7,6 +7,8 @@ onnx's node case that the test is from.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Self
 
 import numpy as np
 
@@ -17,14 +19,36 @@ from miscompile.core.outcome import Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.execution.limits import Limits
+from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.harvest.libraries.onnx import node_results
-from miscompile.migration.pools import Pools
 from miscompile.migration.suite import tolerances
 from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, wide
 from miscompile.producers.instances.migrated import Migrated
 from miscompile.targets.front_ends import reference_of
-from miscompile.targets.second_implementations import second_implementations
+from miscompile.targets.registry import second_implementations
+
+
+class Pools:
+    """A context manager with one pool of one worker for each used target."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._stack = ExitStack()
+        self._open: dict[str, LocalPool] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def pool(self, target: str) -> LocalPool:
+        """Return the pool of a target; its worker stays until all are closed."""
+        if target not in self._open:
+            self._open[target] = self._stack.enter_context(LocalPool(target, 1, self._limits))
+        return self._open[target]
+
 
 _LIMITS = Limits(seconds=60.0, memory=8 << 30, history=0)
 _OPEN, _MOVES = "its results are left open", "its results move under noise"

@@ -8,7 +8,7 @@ from miscompile.base.specs import print_spec
 from miscompile.core.ports import Oracle, PropertyOracle
 from miscompile.core.verdict import Evidence
 from miscompile.oracles.judge import CompareRule
-from miscompile.targets.narrowing import narrowing
+from miscompile.targets.registry import narrowing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""What a kind of producer is: its options, and how a producer is made of them."""
+"""Kinds of producers: what one is, its options, and all of them by name, from this package and from others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from miscompile.base.plugins import Catalogue
 from miscompile.core.ports import Producer
 from miscompile.ops.seed import Seed
 from miscompile.ops.support import Support
@@ -55,3 +56,22 @@ class ProducerKind:
     own_opsets: bool = False
     needs_seeds: bool = False
     brings_patterns: bool = False
+
+
+_PACKAGE = "miscompile.producers"
+
+PRODUCERS = Catalogue(
+    "producer",
+    "miscompile.producers",
+    ProducerKind,
+    {
+        "strict": f"{_PACKAGE}.strict:STRICT",
+        "sweep": f"{_PACKAGE}.sweep:SWEEP",
+        "seeded": f"{_PACKAGE}.seeded:SEEDED",
+        "dynamic": f"{_PACKAGE}.dynamic.producer:DYNAMIC",
+        "disruptive": f"{_PACKAGE}.disruptive.producer:DISRUPTIVE",
+        "hirfuzz": f"{_PACKAGE}.hirfuzz.producer:HIRFUZZ",
+        "oatest": f"{_PACKAGE}.synthesis.producer:OATEST",
+    },
+)
+"""Each is a module's `ProducerKind`, imported when a spec names it."""

@@ -5,7 +5,7 @@ A folder of this package with an `about.py` is a target; other packages add thei
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -13,6 +13,7 @@ from importlib import metadata
 from importlib.resources import files
 from typing import Any
 
+from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.plugins import Catalogue, attribute
 from miscompile.base.specs import Spec, parse_spec
@@ -264,3 +265,28 @@ def frames_of(targets: Iterable[str]) -> dict[str, str]:
     """Return the rewrite rules of all `targets` (specs), each with the pass that applies it."""
     faces = [parse_target(target).about for target in targets]
     return {rule: frame for face in faces for frame, rules in face.rules.items() for rule in rules}
+
+
+def narrowing(targets: Iterable[str]) -> dict[str, str]:
+    """Return the types for which any of `targets` (specs) uses a narrower one by design, with the narrowest of
+    these."""
+    found: dict[str, str] = {}
+    for target in targets:
+        for wide, narrow in parse_target(target).about.narrowed.items():
+            if wide not in found or DTYPES[narrow].storage.itemsize < DTYPES[found[wide]].storage.itemsize:
+                found[wide] = narrow
+    return found
+
+
+def second_implementations(accused: str = "") -> Iterator[str]:
+    """Yield the compilers that give a second opinion when another compiler disagrees with onnx's reference
+    evaluator.
+
+    The evaluator has bugs of its own (older operator sets, Loop), and it is not the standard. It also runs models
+    that the standard does not require compilers to accept. Compilers that are not installed, and the disagreeing
+    compiler, are omitted; the order is that of `About.witness`.
+    """
+    witnesses = [(face.witness, face) for face in faces() if face.witness is not None]
+    for _, face in sorted(witnesses, key=lambda one: one[0]):
+        if face.name != accused and all(installed(one) is not None for one in face.distributions):
+            yield face.name

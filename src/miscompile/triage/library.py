@@ -15,8 +15,7 @@ from miscompile.instances.instance import Instance
 from miscompile.oracles.library import LibraryOracle, answer_of, instance_of
 from miscompile.oracles.library_judge import Judgement, judge
 from miscompile.oracles.library_reference import LibraryReference
-from miscompile.targets.registry import parse_target
-from miscompile.targets.second_implementations import second_implementations
+from miscompile.targets.registry import parse_target, second_implementations
 from miscompile.triage.library_script import Failure, write_front_script
 from miscompile.triage.script import write_script
 

@@ -21,8 +21,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.execution.conformance import check_target
 from miscompile.execution.pool import LocalPool
 from miscompile.targets.known import known
-from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.environment import prepare
+from miscompile.targets.tvm.about import ABOUT, prepare
 from miscompile.triage.script import write_script
 
 pytestmark = [

@@ -17,7 +17,7 @@ from miscompile.ops.support import Support
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.patterns.library import write_library
 from miscompile.patterns.shipped import shipped_patterns
-from miscompile.producers.mixture import Mixture
+from miscompile.producers.combined import Mixture
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 

@@ -17,8 +17,7 @@ from miscompile.core.verdict import Verdict
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_producer
 from miscompile.ops.support import Support
-from miscompile.producers.kinds import ProducerContext, ProducerKind
-from miscompile.producers.registry import PRODUCERS
+from miscompile.producers.kinds import PRODUCERS, ProducerContext, ProducerKind
 from miscompile.producers.strict import Strict
 
 

@@ -24,7 +24,7 @@ from miscompile.ops.spec import Call
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range
 from miscompile.producers.around import Around
-from miscompile.producers.mixture import Mixture
+from miscompile.producers.combined import Mixture
 from miscompile.producers.seeded import Seeded
 from miscompile.producers.slices.collection import INDEX, Collection
 from miscompile.producers.slices.slices import SliceLimits

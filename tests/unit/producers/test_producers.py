@@ -25,8 +25,8 @@ from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.ops.analysis import analyse
 from miscompile.ops.support import Support
+from miscompile.producers.combined import Mixture
 from miscompile.producers.coverage import Coverage
-from miscompile.producers.mixture import Mixture
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 from miscompile.producers.sweep import Sweep

@@ -17,7 +17,7 @@ from miscompile.targets import devices
 from miscompile.targets.devices import PRECISE, Gate, NoDeviceError, cuda_capability, lacks_cuda, preload, started
 from miscompile.targets.iree.flags import BASE, cuda_flags, flags
 from miscompile.targets.known import known
-from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PLACEMENT
 from miscompile.targets.registry import about, target_names
 
 WITH_DEVICES = [name for name in target_names() if about(name).devices != ("cpu",)]

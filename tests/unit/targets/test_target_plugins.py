@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from miscompile.base import plugins
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.cli.main import program
-from miscompile.targets import front_ends, registry, second_implementations
+from miscompile.targets import front_ends, registry
 from miscompile.targets.known import Known, known, known_in
 from miscompile.targets.pins import pins
 
@@ -64,7 +64,7 @@ def test_a_plugin_is_a_target_like_the_others(install: Install) -> None:
     assert known("acme").rejection("Error", "no kernel for Foo") is not None
     assert pins(registry.about("acme").package, "1").requires == ("numpy<2",)
     assert "onnx-acme" in {front.name for front in front_ends.all_front_ends()}
-    assert next(second_implementations.second_implementations()) == "acme"
+    assert next(registry.second_implementations()) == "acme"
     assert not registry.broken_targets()
 
 

@@ -23,7 +23,7 @@ from miscompile.engine.checks import CHECKS, DEFAULT
 from miscompile.engine.plan import Plan
 from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
-from miscompile.producers.registry import PRODUCERS
+from miscompile.producers.kinds import PRODUCERS
 from miscompile.targets.registry import parse_target
 
 

@@ -21,6 +21,7 @@ from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import noop_motifs
 from miscompile.patterns.pattern import Pattern
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
+from miscompile.producers.kinds import ProducerContext, ProducerKind
 from miscompile.producers.motifs.plant import NONE, Mutations
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Scope
@@ -28,7 +29,7 @@ from miscompile.producers.strict import Strict
 from miscompile.producers.synthesis.choice import Chooser
 from miscompile.producers.synthesis.corpus import Corpus, Kept
 from miscompile.producers.synthesis.host import Host, new_scope, prepared, same_meaning, seed_of, takes
-from miscompile.producers.synthesis.options import OatestOptions
+from miscompile.producers.synthesis.options import OatestOptions, patterns_for
 from miscompile.producers.synthesis.pool import PooledSeed, SeedPool
 from miscompile.producers.synthesis.splice import Spliced, splice
 from miscompile.transforms.functions.transform import wrapped
@@ -257,3 +258,19 @@ def _seed_knobs(options: OatestOptions) -> GeneratorOptions:
         max_dim=options.max_dim, max_elements=options.max_elements, integral=options.integral, full=options.full,
         motifs=0.0, noops=0.05, control=options.control, containers=0.0, spread=0.05,
     )  # fmt: skip
+
+
+def _make(options: OatestOptions, context: ProducerContext) -> Synthesised:
+    return Synthesised(
+        options,
+        context.support,
+        patterns_for(options),
+        context.targets,
+        context.seeds,
+        functions=context.functions,
+        corpus=context.corpus,
+    )
+
+
+OATEST = ProducerKind("oatest", OatestOptions, _make, patterns_for, brings_patterns=True)
+"""The kind `oatest`."""

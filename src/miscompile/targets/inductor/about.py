@@ -86,7 +86,7 @@ ABOUT = About(
             "miscompile.targets.inductor.torch_front:TorchInductor",
             ("torch",),
             converters=r"torch/(_inductor|_decomp|_prims|_refs|_meta_registrations|_functorch|_dynamo)\b",
-            script="miscompile.targets.inductor.torch_script:TORCH",
+            script="miscompile.targets.inductor.script:TORCH",
         ),
     },
     switches="FX passes and patterns are observed and switched by hooks, the scheduler and code generator by settings",

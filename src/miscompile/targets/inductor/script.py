@@ -4,11 +4,10 @@ The script switches FX passes and patterns off with less code than the worker's 
 passes.
 """
 
-from miscompile.targets.about import ScriptLines
+from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.settings import SETTINGS
-from miscompile.targets.placement import PLACEMENT
-from miscompile.targets.presentations import PRESENTED
+from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
 _PRESENTED = """\
 {% set presented = presented if presented in ("decomposed", "related") else "" %}
@@ -128,4 +127,19 @@ SCRIPT = ScriptLines(
     versions='"torch", torch.__version__',
     prelude=_PRELUDE,
     program="miscompile.targets.inductor.program:program",
+)
+
+
+TORCH = FrontLines(
+    sources=tuple(f"miscompile.targets.inductor.{name}" for name in ("settings", "runner")),
+    imports=("import torch._inductor.config",),
+    run='''\
+def converted(model, inputs):
+    """Compile the model as a whole; return its outputs."""
+    torch._dynamo.reset()
+    compiled = compile_program(model, backend_for("full"))
+    with torch.no_grad(), torch._inductor.config.patch(settings_for("full", ())):
+        return flat(compiled(*[value.clone() for value in inputs]))
+''',
+    versions='"torch", torch.__version__',
 )

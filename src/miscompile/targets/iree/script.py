@@ -2,7 +2,7 @@
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.iree.flags import LEVELS
-from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PLACEMENT
 
 _RUN = (
     PLACEMENT

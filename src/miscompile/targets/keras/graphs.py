@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from miscompile.instances.values import Slot
-from miscompile.targets.keras.errors import NotSymbolicError
-from miscompile.targets.keras.layers import KerasOperator
+from miscompile.targets.keras.layers import KerasOperator, NotSymbolicError
 from miscompile.targets.keras.values import dtype_name, flat
 
 BACKEND = "tensorflow"

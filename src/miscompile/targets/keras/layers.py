@@ -21,9 +21,16 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.program import slots
 from miscompile.instances.values import Made
 from miscompile.targets.keras import weights
-from miscompile.targets.keras.errors import NotSymbolicError
+from miscompile.targets.keras.source import is_wide
 from miscompile.targets.keras.values import dtype_name, flat, found, object_of
-from miscompile.targets.keras.width import is_wide
+
+
+class NotSymbolicError(Exception):
+    """Keras cannot construct a model of a program, so that no compiler receives it.
+
+    The message begins with the class of the library's own error. `known-<via>.toml` of each front end lists this class.
+    """
+
 
 _TRAINING = "training"
 _SYMBOL = re.compile(r"\bKerasTensor\b")

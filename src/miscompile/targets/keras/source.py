@@ -7,8 +7,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import slots, to_case
-from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
-from miscompile.targets.keras.width import is_wide
+from miscompile.instances.values import Drawn, Held, Name, Slot, Value, leaves
 
 THEIRS = {
     "float8e4m3fn": "float8_e4m3fn",
@@ -120,3 +119,26 @@ def _slot(slot: Slot) -> str:
 
 
 _DIALECT = Dialect(_array, _given, _name, _slot)
+
+
+WIDE = frozenset({"float64", "int64", "uint64", "complex128"})
+"""Element types that JAX only supports when they are enabled; then operations without an explicit type return them
+too."""
+
+
+def is_wide(instance: Instance) -> bool:
+    """Tell whether an instance uses a 64-bit type."""
+    values = (*instance.args, *instance.kwargs.values(), *instance.inputs, *instance.options.values())
+    return any(_type_of(leaf) in WIDE for value in values for leaf in leaves(value))
+
+
+def _type_of(leaf: Value) -> str:
+    match leaf:
+        case Slot() | Drawn():
+            return leaf.dtype
+        case Held(tensor):
+            return tensor.dtype
+        case Name("dtype", name) | str(name):
+            return name
+        case _:
+            return ""

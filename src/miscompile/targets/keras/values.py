@@ -13,10 +13,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
-from miscompile.targets.keras.errors import OutsideKerasError
 from miscompile.targets.keras.source import THEIRS
+
+
+class OutsideKerasError(UsageError):
+    """An instance names something that is not a layer or operation of Keras, or not one of this release."""
+
 
 _FOREIGN = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),

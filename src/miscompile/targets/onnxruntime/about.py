@@ -109,7 +109,7 @@ ABOUT = About(
             "miscompile.targets.onnxruntime.torch_front:TorchOnnxRuntime",
             ("torch", "onnxscript"),
             converters=r"(onnxscript/function_libs|torch/onnx/_internal/exporter/_torchlib|onnxscript/(rewriter|optimizer|version_converter))/",
-            script="miscompile.targets.onnxruntime.torch_script:TORCH",
+            script="miscompile.targets.onnxruntime.script:TORCH",
         ),
         "torchscript": Front(
             "torch",
@@ -117,7 +117,7 @@ ABOUT = About(
             "miscompile.targets.onnxruntime.torch_front:TracedOnnxRuntime",
             ("torch", "onnx"),
             converters=r"torch/onnx/_internal/torchscript_exporter/symbolic_(opset|helper)",
-            script="miscompile.targets.onnxruntime.torch_script:TORCHSCRIPT",
+            script="miscompile.targets.onnxruntime.script:TORCHSCRIPT",
         ),
         "keras": Front(
             "keras",
@@ -125,7 +125,7 @@ ABOUT = About(
             "miscompile.targets.onnxruntime.keras_front:KerasOnnxRuntime",
             ("keras", "tensorflow-cpu", "tf2onnx"),
             converters=r"(tf2onnx/(onnx_opset|rewriter|optimizer|late_rewriters)/|keras/src/export/)",
-            script="miscompile.targets.onnxruntime.keras_script:SCRIPT",
+            script="miscompile.targets.onnxruntime.script:KERAS",
         ),
     },
     twins=(

@@ -1,4 +1,4 @@
-"""OpenVINO as a back end of Keras: layers and operations call functions that construct the compiler's graph."""
+"""OpenVINO for programs of Keras: as a back end of Keras, and by the front end for TensorFlow's graphs."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,15 +10,54 @@ from typing import Any
 
 import openvino as ov
 from openvino import opset16
+from openvino.tools.ovc import telemetry_stub, telemetry_utils
 
 from miscompile.core.case import Program
+from miscompile.core.run import Build
 from miscompile.instances.values import Slot
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import load
+from miscompile.targets.keras.graphs import BACKEND, INPUT, graph_of, kinds, output_name, still
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.keras.values import flat
-from miscompile.targets.openvino.adapter import TYPES
-from miscompile.targets.openvino.keras_base import OpenVinoBehind
+from miscompile.targets.openvino.about import FRAMES, PASSES
+from miscompile.targets.openvino.adapter import TYPES, OpenVino, OpenVinoSession
+from miscompile.targets.openvino.runner import compile_read
+
+_OFF = frozenset((*PASSES, *FRAMES))
+
+
+class OpenVinoBehind(OpenVino):
+    """Compiles the models that a front end for a library's programs converts; derived classes define `converted`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        telemetry_utils.tm = telemetry_stub  # otherwise every conversion reports to the vendor, from threads of its own
+        self._functions: tuple[str, ...] = ()
+
+    def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
+        """Return the compiler's model, and for each input of the program its number in the model, None for a dropped
+        one.
+
+        With `observe`, the names of the conversion functions are stored in `_functions`. Raises the front end's
+        exceptions.
+        """
+        raise NotImplementedError
+
+    def build(self, program: Program, build: Build) -> OpenVinoSession:
+        """Convert and compile `program`; level `off` omits the compiler's optional passes."""
+        self._functions = ()
+        if self._observer is not None:
+            self._observer.begin(_OFF if build.level == "off" else ())
+        model, places = self.converted(program, build.observe)
+        compiled = compile_read(self._core, model, build.level, threads=build.threads)
+        return OpenVinoSession(compiled, places, len(model.outputs))
+
+    def fired(self, log: str) -> tuple[str, ...]:
+        """Conversion functions that ran, in the order of their first call."""
+        del log
+        return self._functions
+
 
 _ELEMENTS = {dtype: getattr(ov.Type, name) for name, dtype in TYPES.items() if hasattr(ov.Type, name)}
 
@@ -76,3 +115,44 @@ def entered() -> Iterator[dict[str, None]]:
         yield names
     finally:
         sys.setprofile(before)
+
+
+class OpenVinoTensorFlow(OpenVinoBehind):
+    """Converts the graph of a model of Keras. The conversions are named by types of nodes, because each type has a
+    translator."""
+
+    def __init__(self) -> None:
+        load(BACKEND)
+        still()
+        weights.install()
+        super().__init__()
+
+    def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
+        """Trace the model and convert its graph. Raises NotImplementedError if the front end changes an element
+        type."""
+        operator = operator_of(program)
+        graph = graph_of(operator, operator.model())
+        if observe:
+            self._functions = kinds(graph)
+        model = ov.convert_model(graph)
+        model = _in_order(model)
+        names = [port.get_names() for port in model.inputs]
+        places = [_place(names, place) for place in range(len(program.inputs))]
+        for port, place in zip(program.inputs, places, strict=True):
+            kind = port.dtype if place is None else TYPES[model.inputs[place].element_type.get_type_name()]
+            if kind != port.dtype:
+                raise NotImplementedError(f"the front end takes {kind} in place of {port.dtype}")
+        return model, places
+
+
+def _place(names: Sequence[set[str]], place: int) -> int | None:
+    """Return the compiler's number of the program's input `place`; unused inputs are dropped."""
+    wanted = {f"{INPUT}{place}", f"{INPUT}{place}:0"}
+    return next((index for index, known in enumerate(names) if wanted & known), None)
+
+
+def _in_order(model: Any) -> Any:  # noqa: ANN401 - the compiler's model
+    """Return the model with its outputs in the order of the graph's outputs, which the front end may change."""
+    results = {name: result for result in model.get_results() for name in result.output(0).get_names()}
+    wanted = [results[output_name(place)] for place in range(len(model.outputs))]
+    return model if wanted == list(model.get_results()) else ov.Model(wanted, model.get_parameters())

@@ -1,14 +1,10 @@
-"""The parts of standalone scripts for OpenVINO, besides the runner and the parts common to all scripts.
-
-A script that switches passes contains a few lines of C++ for that, because OpenVINO's Python package has no switch.
-"""
+"""The parts of standalone scripts for OpenVINO and its front ends, besides the runner and the parts common to all."""
 
 import textwrap
 
-from miscompile.targets.about import ScriptLines
+from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
-from miscompile.targets.placement import PLACEMENT
-from miscompile.targets.presentations import PRESENTED
+from miscompile.targets.presentations import PLACEMENT, PRESENTED
 
 _NAMES = "\n".join(f"    {line}" for line in textwrap.wrap(" ".join((*PASSES, *FRAMES)), 112))
 
@@ -108,4 +104,115 @@ SCRIPT = ScriptLines(
     run=_RUN,
     versions='"openvino", ov.__version__',
     prelude=_PRELUDE,
+)
+
+
+_REST = '''\
+    request = compile_read(ov.Core(), made, "full").create_infer_request()
+    given = [words_of(value) for value in inputs]
+    numbers = [place if place < len(made.inputs) else None for place in range(len(inputs))]
+    infer(request, numbers, [words for words, _ in given], [kind for _, kind in given])
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(made.outputs))]
+
+
+KINDS = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
+
+
+def words_of(value):
+    """Return a tensor as an array, and the number of its type where numpy lacks that; then the array holds words."""
+    value = value.contiguous()
+    if value.dtype not in KINDS:
+        return value.numpy(), 0
+    return value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy(), KINDS[value.dtype]
+
+
+def widened(name, array):
+    """Return an output; brain floats are widened."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
+'''
+
+_SOURCES = ("miscompile.targets.openvino.runner",)
+_VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
+
+TORCH = FrontLines(
+    sources=_SOURCES,
+    imports=("import openvino as ov",),
+    run=f'''\
+def converted(model, inputs):
+    """Trace and convert the model, compile it; return its outputs."""
+    made = ov.convert_model(model, example_input=tuple(value.clone() for value in inputs))  # tracing runs it
+{_REST}''',
+    versions=_VERSIONS,
+)
+
+EXPORTED = FrontLines(
+    sources=_SOURCES,
+    imports=("import openvino as ov",),
+    run=f'''\
+def converted(model, inputs):
+    """Export and convert the model, compile it; return its outputs."""
+    made = ov.convert_model(torch.export.export(model, tuple(inputs)))
+{_REST}''',
+    versions=_VERSIONS,
+)
+
+
+_WIDENED = '''\
+def widened(value, port):
+    """Return a result as an array; brain floats, which come as bits, are widened."""
+    if port.element_type == ov.Type.bf16:
+        return (value.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return np.array(value)
+'''
+
+KERAS = FrontLines(
+    setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "openvino"', ""),
+    imports=(
+        "import openvino as ov",
+        "import openvino.opset16 as opset",
+        "import keras",
+        "from keras.src.backend.openvino.core import OPENVINO_DTYPES, OpenVINOKerasTensor, get_ov_output",
+    ),
+    run='''\
+def converted(model, inputs):
+    """Have the back end make a graph of the model, as `predict` does; compile and run it."""
+    kinds = [OPENVINO_DTYPES[keras.backend.standardize_dtype(array.dtype)] for array in inputs]
+    parameters = [opset.parameter(list(array.shape), kind) for array, kind in zip(inputs, kinds)]
+    outputs = model([OpenVINOKerasTensor(parameter.output(0)) for parameter in parameters], training=False)
+    results = [opset.result(get_ov_output(output)) for output in keras.tree.flatten(outputs)]
+    compiled = compile_read(ov.Core(), ov.Model(results, parameters), "full")
+    return [widened(value, port) for port, value in zip(compiled.outputs, compiled(inputs).to_tuple())]
+
+
+'''
+    + _WIDENED,
+    versions='"openvino", ov.__version__, "keras", keras.__version__',
+    isolated=True,
+    sources=("miscompile.targets.openvino.runner",),
+)
+
+TENSORFLOW = FrontLines(
+    setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "tensorflow"', ""),
+    imports=("import keras", "import openvino as ov", "import tensorflow as tf"),
+    run='''\
+def converted(model, inputs):
+    """Trace the model, convert its graph, compile and run it."""
+    def called(*values):
+        outputs = keras.tree.flatten(model(list(values), training=False))
+        return {f"y{place:03d}": output for place, output in enumerate(outputs)}
+
+    specs = [tf.TensorSpec(array.shape, array.dtype, f"x{place}") for place, array in enumerate(inputs)]
+    graph = tf.function(called, autograph=False).get_concrete_function(*specs)
+    made = ov.convert_model(graph)
+    compiled = compile_read(ov.Core(), made, "full")
+    names = [name for port in made.inputs for name in port.get_names()]
+    values = compiled({name: inputs[int(name[1:])] for name in names})
+    return [widened(value, port) for port, value in zip(compiled.outputs, values.to_tuple())]
+
+
+'''
+    + _WIDENED,
+    versions='"openvino", ov.__version__, "tensorflow", tf.__version__, "keras", keras.__version__',
+    isolated=True,
+    sources=("miscompile.targets.openvino.runner",),
 )

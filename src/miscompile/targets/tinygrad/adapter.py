@@ -21,8 +21,7 @@ from miscompile.targets.tinygrad import runner
 from miscompile.targets.tinygrad.about import ABOUT, CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import require_clang
 from miscompile.targets.tinygrad.names import widen
-from miscompile.targets.tinygrad.rules import Switch, rules
-from miscompile.targets.tinygrad.stages import Stages
+from miscompile.targets.tinygrad.switches import Stages, Switch, rules
 
 _OBJECTS = 4096
 """The number of cached results of clang, because clang takes most of the time."""

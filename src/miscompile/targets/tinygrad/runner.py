@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from tinygrad import Device, Tensor, dtypes
 from tinygrad.nn.onnx import OnnxRunner
 
-from miscompile.targets.tinygrad.rules import Switch
-from miscompile.targets.tinygrad.stages import Stages
+from miscompile.targets.tinygrad.switches import Stages, Switch
 
 CACHES = (
     tinygrad.codegen.to_program_cache,

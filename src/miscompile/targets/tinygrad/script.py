@@ -4,7 +4,7 @@ The script contains the names of rules as in this package, so that a reader can 
 """
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.presentations import PLACEMENT
 from miscompile.targets.tinygrad.about import CUDA, DEVICES
 from miscompile.targets.tinygrad.environment import FIXED
 
@@ -70,7 +70,7 @@ for _mark, _text in (("@CUDA@", CUDA), ("@DEVICES@", repr(DEVICES))):
 _VARIABLES = ("DEV", "CACHELEVEL", "CCACHE", "NUM_CPU_THREADS", "PARALLEL")
 
 SCRIPT = ScriptLines(
-    sources=tuple(f"miscompile.targets.tinygrad.{name}" for name in ("names", "rules", "stages", "runner")),
+    sources=tuple(f"miscompile.targets.tinygrad.{name}" for name in ("names", "switches", "runner")),
     setup=(
         "import os",
         "",

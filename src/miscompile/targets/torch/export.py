@@ -14,9 +14,15 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Feed, Program
 from miscompile.core.tensor import Tensor
 from miscompile.targets.about import Session
-from miscompile.targets.torch.errors import ExportRefusedError
 from miscompile.targets.torch.modules import flat, module_of
 from miscompile.targets.torch.values import ELEMENTS, to_torch
+
+
+class ExportRefusedError(Exception):
+    """Torch cannot capture a graph of a program, so that no compiler receives it.
+
+    The message begins with the class of torch's own error. `known-<via>.toml` of each front end lists this class.
+    """
 
 
 def examples(program: Program, module: torch.nn.Module) -> tuple[torch.Tensor, ...]:

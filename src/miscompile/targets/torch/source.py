@@ -10,7 +10,6 @@ from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import slots, to_case
 from miscompile.instances.values import Drawn, Held, Name, Slot, leaves
-from miscompile.targets.torch.names import FOREIGN
 
 _FLAT = '''\
 def flat(outputs):
@@ -135,3 +134,14 @@ def _slot(slot: Slot) -> str:
 
 _CONSTRUCTED = Dialect(spell_tensor, _given, spell_name, _slot)
 """Returns the spelling of a module's parameter."""
+
+
+FOREIGN = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+}
+"""Element types that numpy lacks, by ONNX's names and by torch's."""

@@ -14,10 +14,15 @@ import numpy as np
 import torch
 
 from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import UsageError
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
-from miscompile.targets.torch.errors import OutsideTorchError
-from miscompile.targets.torch.names import FOREIGN
+from miscompile.targets.torch.source import FOREIGN
+
+
+class OutsideTorchError(UsageError):
+    """An instance names something that is not an operator of torch, or not one of this release."""
+
 
 _PLAIN = (
     *("float32", "float64", "float16", "complex64", "complex128", "bool"),

@@ -70,7 +70,7 @@ ABOUT = About(
     passes=(*_GRAPH, *_LOWERING, *_LOOPS),
     twins=(("s_tir.StmtSimplify", "tirx.StmtSimplify"),),
     extra="tvm",
-    prepare="miscompile.targets.tvm.environment:prepare",
+    prepare="miscompile.targets.tvm.about:prepare",
     transforms=(WRAP, SPLICE),
     function_transforms=(WRAP,),
     altering=(SPLICE,),
@@ -86,8 +86,13 @@ ABOUT = About(
             "miscompile.targets.tvm.torch_front:TorchTvm",
             ("torch",),
             converters=r"tvm/relax/frontend/torch/",
-            script="miscompile.targets.tvm.torch_script:TORCH",
+            script="miscompile.targets.tvm.script:TORCH",
         ),
     },
     switches="observed by structural hashes before and after each pass, switched by PassContext(disabled_pass=...)",
 )
+
+
+def prepare() -> dict[str, str]:
+    """Return the variables that keep TVM's thread pool to one thread; its library reads them when it is loaded."""
+    return {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "TVM_BIND_THREADS": "0"}

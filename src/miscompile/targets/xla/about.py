@@ -61,7 +61,7 @@ ABOUT = About(
             "miscompile.targets.xla.keras_front:XlaKeras",
             ("keras",),
             converters=r"keras/src/(backend/jax|ops|layers)/",
-            script="miscompile.targets.xla.keras_script:SCRIPT",
+            script="miscompile.targets.xla.script:KERAS",
         ),
     },
     switches="passes are observed in dumps of the module, and switched by the option xla_disable_hlo_passes",

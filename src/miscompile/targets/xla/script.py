@@ -6,8 +6,8 @@ between primitives (`isolated_build.py`), which is faster, but harder to underst
 
 import textwrap
 
-from miscompile.targets.about import ScriptLines
-from miscompile.targets.placement import PLACEMENT
+from miscompile.targets.about import FrontLines, ScriptLines
+from miscompile.targets.presentations import PLACEMENT
 from miscompile.targets.xla.about import ABOUT
 from miscompile.targets.xla.environment import FLAGS, PLATFORM
 
@@ -90,4 +90,19 @@ SCRIPT = ScriptLines(
     versions='"jax", jax.__version__',
     prelude=_PRELUDE,
     program="miscompile.targets.xla.program:program",
+)
+
+
+KERAS = FrontLines(
+    setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "jax"', ""),
+    imports=("import jax", "import keras"),
+    run='''\
+def converted(model, inputs):
+    """Compile the model as a whole; return its outputs."""
+    options = {"xla_allow_excess_precision": False, "xla_backend_optimization_level": 3}
+    given = [keras.ops.convert_to_tensor(array) for array in inputs]
+    compiled = jax.jit(lambda *values: model(list(values), training=False)).lower(*given).compile(options)
+    return flat(compiled(*given))
+''',
+    versions='"jax", jax.__version__, "keras", keras.__version__',
 )

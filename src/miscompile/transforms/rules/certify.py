@@ -19,10 +19,19 @@ import numpy as np
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.rng import array_stream, stream
 from miscompile.core.tensor import Array
-from miscompile.transforms.rules.instances import type_of, values_of
 from miscompile.transforms.rules.kinds import TermType
 from miscompile.transforms.rules.numbers import REGIMES, drawn, large_scale
-from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
+from miscompile.transforms.rules.rule import (
+    Apply,
+    Bindings,
+    Rule,
+    TermPattern,
+    Variable,
+    parts,
+    type_of,
+    values_of,
+    variables,
+)
 from miscompile.transforms.rules.specimens import BROKEN, dtypes_of, specimen
 
 _TRIES = 60

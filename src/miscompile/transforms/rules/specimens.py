@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from miscompile.transforms.rules.instances import type_of
 from miscompile.transforms.rules.kinds import KNOWN, Symbol, TermType
 from miscompile.transforms.rules.proposals import Given, propose
-from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, variables
+from miscompile.transforms.rules.rule import Apply, Bindings, Rule, TermPattern, Variable, parts, type_of, variables
 from miscompile.transforms.rules.terms import LANGUAGE, infer
 
 BROKEN = (ArithmeticError, IndexError, KeyError, TypeError, ValueError)

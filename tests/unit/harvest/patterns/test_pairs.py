@@ -10,9 +10,9 @@ from miscompile.base.errors import StoreError, UsageError
 from miscompile.graph.emit import emit
 from miscompile.graph.text.parser import parse_model
 from miscompile.harvest.patterns.fragment_store import distinct
+from miscompile.harvest.patterns.gather import gather_models
 from miscompile.harvest.patterns.harvest import pattern_form_of
 from miscompile.harvest.patterns.hooks.recording import MOST_BYTES, PairRecorder
-from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pairs import LINES, Gathered, Pair, SuiteRecord, read_record
 from miscompile.harvest.patterns.suites import files_of
 from miscompile.ops.seed import Seed

@@ -12,9 +12,8 @@ from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.transforms.rules.expressions import Bindings
-from miscompile.transforms.rules.instances import symbol_of, type_of
 from miscompile.transforms.rules.kinds import Symbol, TermType
-from miscompile.transforms.rules.rule import TermPattern, Variable, variables
+from miscompile.transforms.rules.rule import TermPattern, Variable, symbol_of, type_of, variables
 from miscompile.transforms.rules.terms import infer, opset_of
 from miscompile.transforms.rules.translation.nodes import nodes_of
 

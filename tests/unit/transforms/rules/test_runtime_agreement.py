@@ -14,10 +14,9 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import array_stream, stream
 from miscompile.core.tensor import Array
 from miscompile.graph.check import check
-from miscompile.transforms.rules.instances import type_of, values_of
 from miscompile.transforms.rules.library import groups, library
 from miscompile.transforms.rules.numbers import drawn
-from miscompile.transforms.rules.rule import Bindings, Rule
+from miscompile.transforms.rules.rule import Bindings, Rule, type_of, values_of
 from miscompile.transforms.rules.specimens import dtypes_of, specimen
 from miscompile.transforms.rules.terms import evaluate, infer
 
