@@ -40,7 +40,7 @@ from miscompile.engine.wiring import make_producer
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.oracles.judge import judge_pair
-from miscompile.targets.tvm.relax.splice_transform import SPLICE, Splice, entry, located, names
+from miscompile.targets.tvm.relax.transforms import SPLICE, Splice, entry, located, names
 from miscompile.triage.signature import normalise
 
 CALLED = 0.25

@@ -20,8 +20,8 @@ import miscompile.targets.tvm.adapter  # noqa: F401 - before TVM, because it mak
 from miscompile.targets.tvm.relax.functions import operands
 from miscompile.targets.tvm.relax.seams import computes, is_plain, replaced
 from miscompile.targets.tvm.relax.splice import NoPlaceError, splice
-from miscompile.targets.tvm.relax.splice_transform import entry
 from miscompile.targets.tvm.relax.text import TEXT_ERRORS, parse
+from miscompile.targets.tvm.relax.transforms import entry
 from miscompile.targets.tvm.relax.vetting import changes
 
 if TYPE_CHECKING:

@@ -4,11 +4,13 @@ One graph gives several programs that differ in which values are constants and w
 optimiser's paths as much as the operators do, and generating a graph costs more than serialising it again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from miscompile.base.errors import RejectedDraft
+from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
@@ -23,6 +25,9 @@ _IR_VERSIONS = ((28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 
 """First opset of each IR version, the newest first (https://onnx.ai/onnx/repo-docs/Versioning.html)."""
 
 _NAME = "main"
+
+_MOST_DRAFTS = 2000
+"""Rejected drafts in a row after which there is nothing to generate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,34 @@ class Finisher:
             return scope.pinned.get(name) or scope.initializers[name]
         operand = scope.operands[name]
         return Tensor(operand.dtype, draw(scope.rng, operand.dtype, operand.shape, span))
+
+
+def next_case(waiting: deque[Case], draft: Callable[[], Iterable[Case]], advice: str) -> Case:
+    """Return the first of the `waiting` cases; where there is none, `draft` makes some, again after RejectedDraft.
+
+    Raises UsageError with `advice` when every draft is rejected.
+    """
+    for _ in range(_MOST_DRAFTS):
+        if waiting:
+            return waiting.popleft()
+        with suppress(RejectedDraft):
+            waiting.extend(draft())
+    raise UsageError(advice)
+
+
+def variants(
+    finisher: Finisher, feeds: int, recipe: Mapping[str, Any], count: int, *, inner: float, flip: float
+) -> Iterator[Case]:
+    """Yield the variants 1 to `count` - 1 of a graph, which differ in outputs, constants and inputs.
+
+    Inner results are outputs with probability `inner`; `flip` is the one of `Finisher.draw_setting`.
+    """
+    scope = finisher.scope
+    ends, others = leaves(scope), inner_results(scope)
+    for number in range(1, count):
+        chosen = [*ends, *(name for name in others if scope.rng.random() < inner)]
+        setting = finisher.draw_setting(flip)
+        yield finisher.case(chosen, feeds, {**recipe, "variant": number}, setting)
 
 
 def finish(scope: Scope, outputs: Iterable[str], feeds: int, recipe: Mapping[str, Any]) -> Case:

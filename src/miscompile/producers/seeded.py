@@ -21,14 +21,12 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.finish import Finisher, leaves, next_case, variants
 from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.replay import AS_IT_IS, Changes, has_batch, replay
 from miscompile.producers.scope import Scope
 from miscompile.producers.strict import Strict
-
-_MOST_DRAFTS = 2000
 
 _PLAIN, _EXTENDED = 0.2, 0.65
 """Shares of unchanged slices, and of unchanged or extended ones; the others are mutated."""
@@ -72,12 +70,8 @@ class Seeded:
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. A rejected draft is drawn again from the same stream."""
-        for _ in range(_MOST_DRAFTS):
-            if self._waiting:
-                return self._waiting.popleft()
-            with suppress(RejectedDraft):
-                self._waiting.extend(self._draft(rng))
-        raise UsageError("no case comes about from the slices under these options")
+        advice = "no case comes about from the slices under these options"
+        return next_case(self._waiting, lambda: self._draft(rng), advice)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Do nothing, because the coverages count graphs and not outcomes."""
@@ -99,11 +93,8 @@ class Seeded:
         }  # fmt: skip
         finisher = Finisher(scope)
         yield finisher.case(_all_leaves(scope, outputs), self.options.feeds, recipe)
-        ends, others = leaves(scope), inner_results(scope)
-        for number in range(1, 1 if kind == "plain" else self.options.variants):
-            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
-            setting = finisher.draw_setting(_VARIANT_FLIP)
-            yield finisher.case(chosen, self.options.feeds, {**recipe, "variant": number}, setting)
+        count = 1 if kind == "plain" else self.options.variants
+        yield from variants(finisher, self.options.feeds, recipe, count, inner=_VARIANT_INNER, flip=_VARIANT_FLIP)
 
     def _extended(
         self, scope: Scope, known: Mapping[str, Operand], outputs: Sequence[str]

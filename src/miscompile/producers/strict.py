@@ -8,7 +8,6 @@ behaviour.
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,7 +27,7 @@ from miscompile.patterns.language import Motif
 from miscompile.producers.control.forms import FEATURES, Blocks, blocks
 from miscompile.producers.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.producers.coverage import Coverage
-from miscompile.producers.finish import Finisher, inner_results, leaves
+from miscompile.producers.finish import Finisher, inner_results, leaves, next_case, variants
 from miscompile.producers.kinds import ProducerKind
 from miscompile.producers.motifs.containers import plant_container, taken_blocks
 from miscompile.producers.motifs.plant import Mutations, plant, plant_noop
@@ -37,9 +36,6 @@ from miscompile.producers.motifs.quantised.planting import NEEDED, plant_chain
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Mark, Scope
 from miscompile.producers.sites import ScopeSite, insert
-
-_MOST_DRAFTS = 2000
-"""Rejected drafts in a row after which the options are considered the cause."""
 
 _VARIANT_INNER = 0.2
 _VARIANT_FLIP = 0.3
@@ -83,12 +79,8 @@ class Strict:
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. A rejected draft is drawn again from the same stream."""
-        for _ in range(_MOST_DRAFTS):
-            if self._waiting:
-                return self._waiting.popleft()
-            with suppress(RejectedDraft):
-                self._waiting.extend(self._draft(rng))
-        raise UsageError("no graph comes about under these options; allow more with --ops, --dtypes, --max-rank")
+        advice = "no graph comes about under these options; allow more with --ops, --dtypes, --max-rank"
+        return next_case(self._waiting, lambda: self._draft(rng), advice)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Do nothing, because the coverages count graphs and not outcomes."""
@@ -99,11 +91,7 @@ class Strict:
         scope, outputs, recipe = self.grow(rng)
         finisher = Finisher(scope)
         yield finisher.case(outputs, options.feeds, recipe)
-        ends, others = leaves(scope), inner_results(scope)
-        for number in range(1, options.variants):
-            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
-            setting = finisher.draw_setting(_VARIANT_FLIP)
-            yield finisher.case(chosen, options.feeds, {**recipe, "variant": number}, setting)
+        yield from variants(finisher, options.feeds, recipe, options.variants, inner=_VARIANT_INNER, flip=_VARIANT_FLIP)
 
     def grow(
         self, rng: random.Random, opsets: tuple[int, ...] | None = None

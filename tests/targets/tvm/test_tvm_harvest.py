@@ -8,7 +8,7 @@ import pytest
 
 from miscompile.base.errors import SpecError
 from miscompile.harvest.patterns.tvm_tests import extract_tvm, gathered, harvest_tvm, harvested, run_file
-from miscompile.targets.tvm.relax.splice_transform import ENDING
+from miscompile.targets.tvm.relax.transforms import ENDING
 
 pytestmark = [
     pytest.mark.compiler,

@@ -21,7 +21,7 @@ from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.execution.pool import LocalPool
-from miscompile.targets.tvm.relax.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
+from miscompile.targets.tvm.relax.transforms import ENDING, Splice, chosen, names, spelled, splice_options
 from miscompile.triage.inlining import inlined
 
 pytestmark = [

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from miscompile.base.child import attend, start
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.harvest.processes import need
-from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
+from miscompile.targets.tvm.relax.transforms import ENDING, read_entry
 
 End = Literal["passed", "failed", "crashed", "timed out"]
 

@@ -20,7 +20,7 @@ from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.patterns.catalogue import noop_motifs
 from miscompile.patterns.pattern import Pattern
-from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
+from miscompile.producers.finish import AS_BUILT, Finisher, next_case, variants
 from miscompile.producers.kinds import ProducerContext, ProducerKind
 from miscompile.producers.motifs.plant import NONE, Mutations
 from miscompile.producers.options import GeneratorOptions
@@ -34,7 +34,6 @@ from miscompile.producers.synthesis.pool import PooledSeed, SeedPool
 from miscompile.producers.synthesis.splice import Spliced, splice
 from miscompile.transforms.functions.transform import wrapped
 
-_MOST_DRAFTS = 2000
 _FRESH, _GROWING = 0.08, 0.3
 """Probability of generating a new seed although the pool has some, and while it has few."""
 _FEW, _FIRST = 60, 8
@@ -95,12 +94,8 @@ class Synthesised:
 
     def propose(self, rng: random.Random) -> Case:
         """Return a new case. A rejected draft is drawn again from the same stream."""
-        for _ in range(_MOST_DRAFTS):
-            if self._waiting:
-                return self._waiting.popleft()
-            with suppress(RejectedDraft):
-                self._waiting.extend(self._draft(rng))
-        raise UsageError("no case comes about from the patterns under these options")
+        advice = "no case comes about from the patterns under these options"
+        return next_case(self._waiting, lambda: self._draft(rng), advice)
 
     def learn(self, case: Case, outcomes: Sequence[Outcome], verdict: Verdict) -> None:
         """Add a clean result to the pool if the set of passes that changed it is new."""
@@ -159,11 +154,8 @@ class Synthesised:
         case = finisher.case(spliced.outputs, options.feeds, recipe)
         self._remember(recipe["synthesis"], scope, entry, pattern, spliced)
         yield self._called(case, finisher, spliced, rng) if self._calls(rng) else case
-        ends, others = leaves(scope), inner_results(scope)
-        for number in range(1, options.variants):
-            chosen = [*ends, *(name for name in others if rng.random() < _VARIANT_INNER)]
-            setting = finisher.draw_setting(_VARIANT_FLIP)
-            yield finisher.case(chosen, options.feeds, {**recipe, "variant": number, "synthesis": -1}, setting)
+        recipe = {**recipe, "synthesis": -1}
+        yield from variants(finisher, options.feeds, recipe, options.variants, inner=_VARIANT_INNER, flip=_VARIANT_FLIP)
 
     def _recipe(self, rng: random.Random, host: Host, pattern: Pattern, spliced: Spliced) -> dict[str, Any]:
         """Return the recipe of a case; `observe` in it requests the passes that change the program."""

@@ -8,8 +8,7 @@ which `FuseTIR` fails on functions of tuples), and passes for GPUs only.
 """
 
 from miscompile.targets.about import About, Front
-from miscompile.targets.tvm.relax.splice_transform import SPLICE
-from miscompile.targets.tvm.relax.wrap_transform import WRAP
+from miscompile.targets.tvm.relax.transforms import SPLICE, WRAP
 from miscompile.targets.tvm.sequences import PASSES
 
 _GRAPH = (
@@ -74,7 +73,7 @@ ABOUT = About(
     transforms=(WRAP, SPLICE),
     function_transforms=(WRAP,),
     altering=(SPLICE,),
-    settle="miscompile.targets.tvm.relax.splice_transform:settled",
+    settle="miscompile.targets.tvm.relax.transforms:settled",
     converters=r"tvm/relax/frontend/onnx/",
     witness=3,
     library=SPLICE,

@@ -18,8 +18,7 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Array, Tensor
 from miscompile.targets.devices import Gate, cuda_capability, preload
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.relax.splice_transform import Splice, chosen, entry, splice_options
-from miscompile.targets.tvm.relax.wrap_transform import relax_options
+from miscompile.targets.tvm.relax.transforms import Splice, chosen, entry, relax_options, splice_options
 from miscompile.targets.tvm.sequences import with_arguments
 
 _modules: dict[str, Any] = sys.modules

@@ -5,8 +5,7 @@ import textwrap
 from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.presentations import PLACEMENT
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.relax.splice_transform import SPLICE
-from miscompile.targets.tvm.relax.wrap_transform import WRAP
+from miscompile.targets.tvm.relax.transforms import SPLICE, WRAP
 
 _NAMES = "\n".join(textwrap.wrap(" ".join(ABOUT.passes), 104, break_on_hyphens=False))
 
@@ -24,7 +23,7 @@ _PRELUDE = (
 compile_exactly()
 {{% endif %}}
 {{% if spliced %}}
-{{{{ faulty.transform | through("miscompile.targets.tvm.relax.splice_transform:spelled") }}}}
+{{{{ faulty.transform | through("miscompile.targets.tvm.relax.transforms:spelled") }}}}
 SHOWN = []  # the spliced module, once
 {{% endif %}}
 {{% if "off" in used %}}

@@ -15,8 +15,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
-from miscompile.targets.tvm.relax.splice_transform import SPLICE
-from miscompile.targets.tvm.relax.wrap_transform import WRAP, Relax, relax_options
+from miscompile.targets.tvm.relax.transforms import SPLICE, WRAP, Relax, relax_options
 from miscompile.targets.tvm.sequences import NEEDS, PASSES, completed, with_arguments
 from miscompile.triage.script import write_script
 

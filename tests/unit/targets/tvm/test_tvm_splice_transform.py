@@ -25,7 +25,7 @@ from miscompile.findings.store import Store
 from miscompile.oracles.kinds import OracleContext
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import settled_transform
-from miscompile.targets.tvm.relax.splice_transform import ENDING, Splice, chosen, entry, names, splice_options
+from miscompile.targets.tvm.relax.transforms import ENDING, Splice, chosen, entry, names, splice_options
 from miscompile.triage.attribution import to_stored
 
 MODEL = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] a) => (float[2] y) { y = Exp(a) }')

@@ -1,7 +1,7 @@
 """Extract the patterns from the records of one file of TVM's tests, and add the vetted ones to a library.
 
 `python -m miscompile.harvest.patterns.hooks.tvm_fragments PAIRS LIBRARY`: PAIRS as `harvest.patterns.hooks.tvm`
-writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/relax/splice_transform.py`
+writes it. LIBRARY gets a file `NAME.relax.json` for each new pattern (`targets/tvm/relax/transforms.py`
 describes its contents), and lines in `vetted.jsonl`: `{"begun": DIGEST}` before a pattern is built, `{"ended":
 DIGEST, "why": TEXT}` after it. A pattern with `begun` and without `ended` crashed this process; after a restart the
 process skips that pattern. `{"refused": WHY}` records a piece of a module that cannot be a pattern, `{"done": PAIRS,
@@ -23,8 +23,8 @@ from typing import IO, Any
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.adapter import Tvm
 from miscompile.targets.tvm.relax.fragments import PATTERN, RelaxFragment, fragments, sizes_of
-from miscompile.targets.tvm.relax.splice_transform import ENDING, read_entry
 from miscompile.targets.tvm.relax.text import TEXT_ERRORS, digest, encode, parse
+from miscompile.targets.tvm.relax.transforms import ENDING, read_entry
 from miscompile.targets.tvm.relax.vetting import fault, triggered
 
 

@@ -1,7 +1,7 @@
-"""The transform by which TVM's adapter splices a pattern of a library into the imported program.
+"""The transforms that TVM's adapter applies by itself: splicing a pattern of a library, and wrapping into functions.
 
-Unlike all other transforms it changes the results of the program. An oracle may therefore only compare builds with
-the same transform, and must measure the sensitivity to rounding on the spliced program: with `noise` the adapter
+Unlike all other transforms, splicing changes the results of the program. An oracle may therefore only compare builds
+with the same transform, and must measure the sensitivity to rounding on the spliced program: with `noise` the adapter
 instruments that program with noise, and takes a last input, the number of the noise (`noise.py`). The position of
 the pattern is then the same in the noisy program.
 """
@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_options, spec_of
-from miscompile.targets.tvm.relax.wrap_transform import relax_options
 
 SPLICE = "splice"
 """The transform's name in `Build.transform`."""
@@ -190,3 +189,32 @@ def patterns():
     """Return the modules of the patterns."""
     return [parse(script, constants) for script, constants in PATTERNS]
 '''
+
+
+WRAP = "relax"
+"""The transform's name in `Build.transform`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relax:
+    """Options of `functions.wrap`, where they are described; prints and parses as `relax{seed=3, rewrite=closure}`."""
+
+    seed: int = 0
+    count: int = 2
+    depth: int = 2
+    rewrite: Literal["none", "forward", "closure", "factory", "any"] = "any"
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for options that leave nothing to wrap."""
+        if self.count < 1 or self.depth < 1:
+            raise SpecError("count and depth must be at least 1")
+
+
+def relax_options(transform: Spec | None) -> Relax | None:
+    """Return the options of a transform `relax{...}`, None for any other.
+
+    Raises SpecError for unknown options.
+    """
+    if transform is None or transform.name != WRAP:
+        return None
+    return parse_options(Relax, dict(transform.options), WRAP)
