@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
+from evaluation.measures import Watch
 from miscompile.core.case import Case
 from miscompile.core.examination import conclude
 from miscompile.core.outcome import Outcome
@@ -13,8 +14,10 @@ from miscompile.core.pool import Pool
 from miscompile.core.ports import Oracle, Producer
 from miscompile.core.run import Run
 from miscompile.core.verdict import Verdict
+from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool
+from miscompile.ops.support import Support
 
 AHEAD = 3
 """Tests that are with the workers while one is judged."""
@@ -38,6 +41,19 @@ class SeriesPools:
     plan: Plan
     pool: Pool
     second: Pool
+
+
+def probed_plan(
+    target: str, watch: Watch, *, seed: int, workers: int, limit_seconds: float, probe_seconds: float
+) -> tuple[Plan, Support]:
+    """Return the plan of all series on a target, with no pass switched off, and what the target takes."""
+    plan = Plan(
+        target, seed=seed, limit_seconds=limit_seconds, workers=workers, probe_seconds=probe_seconds, quarantine=False
+    )
+    watch(f"{target}, which operators it takes", 0, 1)
+    support = probe_support(plan, target)
+    watch(f"{target}, which operators it takes", 1, 1)
+    return plan, support
 
 
 @contextmanager

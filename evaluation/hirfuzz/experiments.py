@@ -10,9 +10,8 @@ from evaluation.hirfuzz.diversity import Diversity
 from evaluation.hirfuzz.failures import FailureSeries
 from evaluation.hirfuzz.invalid import InvalidSeries
 from evaluation.measures import Watch, unwatched
-from evaluation.series import series_pools
+from evaluation.series import probed_plan, series_pools
 from miscompile.base.errors import UsageError
-from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import versions_of
 from miscompile.ops.support import Support
@@ -99,13 +98,10 @@ def _on_targets(settings: HirfuzzSettings, watch: Watch) -> Iterator[HirfuzzFigu
     """Yield the figures after each series of a target."""
     figures = HirfuzzFigures(settings, {target: versions_of(target) for target in settings.targets})
     for target in settings.targets:
-        plan = Plan(
-            target, seed=settings.seed, limit_seconds=settings.limit_seconds, workers=settings.workers,
-            probe_seconds=settings.probe_seconds, quarantine=False,
+        plan, support = probed_plan(
+            target, watch, seed=settings.seed, workers=settings.workers, limit_seconds=settings.limit_seconds,
+            probe_seconds=settings.probe_seconds,
         )  # fmt: skip
-        watch(f"{target}, which operators it takes", 0, 1)
-        support = probe_support(plan, target)
-        watch(f"{target}, which operators it takes", 1, 1)
         if settings.part == "invalid":
             with series_pools(plan) as pools:
                 found = invalid.measure(pools, support, settings.programs, watch)

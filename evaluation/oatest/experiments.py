@@ -13,11 +13,10 @@ from evaluation.oatest.libraries import Libraries
 from evaluation.oatest.sources import harvested, made, node_programs, pairs_in, plain_graphs
 from evaluation.oatest.splicing import Splicing
 from evaluation.oatest.tracing import Traced
-from evaluation.series import series_pools
+from evaluation.series import probed_plan, series_pools
 from miscompile.base.errors import UsageError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
-from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import versions_of
 from miscompile.ops.support import Support
@@ -106,13 +105,10 @@ def run(settings: OatestSettings, watch: Watch = unwatched) -> Iterator[OatestFi
 
 def _of_target(settings: OatestSettings, target: str, results: OatestFigures, watch: Watch) -> Iterator[OatestFigures]:
     """Yield the results with those of one target added."""
-    plan = Plan(
-        target, seed=settings.seed, limit_seconds=settings.limit_seconds, workers=settings.workers,
-        probe_seconds=settings.probe_seconds, quarantine=False,
+    plan, support = probed_plan(
+        target, watch, seed=settings.seed, workers=settings.workers, limit_seconds=settings.limit_seconds,
+        probe_seconds=settings.probe_seconds,
     )  # fmt: skip
-    watch(f"{target}, which operators it takes", 0, 1)
-    support = probe_support(plan, target)
-    watch(f"{target}, which operators it takes", 1, 1)
     generator_options = replace(plan.options_of("oatest", {}, ""), variants=1, mutations=settings.mutations)
     if settings.part == "splicing":
         before = results.splicing

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from evaluation import series
-from evaluation.hirfuzz import experiments, failures, invalid
+from evaluation.hirfuzz import failures, invalid
 from evaluation.hirfuzz.diversity import Diversity
 from evaluation.hirfuzz.experiments import HirfuzzFigures, HirfuzzSettings, run
 from evaluation.hirfuzz.failures import FailureSeries
@@ -55,7 +55,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
             pools.plan.target, options.guidance, tests, FAILED, 1, FAILED, 3, (), {"flaky": 4}, 99, (5.0, 6.0)
         )
 
-    monkeypatch.setattr(experiments, "probe_support", lambda plan, target: Support(open=True))
+    monkeypatch.setattr("evaluation.series.probe_support", lambda plan, target: Support(open=True))
     monkeypatch.setattr(series, "make_pool", lambda plan, workers=1: PlayedPool())
     monkeypatch.setattr(invalid, "measure", break_some)
     monkeypatch.setattr(failures, "measure", test_some)

@@ -75,7 +75,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         del options, plan, support, watch
         return Libraries("toy", "1", (FiringPair("DeadCode", "block", SEED, SEED, SEED),), 5, {})
 
-    monkeypatch.setattr(experiments, "probe_support", lambda plan, target: Support(open=True))
+    monkeypatch.setattr("evaluation.series.probe_support", lambda plan, target: Support(open=True))
     monkeypatch.setattr(series, "make_pool", lambda plan, workers=1: PlayedPool(firing(lambda _: [])))
     monkeypatch.setattr(splicing, "measure", splice)
     monkeypatch.setattr(ablations, "measure", ablate)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from miscompile.harvest.libraries.children import Child, Harvested, run_child
+from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_on
 from miscompile.instances.code import encoded
 from miscompile.instances.instance import Instance
 
@@ -92,3 +92,44 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+TASKS = """
+import os, sys
+file = open(sys.argv[1] + "/instances.jsonl", "ab", buffering=0)
+for task in range(int(sys.argv[2]), 5):
+    print(f'{{"begin": {task}}}', flush=True)
+    if str(task) in sys.argv[3]:
+        os.abort()
+    file.write(b'{"ran": "%d", "outcome": "passed"}\\n' % task)
+file.write(b'{"exit": 0}\\n')
+"""
+
+
+@pytest.mark.parametrize(
+    ("deadly", "most", "files", "passed", "begun", "folders"),
+    [
+        ("none", 9, {"ran": 1}, 5, [1, 2, 3, 4, 5], ["00000"]),
+        ("13", 9, {"died": 2, "ran": 1}, 3, [1, 2, 3, 4, 5], ["00000", "00002", "00004"]),
+        ("13", 2, {"died": 2}, 2, [1, 2, 3, 4], ["00000", "00002"]),
+    ],
+)
+def test_the_next_child_goes_on_behind_the_task_at_which_one_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deadly: str, most: int, files: dict[str, int], passed: int,
+    begun: list[int], folders: list[str],
+) -> None:  # fmt: skip
+    (tmp_path / "tasks_of_a_harvest.py").write_text(TASKS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    harvested, heard = Harvested(), list[int]()
+
+    def words(out: Path, first: int) -> tuple[str, ...]:
+        return str(out), str(first), deadly
+
+    made = run_on("tasks_of_a_harvest", words, 60.0, harvested, heard.append, most=most, name="tasks from {}")
+    assert [out.name for out in made] == folders
+    assert harvested.files == files
+    assert harvested.tests == {"passed": passed}
+    assert heard == begun
+    assert [note.partition(" died")[0] for note in harvested.notes] == ["tasks from 0", "tasks from 2"][
+        : files.get("died", 0)
+    ]

@@ -7,7 +7,6 @@ crash, another child continues with the next operator.
 import json
 import signal
 import sys
-import tempfile
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
 from miscompile.harvest.constraints.generate import InstanceCheck, Operation, generate
-from miscompile.harvest.libraries.children import Child, Harvested, run_child
+from miscompile.harvest.libraries.children import Harvested, run_on
 from miscompile.harvest.libraries.hooks.recording import Lines
 from miscompile.harvest.processes import need
 from miscompile.instances.archive import Archive, read_archive
@@ -65,25 +64,17 @@ def harvest_constraints(
     need({library: library}, f"constraints on operators of {library}")
     if bases is not None:
         read_archive(bases)
-    harvested, first, deaths = Harvested(), 0, 0
+    harvested = Harvested()
 
-    def on_line(line: str) -> None:
-        nonlocal first
-        if line.startswith('{"begin"'):
-            first = int(json.loads(line)["begin"]) + 1
-            if first % 50 == 0:
-                say(f"{first} operators of {library}")
+    def words(out: Path, first: int) -> tuple[str, ...]:
+        return str(out), str(seed), str(count), str(first), str(bases or "")
 
-    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        while True:
-            out = Path(folder) / f"{first:05d}"
-            words = (str(out), str(seed), str(count), str(first), str(bases or ""))
-            before, at = harvested.files["died"] + harvested.files["time"], first
-            run_child(Child(MODULES[library], words, out, seconds), harvested, f"operators from {first}", on_line)
-            died = harvested.files["died"] + harvested.files["time"] > before
-            deaths += died
-            if not died or harvested.stopped or deaths == _DEATHS or first == at:
-                break
+    def on_begin(number: int) -> None:
+        if number % 50 == 0:
+            say(f"{number} operators of {library}")
+
+    for _ in run_on(MODULES[library], words, seconds, harvested, on_begin, most=_DEATHS, name="operators from {}"):
+        pass
     return harvested.archive(library, (library,))
 
 

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,6 +102,40 @@ def run_child(child: Child, harvested: Harvested, name: str, on_line: Callable[[
     elif ending in ("died", "empty"):
         why = "ran no test" if ending == "empty" else ending
         harvested.notes.append(f"{name} {why}: {last_line(child.out / LOG)}")
+
+
+def run_on(
+    module: str,
+    words: Callable[[Path, int], tuple[str, ...]],
+    seconds: float,
+    harvested: Harvested,
+    on_begin: Callable[[int], None],
+    *,
+    most: int,
+    name: str = "",
+) -> Iterator[Path]:
+    """Run children of `module` one after the other, each from the task after the one at which the last died.
+
+    A child prints `{"begin": NUMBER, ...}` before each task. `words` returns its arguments for its folder and its first
+    task, `on_begin` receives the number of begun tasks. At most `most` children run. Yields the folder of each child
+    after its end, which exists until the next step; notes contain `name`, formatted with the first task.
+    """
+    first = 0
+
+    def on_line(line: str) -> None:
+        nonlocal first
+        if line.startswith('{"begin"'):
+            first = int(json.loads(line)["begin"]) + 1
+            on_begin(first)
+
+    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
+        for _ in range(most):
+            out, at = Path(folder) / f"{first:05d}", first
+            lost = harvested.files["died"] + harvested.files["time"]
+            run_child(Child(module, words(out, first), out, seconds), harvested, name.format(first), on_line)
+            yield out
+            if harvested.stopped or first == at or harvested.files["died"] + harvested.files["time"] == lost:
+                return
 
 
 def run_files(

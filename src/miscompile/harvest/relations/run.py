@@ -6,7 +6,6 @@ child continues with the next class.
 
 import json
 import sys
-import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
 from miscompile.harvest.constraints.generate import Operation
-from miscompile.harvest.libraries.children import Child, Harvested, run_child
+from miscompile.harvest.libraries.children import Harvested, run_on
 from miscompile.harvest.libraries.hooks.recording import LINES, Lines
 from miscompile.harvest.processes import need
 from miscompile.harvest.relations.study import (
@@ -66,23 +65,17 @@ def harvest_relations(
         raise UsageError(f"relations between operators of {library} are not looked for; there are torch and keras")
     need({library: library}, f"relations between operators of {library}")
     read_archive(known)
-    harvested, relations, first = Harvested(), list[Relation](), 0
+    harvested, relations = Harvested(), list[Relation]()
 
-    def on_line(line: str) -> None:
-        nonlocal first
-        if line.startswith('{"begin"'):
-            first = int(json.loads(line)["begin"]) + 1
-            if first % 25 == 0:
-                say(f"{first} classes of operators of {library}")
+    def words(out: Path, first: int) -> tuple[str, ...]:
+        return str(out), str(known), str(first)
 
-    with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        for _ in range(_DEATHS):
-            out, at = Path(folder) / f"{first:05d}", first
-            ended = harvested.files["ran"]
-            run_child(Child(MODULES[library], (str(out), str(known), str(first)), out, seconds), harvested, "", on_line)
-            relations += _relations(out / LINES)
-            if harvested.files["ran"] > ended or harvested.stopped or first == at:
-                break
+    def on_begin(number: int) -> None:
+        if number % 25 == 0:
+            say(f"{number} classes of operators of {library}")
+
+    for out in run_on(MODULES[library], words, seconds, harvested, on_begin, most=_DEATHS):
+        relations += _relations(out / LINES)
     return harvested.archive(library, (library,)), relations
 
 
