@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from evaluation.measures import ConfirmedFailure, Watch, failure_of
+from evaluation.measures import ConfirmedFailure, Watch, failure_of, unique
 from evaluation.series import Judged, SeriesPools
 from miscompile.core.verdict import Inconclusive, Violated
 from miscompile.engine.wiring import oracle_context, triage_settings
@@ -41,6 +42,18 @@ class SettledFailures:
     untriaged: int
     problems: tuple[str, ...]
     undecided: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the failures, and how many different ones they are, as a JSON object."""
+        return {
+            "unique": unique(self.failures).as_json(),
+            "unstable": self.unstable,
+            "untriaged": self.untriaged,
+            "undecided": dict(self.undecided),
+            "problems": list(self.problems),
+            "failures": [failure.as_json() for failure in self.failures],
+            "unconfirmed": [failure.as_json() for failure in self.unconfirmed],
+        }
 
 
 @dataclass(slots=True)

@@ -1,13 +1,12 @@
 """Failing tests and different failures, with and without guidance (HIRFUZZ, section 5.5, second experiment)."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evaluation.failure_log import FailureLog
-from evaluation.measures import ConfirmedFailure, DifferentFailures, Watch, unique, unwatched
+from evaluation.failure_log import FailureLog, SettledFailures
+from evaluation.measures import DifferentFailures, Watch, unique, unwatched
 from evaluation.series import SeriesPools, run_series
 from miscompile.base.rng import stream
 from miscompile.engine.wiring import make_oracle
@@ -24,42 +23,29 @@ MODES: tuple[PresetGuidance, ...] = ("gate", "off")
 class FailureSeries:
     """What came of one series of tests on one target.
 
-    `failures` showed again in a fresh worker, and their bug again in the standalone script of a reduced case;
-    `unstable` counts violations that failed the first of these; `unconfirmed` are those whose bug failed the second,
-    three sightings of it if there are as many; `untriaged` counts those for which there was no time, or whose triage
-    ended with one of the `problems`. `undecided` says by reason how many tests could not be judged.
+    `settled` says what became of its violations, `score` what the graphs cover.
     `seconds` are wall-clock seconds: of the tests with the confirming of failures, and of triage.
     """
 
     target: str
     mode: PresetGuidance
     tests: int
-    failures: tuple[ConfirmedFailure, ...]
-    unstable: int
-    unconfirmed: tuple[ConfirmedFailure, ...]
-    untriaged: int
-    problems: tuple[str, ...]
-    undecided: Mapping[str, int]
+    settled: SettledFailures
     score: int
     seconds: tuple[float, float]
 
     @property
     def unique(self) -> DifferentFailures:
         """How many different failures there are."""
-        return unique(self.failures)
+        return unique(self.settled.failures)
 
     def as_json(self) -> dict[str, Any]:
         """Return the series as a JSON object."""
         bugs, failing = PAPERS_BUGS.get(self.mode, (None, None))
-        names = ("target", "mode", "tests", "unstable", "untriaged", "score")
         return {
-            **{name: getattr(self, name) for name in names},
-            "unique": self.unique.as_json(),
-            "undecided": dict(self.undecided),
+            **{name: getattr(self, name) for name in ("target", "mode", "tests", "score")},
+            **self.settled.as_json(),
             "seconds": {"tests": self.seconds[0], "triage": self.seconds[1]},
-            "failures": [failure.as_json() for failure in self.failures],
-            "unconfirmed": [failure.as_json() for failure in self.unconfirmed],
-            "problems": list(self.problems),
             "paper": {"bugs": bugs, "failing_tests": failing, "days": 2},
         }
 
@@ -89,12 +75,7 @@ def measure(
         target=plan.target,
         mode=generator_options.guidance,
         tests=tests,
-        failures=settled.failures,
-        unstable=settled.unstable,
-        unconfirmed=settled.unconfirmed,
-        untriaged=settled.untriaged,
-        problems=settled.problems,
-        undecided=settled.undecided,
+        settled=settled,
         score=producer.coverage.score,
         seconds=(tested - begin, time.monotonic() - tested),
     )

@@ -100,11 +100,12 @@ def _failures(found: tuple[FailureSeries, ...]) -> Table:
         "seconds",
     )  # fmt: skip
     for series in found:
-        counts = series.unique
-        left_out = series.unstable + len(series.unconfirmed) + series.untriaged
+        counts, settled = series.unique, series.settled
+        left_out = settled.unstable + len(settled.unconfirmed) + settled.untriaged
         seconds = " + ".join(f"{part:.0f}" for part in series.seconds)
         table.add_row(
             series.target, series.mode, str(series.tests), str(counts.failures), str(counts.by_message),
-            str(counts.by_trace), str(counts.by_signature), str(left_out), str(sum(series.undecided.values())), seconds,
+            str(counts.by_trace), str(counts.by_signature), str(left_out),
+            str(sum(settled.undecided.values())), seconds,
         )  # fmt: skip
     return table

@@ -129,20 +129,14 @@ class ArmSeries:
     def as_json(self) -> dict[str, Any]:
         """Return the series as a JSON object."""
         names = ("target", "arm", "group", "patterns", "operators", "used", "tests", "valid", "observed", "passes")
-        settled, paper = self.settled, PAPERS.get(self.arm)
+        paper = PAPERS.get(self.arm)
         return {
             **{name: getattr(self, name) for name in names},
             "endings": dict(self.endings),
             "sets": {"count": self.sets, "per_thousand": self.thousand(self.sets)},
             "pairs": {"count": self.pairs, "per_thousand": self.thousand(self.pairs)},
             "trigger": None if self.trigger is None else self.trigger.as_json(),
-            "unique": self.unique.as_json(),
-            "unstable": settled.unstable,
-            "untriaged": settled.untriaged,
-            "undecided": dict(settled.undecided),
-            "problems": list(settled.problems),
-            "failures": [failure.as_json() for failure in settled.failures],
-            "unconfirmed": [failure.as_json() for failure in settled.unconfirmed],
+            **self.settled.as_json(),
             "seconds": dict(zip(("tests", "triage", "trigger"), self.seconds, strict=True)),
             "paper": paper and {"tvm": paper.tvm, "onnxruntime": paper.onnxruntime, "ratio": paper.ratio},
         }

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from evaluation import series
+from evaluation.failure_log import SettledFailures
 from evaluation.hirfuzz import failures, invalid
 from evaluation.hirfuzz.diversity import Diversity
 from evaluation.hirfuzz.experiments import HirfuzzFigures, HirfuzzSettings, run
@@ -51,9 +52,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         del support, patience, watch
         seen.append((options.guidance, pools.plan.target))
         assert options.nodes == 7
-        return FailureSeries(
-            pools.plan.target, options.guidance, tests, FAILED, 1, FAILED, 3, (), {"flaky": 4}, 99, (5.0, 6.0)
-        )
+        settled = SettledFailures(FAILED, 1, FAILED, 3, (), {"flaky": 4})
+        return FailureSeries(pools.plan.target, options.guidance, tests, settled, 99, (5.0, 6.0))
 
     monkeypatch.setattr("evaluation.series.probe_support", lambda plan, target: Support(open=True))
     monkeypatch.setattr(series, "make_pool", lambda plan, workers=1: PlayedPool())

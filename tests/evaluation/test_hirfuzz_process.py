@@ -24,11 +24,12 @@ def test_planted_bugs_are_found_confirmed_and_counted_once() -> None:
     guided, free = results.failures
     assert (guided.mode, free.mode) == ("gate", "off")
     for series in results.failures:
-        assert series.failures
-        assert series.unstable == series.untriaged == len(series.unconfirmed) == 0
-        assert not series.problems
-        wrong = [failure for failure in series.failures if failure.kind == "wrong"]
-        errors = [failure for failure in series.failures if failure.kind == "exception"]
+        settled = series.settled
+        assert settled.failures
+        assert settled.unstable == settled.untriaged == len(settled.unconfirmed) == 0
+        assert not settled.problems
+        wrong = [failure for failure in settled.failures if failure.kind == "wrong"]
+        errors = [failure for failure in settled.failures if failure.kind == "exception"]
         assert wrong
         assert errors
         assert {failure.signature for failure in wrong} == {"toy:wrong:OperandOrdering"}

@@ -105,7 +105,7 @@ class Inductor:
     def _compile_header(self) -> None:
         """Compile a program, and with it the header, because that takes longer than the timeout of a run."""
         self._begin(Build())
-        _compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
+        compiled(lambda x: (x + 1,), torch._inductor.compile_fx.compile_fx, [torch.zeros(2)])
 
     def build(self, program: Program, build: Build) -> "InductorSession":
         """Lower `program` and compile it; one of `TRANSFORMS` may change it.
@@ -125,7 +125,8 @@ class Inductor:
         self._begin(build)
         zeros = [_zeros(port.dtype, port.shape).to(build.device) for port in program.inputs]
         with settings.patch(settings_for(build.level, build.disabled, build.device)):
-            return _compiled(function, _backend(transform, build.level), zeros, build.device)
+            made = compiled(function, _backend(transform, build.level), zeros, build.device)
+            return InductorSession(made, build.device)
 
     def _begin(self, build: Build) -> None:
         """Clear the state of the last program, and set the switches for this one."""
@@ -204,8 +205,8 @@ def _zeros(dtype: str, shape: Sequence[int | str | None] | None) -> torch.Tensor
     return torch.zeros([size for size in shape if isinstance(size, int)], dtype=getattr(torch, dtype))
 
 
-def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device: str = "cpu") -> InductorSession:  # noqa: ANN401
-    """Compile `function` by `backend` for tensors on `device`, without running the result."""
+def compiled(function: Any, backend: Any, given: Sequence[torch.Tensor], device: str = "cpu") -> Any:  # noqa: ANN401
+    """Compile `function` by `backend` for tensors like those `given`, without running the result, and return it."""
     compiling = True
 
     def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401
@@ -221,11 +222,11 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device
     made = compile_program(function, compile_graph)
     try:
         with torch.no_grad(), on_device(device):
-            made(*zeros)
+            made(*given)
     except _CompiledError:
         pass
     compiling = False
-    return InductorSession(made, device)
+    return made
 
 
 def _register_patterns(device: torch.device | None = None) -> None:

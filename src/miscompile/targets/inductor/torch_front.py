@@ -12,17 +12,13 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.targets.about import Session
-from miscompile.targets.inductor.adapter import Inductor
-from miscompile.targets.inductor.runner import backend_for, compile_program, settings_for
+from miscompile.targets.inductor.adapter import Inductor, compiled
+from miscompile.targets.inductor.runner import backend_for, settings_for
 from miscompile.targets.torch.adapter import EagerTorch
 from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import examples, refused
-from miscompile.targets.torch.modules import OperatorModule, module_of, tensors_of
+from miscompile.targets.torch.modules import module_of, tensors_of
 from miscompile.targets.torch.values import to_torch
-
-
-class _CompiledError(Exception):
-    """Ends the call that compiles, before the compiled code runs."""
 
 
 class TorchInductor(Inductor):
@@ -42,7 +38,10 @@ class TorchInductor(Inductor):
         module = module_of(program.payload)
         given = examples(program, module)
         with settings.patch(settings_for(build.level, build.disabled)):
-            return _compiled(module, backend_for(build.level), given)
+            try:
+                return CompiledSession(compiled(module, backend_for(build.level), given))
+            except (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError) as error:
+                raise refused("torch.compile", error) from None
 
     def fired(self, log: str) -> tuple[str, ...]:
         """Names of the functions that lowered the operators of the program, in order."""
@@ -63,32 +62,6 @@ class CompiledSession:
         self._runs += 1
         with torch.no_grad():
             return tensors_of(self._function(*map(to_torch, feed)))
-
-
-def _compiled(module: OperatorModule, backend: Any, given: tuple[torch.Tensor, ...]) -> CompiledSession:  # noqa: ANN401
-    """Compile `module` for tensors like those `given`, without running the result."""
-    compiling = True
-
-    def compile_graph(graph: Any, inputs: Any) -> Any:  # noqa: ANN401 - a module of torch.fx
-        made = backend(graph, inputs)
-
-        def call(*values: Any) -> Any:  # noqa: ANN401
-            if compiling:
-                raise _CompiledError
-            return made(*values)
-
-        return call
-
-    made = compile_program(module, compile_graph)
-    try:
-        with torch.no_grad():
-            made(*given)
-    except _CompiledError:
-        pass
-    except (torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError) as error:
-        raise refused("torch.compile", error) from None
-    compiling = False
-    return CompiledSession(made)
 
 
 def _watch(conversions: Conversions) -> None:
