@@ -92,7 +92,9 @@ def _operand(graph: Graph, name: str, known: dict[str, Held]) -> Value:
         case "Optional", ():
             return Made(OPTIONAL, (type_value(made.attributes["type"].value),))
         case "Optional", (inner,):
-            return Made(OPTIONAL, (type_value(operand_type(inner)), inner))
+            kind = operand_type(inner)
+            assert kind is not None
+            return Made(OPTIONAL, (type_value(kind), inner))
     raise AssertionError(f"{made.op} stands before the node under test")
 
 
