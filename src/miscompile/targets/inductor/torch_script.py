@@ -8,6 +8,7 @@ TORCH = FrontLines(
     run='''\
 def converted(model, inputs):
     """Compile the model as a whole; return its outputs."""
+    configure()
     torch._dynamo.reset()
     compiled = compile_program(model, backend_for("full"))
     with torch.no_grad(), torch._inductor.config.patch(settings_for("full", ())):
