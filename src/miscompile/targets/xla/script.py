@@ -79,15 +79,18 @@ def _flags() -> str:
     return "".join(f'    "{piece}"\n' for piece in pieces)
 
 
+SETUP = (
+    "import os",
+    "",
+    "# For level off, which keeps primitives apart; the other levels override what these say of levels and passes.",
+    f'os.environ["JAX_PLATFORMS"] = "{PLATFORM}"',
+    f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
+    "",
+)
+"""The lines that set the variables of the worker's process."""
+
 SCRIPT = ScriptLines(
-    setup=(
-        "import os",
-        "",
-        "# For level off, which keeps primitives apart; the other levels override what these say of levels and passes.",
-        f'os.environ["JAX_PLATFORMS"] = "{PLATFORM}"',
-        f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
-        "",
-    ),
+    setup=SETUP,
     sources=("miscompile.targets.xla.isolated_build", "miscompile.targets.xla.runner"),
     imports=("import jax", "import jax.numpy as jnp", "from jax import lax"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
