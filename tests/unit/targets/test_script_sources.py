@@ -131,11 +131,19 @@ def behind(module: str, sources: Collection[str]) -> set[str]:
     return {one for one in found if not one.endswith(("script", "__init__"))}
 
 
-def named(texts: Iterable[str]) -> set[str]:
+def named(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names and the attributes that code mentions outside its import lines."""
-    nodes = [node for text in texts for node in ast.walk(ast.parse(text))]
-    plain = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return plain | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    every = [part for node in nodes for part in ast.walk(node)]
+    plain = {part.id for part in every if isinstance(part, ast.Name)}
+    return plain | {part.attr for part in every if isinstance(part, ast.Attribute)}
+
+
+def bound(node: ast.stmt) -> set[str]:
+    """Return the names that a statement at the top level binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -159,28 +167,30 @@ def test_a_script_contains_the_very_functions_that_the_worker_calls(name: str) -
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_worker_calls_what_a_script_calls(name: str) -> None:
-    """No function in a module for scripts is for scripts alone: the adapter names it, or the library's modules do."""
+    """No function in a module for scripts is for scripts alone: the worker names it, or what the worker names does."""
     sources = lines_of(name).sources
-    defined = {key for source in sources for key in functions(text_of(source))}
-    worker = named(map(text_of, behind(worker_of(name), sources)))
+    parts = {key: node for source in sources for node in ast.parse(text_of(source)).body for key in bound(node)}
+    reached, left = set[str](), named(ast.parse(text_of(one)) for one in behind(worker_of(name), sources))
+    while left := (left & set(parts)) - reached:
+        reached |= left
+        left = named(parts[key] for key in left)
     for text in scripts_of(name):
-        body = [node for node in ast.parse(text).body if getattr(node, "name", "") not in defined]
-        called = named(map(ast.unparse, body)) & defined
+        own = [node for node in ast.parse(text).body if not bound(node) & set(parts)]
+        called = {part.id for node in own for part in ast.walk(node) if isinstance(part, ast.Name)} & set(parts)
         assert called
-        assert called - worker == FOR_SCRIPTS.get(name, frozenset()) & called
-
-
-FOR_SCRIPTS: dict[str, frozenset[str]] = {}
-"""Functions that a script calls and the worker replaces by several, by target."""
+        assert called <= reached
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_worker_imports_what_the_script_contains(name: str) -> None:
-    """By the module's name or by that of the function, so that no copy of it can be meant."""
+    """The worker or another module that it imports from the same folders, so that no copy of a function is meant."""
     sources = set(lines_of(name).sources)
     pairs = [pair for module in behind(worker_of(name), sources) for pair in imported(module)]
     reached = {origin for origin, _ in pairs} | {f"{origin}.{one}" for origin, one in pairs}
-    reached |= {origin for source in sources & reached for origin, _ in imported(source)}
+    left = reached & sources
+    while left:
+        more = {origin for source in left for origin, _ in imported(source)} - reached
+        reached, left = reached | more, more & sources
     assert sources <= reached
 
 

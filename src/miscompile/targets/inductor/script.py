@@ -95,10 +95,14 @@ def seen(words, is_bfloat16):
 
 _RUN = PLACEMENT + PRESENTED + _PRESENTED + _SWITCHED + _LINES
 
-_SOURCES = ("settings", "decompositions", "relations", "related", "switch_runner", "runner")
+SOURCES = tuple(
+    f"miscompile.targets.inductor.{name}"
+    for name in ("settings", "decompositions", "relations", "related", "switch_runner", "runner")
+)
+"""The modules whose functions scripts may contain."""
 
 SCRIPT = ScriptLines(
-    sources=tuple(f"miscompile.targets.inductor.{name}" for name in _SOURCES),
+    sources=SOURCES,
     setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),
     imports=("import torch", "import torch._inductor.config"),
     levels={level: f'"{level}"' for level in ABOUT.levels},

@@ -1,9 +1,10 @@
 """The parts of standalone scripts for programs of torch compiled by `torch.compile`."""
 
 from miscompile.targets.about import FrontLines
+from miscompile.targets.inductor.script import SOURCES
 
 TORCH = FrontLines(
-    sources=tuple(f"miscompile.targets.inductor.{name}" for name in ("settings", "runner")),
+    sources=SOURCES,
     imports=("import torch._inductor.config",),
     run='''\
 def converted(model, inputs):
