@@ -59,10 +59,14 @@ def scripts(name: str) -> Iterator[str]:
 
 def front_scripts(target: str) -> Iterator[str]:
     """Yield the script of a front end."""
-    library = str(getattr(parse_target(target).front, "library", ""))
-    held, api = Held(tensor(np.ones(2, np.float32))), {"torch": "torch.neg", "keras": "keras.ops.negative"}[library]
+    front, held = parse_target(target).front, Held(tensor(np.ones(2, np.float32)))
+    assert front is not None
     failure = Failure("wrong", "run", "in a line", "", 0, 0, 0.0, (tensor(-np.ones(2, np.float32)),))
-    yield write_front_script(Instance(library, api, "function", (held,)), target, failure, {})
+    if front.library == "torch":
+        instance = Instance("torch", "torch.neg", "function", (held,))
+    else:
+        instance = Instance("keras", "keras.ops.negative", "function", (held,))
+    yield write_front_script(instance, target, failure, {})
 
 
 def scripts_of(target: str) -> Iterator[str]:
