@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import parse_target
 
 SurveyStatus = Literal["pass", "wrong", "unsupported", "rejected", "error", "crash", "hang", "memory", "skip"]
-STATUSES: tuple[SurveyStatus, ...] = get_args(SurveyStatus)
 """In this order: correct results; wrong results; the target lacks a feature; it refuses the model; it raises another
 error; its process dies; it times out; it exhausts the memory; the case has values that are no dense tensors."""
 

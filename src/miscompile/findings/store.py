@@ -174,12 +174,6 @@ class Store:
         """Return the findings that were not triaged yet, which a resumed campaign triages."""
         return self.findings("pending")
 
-    def knows(self, identifier: str) -> bool:
-        """Tell whether a finding of that identifier is in the index."""
-        with self._change() as change:
-            found = change.execute("SELECT 1 FROM finding WHERE identifier = ?", (identifier,)).fetchone()
-        return found is not None
-
     def load(self, identifier: str) -> Stored:
         """Read one finding from its folder. Raises StoreError when it is absent or damaged."""
         return folder.load(self.path, identifier)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from miscompile.core.case import Feed, Port, Program
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import analyse, require_well_formed
 from miscompile.ops.spec import Operand

@@ -13,7 +13,7 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.verdict import Holds, Verdict
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
