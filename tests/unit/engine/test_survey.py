@@ -15,7 +15,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.engine.survey import SurveyRow, survey
 from miscompile.producers.slices.node_cases import NodeCase, node_cases
 from miscompile.producers.slices.table import SupportTable, difference, load_table
-from miscompile.reports.support import difference_view, table_view
+from miscompile.reports.tables import difference_view, table_view
 
 PORT = Port("y", "float32", (2,))
 CASE = Case(Program("onnx", b"", (), (PORT,)), ((),))

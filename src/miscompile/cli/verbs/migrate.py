@@ -13,8 +13,7 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, cpus
-from miscompile.cli.environments import ready, tell
-from miscompile.cli.options import check_out, default_out, new_seed
+from miscompile.cli.options import check_out, default_out, new_seed, ready, tell
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in
