@@ -9,14 +9,13 @@ import click
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.reports.tables import plain_table
 
 if TYPE_CHECKING:
     from miscompile.instances.archive import Archive
     from miscompile.instances.instance import Library
 
-LIBRARIES = ("onnx", "torch", "keras")
 KINDS = ("tests", "constraints", "relations")
 """Origins of instances: tests, constraints from documentation and signatures, related operators."""
 _SHOWN = 12

@@ -9,8 +9,8 @@ import click
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.cli import values
+from miscompile.core.events import ProgressListener
 from miscompile.engine.plan import Plan
 from miscompile.environments.resolve import prepare
 

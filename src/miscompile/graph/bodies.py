@@ -60,7 +60,7 @@ def typing_of(model: Model) -> Typing:
 
 def is_static(kind: ValueType | None) -> bool:
     """Tell whether a type is that of a dense tensor whose sizes are all numbers."""
-    return isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
+    return isinstance(kind, TensorType) and kind.static
 
 
 def _typed(graph: Graph, outer: Typing) -> Typing:

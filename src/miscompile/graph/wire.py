@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Dim
+from miscompile.core.small import is_packed, pack
 from miscompile.core.tensor import Tensor
 from miscompile.graph.equality import float_bits
 from miscompile.graph.model import (
@@ -28,7 +29,6 @@ from miscompile.graph.model import (
     TensorType,
     ValueType,
 )
-from miscompile.graph.packing import is_packed, pack
 
 _KEPT = 1 << 14
 """The most cached fragments of each kind; a campaign reuses names, small shapes and attributes."""

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from miscompile.base.progress import ProgressListener
 from miscompile.cli.main import program
 from miscompile.cli.verbs import findings
 from miscompile.cli.verbs import targets as verb
+from miscompile.core.events import ProgressListener
 from miscompile.engine import single
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment

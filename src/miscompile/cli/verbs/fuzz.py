@@ -11,9 +11,8 @@ from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
 from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
-from miscompile.engine.checks import CHECKS, DEFAULT
+from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
-from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
 from miscompile.producers.registry import PRODUCERS
 from miscompile.targets.registry import parse_target

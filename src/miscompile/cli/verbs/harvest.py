@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 from rich.console import Console
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.cli import values
-from miscompile.cli.harvesting import KINDS, LIBRARIES, harvest_library
+from miscompile.cli.harvesting import KINDS, harvest_library
 from miscompile.cli.options import progress, ready
+from miscompile.core.events import ProgressListener
+from miscompile.instances.instance import LIBRARIES
 from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 if TYPE_CHECKING:
     from miscompile.core.case import Case
-    from miscompile.instances.instance import Library
     from miscompile.patterns.pattern import Pattern
 
 _TVM, _PROGRAMS = "tvm", "programs"
@@ -117,9 +117,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
-        return harvest_library(
-            cast("Library", source), given["kind"], path, out, given["seconds"], say, as_json=as_json
-        )
+        return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:

@@ -66,8 +66,7 @@ def command(
 def _all(libraries: Sequence[Path]) -> list["Pattern"]:
     """Return the catalogue with its no-ops, the shipped mined patterns, and those of the libraries, in this order."""
     from miscompile.patterns.library import read_library
-    from miscompile.patterns.shipped import shipped_patterns
-    from miscompile.patterns.triggers import patterns_of
+    from miscompile.patterns.shipped import patterns_of, shipped_patterns
 
     catalogue = patterns_of()
     known = {one.name for one in catalogue}
