@@ -13,7 +13,7 @@ from miscompile.base.specs import spec_text, stored_spec
 from miscompile.core.case import Dim, Port, Program
 from miscompile.core.finding import Property, Signature
 from miscompile.core.run import Build
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Array, Tensor, text_of
 from miscompile.core.verdict import Evidence, FindingKind
 
 JsonObject = dict[str, Any]
@@ -134,8 +134,7 @@ def tensor_array(value: Tensor) -> Array:
     """Return the array for `feeds.npz`: the storage array, or for strings the bytes of a JSON list."""
     if value.dtype != "string":
         return value.array
-    texts = [item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item for item in value.array.flat]
-    return np.frombuffer(json.dumps(texts).encode(), np.uint8)
+    return np.frombuffer(json.dumps([text_of(item) for item in value.array.flat]).encode(), np.uint8)
 
 
 def tensor_from(dtype: str, shape: tuple[int, ...], array: Array) -> Tensor:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_what_is_no_tensor_is_skipped_and_keeps_its_place() -> None:
 
 def table(*statuses: str, target: str = "toy") -> SupportTable:
     rows = [SurveyRow(f"test_{place}", "Relu", 14, "float32", status, "why") for place, status in enumerate(statuses)]  # type: ignore[arg-type]
-    return SupportTable(target, {"toy": "1"}, "full", tuple(row.as_json() for row in rows))
+    return SupportTable(target, {"toy": "1"}, "full", tuple(asdict(row) for row in rows))
 
 
 def test_a_table_travels_as_json(tmp_path: Path) -> None:
