@@ -53,6 +53,7 @@ def families() -> tuple[str, ...]:
     found = sorted(module.name for module in iter_modules(package.__path__))
     return (*FAMILIES, *(name for name in found if name not in FAMILIES))
 
+
 _ALIASES = {"float": "float32", "double": "float64"}
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from miscompile.graph.program import to_program
 
 from miscompile.core.case import Case
 from miscompile.core.examination import examine
@@ -14,6 +13,7 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Violated
 from miscompile.findings.folder import Stored
 from miscompile.graph.attributes import attributes
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.oracles.disruptive import Disruptive
