@@ -44,11 +44,11 @@ from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
+from miscompile.core.small import is_packed
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
-from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
