@@ -5,8 +5,8 @@ from onnx import checker
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.emit import model_proto
-from miscompile.ops.draws import admitted, draw_call
-from miscompile.ops.registry import families, written
+from miscompile.ops.draws import draw_call
+from miscompile.ops.registry import admitted, families, written
 from miscompile.ops.spec import OpSpec
 from miscompile.producers.options import OPSETS
 

@@ -20,7 +20,6 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.confirm import confirm_with_history
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 
@@ -412,7 +411,7 @@ def test_a_death_that_needs_its_history_is_confirmed_with_it(shared: LocalPool) 
     assert [json.loads(past.case.program.payload) for past in history] == [{}, {"poison": True}, {}]
     assert shared.history(ticket, 2) == []
     assert all(isinstance(outcome, Values) for outcome in shared.confirm(brittle, 2))
-    assert all(isinstance(outcome, Crashed) for outcome in confirm_with_history(shared, brittle, history, 2))
+    assert all(isinstance(outcome, Crashed) for outcome in shared.confirm(brittle, 2, history))
 
 
 @pytest.mark.parametrize(("history", "kept"), [(50, True), (0, False)])

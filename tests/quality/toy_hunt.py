@@ -21,7 +21,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.probe import probe
 from miscompile.engine.wiring import make_producer
 from miscompile.graph.read import read
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.ops.support import Support
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.toy.about import ABOUT

@@ -1,10 +1,11 @@
-"""The checks of a campaign, by name, with the producers and transforms that each check needs.
+"""The checks of a campaign, by name, with their producers and transforms; presets that imitate published systems.
 
 Every check is a way in which two builds of one compiler differ (levels, passes, their order, the transform of the
 program, the device), or a kind of program that has an oracle of its own.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from miscompile.base.errors import UsageError
 from miscompile.base.specs import Spec, parse_spec
@@ -141,3 +142,34 @@ def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
     """Return the default producers of a campaign: those of valid programs, and the ones that each check needs."""
     general = GENERAL if any(name not in OWN for name in checks) else ()
     return (*general, *(OWN[name] for name in checks if name in OWN))
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The choices of a preset: specs of producers (none: the default ones), and names of checks (none: the default).
+
+    `help` is a line for people.
+    """
+
+    producers: tuple[str, ...]
+    checks: tuple[str, ...]
+    help: str
+
+
+PRESETS: Mapping[str, Preset] = {
+    "hirfuzz": Preset(("hirfuzz",), (), "graphs as HIRFUZZ makes them"),
+    "polyjuice": Preset(
+        ("strict{control=0, containers=0, feeds=3}",),
+        ("equivalence",),
+        "the simplest program against the most complex one that equals it, as POLYJUICE does",
+    ),
+    "orthrus": Preset(
+        ("strict{control=0, containers=0}",),
+        ("resist",),
+        "the program against its optimisation-resistant twin, as ORTHRUS does",
+    ),
+    "oatest": Preset(
+        ("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does, and those of --patterns"
+    ),
+}
+"""By name, as `--preset` takes them."""

@@ -54,6 +54,9 @@ def families() -> tuple[str, ...]:
     return (*FAMILIES, *(name for name in found if name not in FAMILIES))
 
 
+_ALIASES = {"float": "float32", "double": "float64"}
+
+
 @cache
 def specs() -> dict[str, OpSpec]:
     """Return every spec by its operator's name; its guard also refuses calls that break the operator's page.
@@ -126,13 +129,14 @@ def version_of(op: str, opset: int, domain: str = "") -> int:
 @cache
 def dtypes_of(op: str, opset: int) -> tuple[str, ...]:
     """Return the element types that spec and schema of `opset` both allow; empty when the operator is not there."""
-    spec = specs()[op]
-    known = schema(op, opset, spec.domain)
+    return admitted(specs()[op], opset)
+
+
+def admitted(spec: OpSpec, opset: int) -> tuple[str, ...]:
+    """Return the element types that `spec` names and the schema of `opset` allows, registered or not."""
+    known = schema(spec.op, opset, spec.domain)
     if known is None or opset < spec.since:
         return ()
-    formals = known.inputs if spec.main >= 0 else known.outputs
-    formal = formals[min(spec.main if spec.main >= 0 else ~spec.main, len(formals) - 1)]
-    allowed = {name.removeprefix("tensor(").removesuffix(")") for name in formal.types}
-    aliases = {"float": "float32", "double": "float64"}
-    names = {aliases.get(name, name) for name in allowed}
-    return tuple(dtype for dtype in spec.dtypes if dtype in names)
+    formals, place = (known.inputs, spec.main) if spec.main >= 0 else (known.outputs, ~spec.main)
+    names = {name.removeprefix("tensor(").removesuffix(")") for name in formals[min(place, len(formals) - 1)].types}
+    return tuple(dtype for dtype in spec.dtypes if dtype in {_ALIASES.get(name, name) for name in names})

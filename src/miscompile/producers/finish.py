@@ -14,7 +14,6 @@ from miscompile.base.errors import RejectedDraft, UsageError
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
-from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, ValueInfo
 from miscompile.graph.wire import INPUT, OUTPUT, assembled, info_body, name_field, node_field, tensor_field
 from miscompile.ops.registry import specs
@@ -113,25 +112,19 @@ class Finisher:
         names += sorted(setting.opened)
         return [name for name in names if scope.uses[name]]
 
-    def _shared(self) -> tuple[bytes, dict[str, bytes]] | None:
-        """Return the serialised nodes, and constants by name; None when a part has no short encoding."""
+    def _shared(self) -> tuple[bytes, dict[str, bytes]]:
+        """Return the serialised nodes, and constants by name."""
         nodes = [node_field(node) for node in self.nodes]
         constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
-        if None in nodes or None in constants.values():
-            return None
-        nodes.append(name_field(_NAME))
-        return b"".join(nodes), constants  # type: ignore[arg-type, return-value]
+        return b"".join((*nodes, name_field(_NAME))), constants
 
     def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: InputSetting) -> bytes:
         """Return the serialised model."""
         opened = setting.opened
-        frozen = [tensor_field(name, value) for name, value in setting.frozen.items()]
-        if self._fields is None or None in frozen:
-            return emit(self.model(outputs, setting))
         nodes, constants = self._fields
         fields = [nodes]
         fields += [field for name, field in constants.items() if name not in opened] if opened else constants.values()
-        fields += frozen  # type: ignore[arg-type]
+        fields += [tensor_field(name, value) for name, value in setting.frozen.items()]
         for tag, names in ((INPUT, inputs), (OUTPUT, outputs)):
             for name in names:
                 fields += (tag, self._infos.get(name) or self._write_info(name))

@@ -16,9 +16,8 @@ from miscompile.base.errors import ModelError, RejectedDraft, SpecError
 from miscompile.base.plugins import Catalogue
 from miscompile.base.specs import Spec, parse_options
 from miscompile.core.case import Case, Feed, Program
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import exact_outputs

@@ -25,7 +25,7 @@ from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.instances.code import encoded
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.oracles import library
 from miscompile.oracles.disruptive import is_invalid
 from miscompile.oracles.library import LibraryOracle

@@ -15,8 +15,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
-from miscompile.ops.draws import Draw, admitted, draw_call
-from miscompile.ops.registry import specs
+from miscompile.ops.draws import Draw, draw_call
+from miscompile.ops.registry import admitted, specs
 from miscompile.targets.inductor.program import LOWERINGS
 from miscompile.targets.lowering.table import Table, load
 

@@ -13,8 +13,8 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Violated
 from miscompile.findings.folder import Stored
 from miscompile.graph.attributes import attributes
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.disruptive import Disruptive
 from miscompile.oracles.kinds import OracleContext

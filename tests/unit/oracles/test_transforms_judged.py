@@ -12,8 +12,8 @@ from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Valu
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.oracles.judge import is_noise, judge_pair
 from miscompile.oracles.optimisation import THREADS, Optimisation
 from miscompile.transforms.catalogue import present

@@ -15,8 +15,8 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, choose_range
-from miscompile.patterns.catalogue import catalogue, noop_motifs
 from miscompile.patterns.language import Motif, parse_motifs
+from miscompile.patterns.shipped import catalogue, noop_motifs
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.guards import guard
 from miscompile.producers.motifs.plant import NONE, Mutations, plant, plant_noop

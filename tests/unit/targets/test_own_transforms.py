@@ -20,8 +20,7 @@ from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, FindingKind
-from miscompile.graph.emit import emit
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.read import load, read
 from miscompile.targets.external import initializers, store
 from miscompile.targets.inductor.transforms import TRANSFORMS as INDUCTOR

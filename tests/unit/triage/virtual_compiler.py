@@ -10,8 +10,8 @@ from miscompile.core.case import Case, Feed, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.patterns.pairs import Gathered, Pair
 from miscompile.harvest.patterns.suites import SUITES, check_packages, files_of, run_suite
 from miscompile.targets.registry import parse_target, target_names

@@ -17,7 +17,6 @@ from miscompile.ops.structural import scalar, signed
 
 _FAMILY = "signal"
 _INDEX = ("int64", "int32")
-_PRECISE = ("float32", "float64")
 
 
 def _sample_dft(site: Site) -> Call:

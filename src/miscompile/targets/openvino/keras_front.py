@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import PurePath
 from types import FrameType
 from typing import Any
@@ -17,11 +16,12 @@ from miscompile.core.run import Build
 from miscompile.instances.values import Slot
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import load
-from miscompile.targets.keras.graphs import BACKEND, INPUT, graph_of, kinds, output_name, still
+from miscompile.targets.keras.graphs import BACKEND, graph_of, kinds, still
 from miscompile.targets.keras.layers import operator_of
-from miscompile.targets.keras.values import flat
+from miscompile.targets.keras.values import dense
 from miscompile.targets.openvino.about import FRAMES, PASSES
 from miscompile.targets.openvino.adapter import TYPES, OpenVino, OpenVinoSession
+from miscompile.targets.openvino.keras_runner import built_by_keras, convert_graph, named_places
 from miscompile.targets.openvino.runner import compile_read
 
 _OFF = frozenset((*PASSES, *FRAMES))
@@ -71,7 +71,6 @@ class OpenVinoKeras(OpenVinoBehind):
     def __init__(self) -> None:
         load("openvino")
         weights.install()
-        self._core_module = import_module("keras.src.backend.openvino.core")
         super().__init__()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
@@ -79,12 +78,10 @@ class OpenVinoKeras(OpenVinoBehind):
         operator = operator_of(program)
         called = operator.model() if operator.slots else operator
         parameters = [_parameter(slot) for slot in operator.slots]
-        tensor = self._core_module.OpenVINOKerasTensor
         with entered() as names:
-            outputs = list(flat(called([tensor(parameter.output(0)) for parameter in parameters])))
+            model = built_by_keras(dense(called), parameters)
         self._functions = tuple(names) if observe else ()
-        results = [opset16.result(self._core_module.get_ov_output(output)) for output in outputs]
-        return ov.Model(results=results, parameters=parameters), range(len(parameters))
+        return model, range(len(parameters))
 
 
 def _parameter(slot: Slot) -> Any:  # noqa: ANN401 - an extension type
@@ -134,25 +131,10 @@ class OpenVinoTensorFlow(OpenVinoBehind):
         graph = graph_of(operator, operator.model())
         if observe:
             self._functions = kinds(graph)
-        model = ov.convert_model(graph)
-        model = _in_order(model)
-        names = [port.get_names() for port in model.inputs]
-        places = [_place(names, place) for place in range(len(program.inputs))]
+        model = convert_graph(graph)
+        places = named_places(len(program.inputs), model)
         for port, place in zip(program.inputs, places, strict=True):
             kind = port.dtype if place is None else TYPES[model.inputs[place].element_type.get_type_name()]
             if kind != port.dtype:
                 raise NotImplementedError(f"the front end takes {kind} in place of {port.dtype}")
         return model, places
-
-
-def _place(names: Sequence[set[str]], place: int) -> int | None:
-    """Return the compiler's number of the program's input `place`; unused inputs are dropped."""
-    wanted = {f"{INPUT}{place}", f"{INPUT}{place}:0"}
-    return next((index for index, known in enumerate(names) if wanted & known), None)
-
-
-def _in_order(model: Any) -> Any:  # noqa: ANN401 - the compiler's model
-    """Return the model with its outputs in the order of the graph's outputs, which the front end may change."""
-    results = {name: result for result in model.get_results() for name in result.output(0).get_names()}
-    wanted = [results[output_name(place)] for place in range(len(model.outputs))]
-    return model if wanted == list(model.get_results()) else ov.Model(wanted, model.get_parameters())

@@ -1,6 +1,11 @@
-"""The parts of standalone scripts for OpenVINO and its front ends, besides the runner and the parts common to all."""
+"""The parts of standalone scripts for OpenVINO and its front ends, besides the runners.
+
+A script that switches passes contains `switch.cpp`, because OpenVINO's Python package has no switch. The script
+compiles it into a folder that it deletes; the worker's library, which also counts, is kept in a cache (`observer.py`).
+"""
 
 import textwrap
+from pathlib import Path
 
 from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
@@ -21,6 +26,29 @@ _PRELUDE = (
     + _SWITCHED
     + '''\
 {% if switched %}
+SWITCH = r"""
+{% raw %}
+'''
+    + Path(__file__).with_name("switch.cpp").read_text("utf-8")
+    + '''\
+{% endraw %}
+"""
+
+
+def preload_switch():
+    """Compile SWITCH and restart this process with it, unless that has been done."""
+    if "SWITCH_FOLDER" in os.environ:
+        shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
+        return
+    folder, home = tempfile.mkdtemp(), os.path.dirname(ov.__file__)
+    library = next(name for name in os.listdir(home + "/libs") if name.startswith("libopenvino.so."))
+    command = compile_command([os.environ.get("CXX", "g++")], home + "/include", library)
+    command += ["-x", "c++", "-", "-o", folder + "/switch.so", "-ldl"]
+    subprocess.run(command, input=SWITCH.encode(), check=True)
+    os.environ.update(SWITCH_FOLDER=folder, LD_PRELOAD=folder + "/switch.so")
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 preload_switch()
 {% if everything %}
 
@@ -99,7 +127,7 @@ SCRIPT = ScriptLines(
         "miscompile.targets.openvino.switch",
         "miscompile.targets.openvino.runner",
     ),
-    imports=("import tempfile", "import openvino as ov"),
+    imports=("import os, shutil, subprocess, tempfile", "import openvino as ov"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"openvino", ov.__version__',
@@ -107,23 +135,11 @@ SCRIPT = ScriptLines(
 )
 
 
-_REST = '''\
-    request = compile_read(ov.Core(), made, "full").create_infer_request()
+_TORCH_REST = '''\
+    request = compile_read(ov.Core(), read, "full").create_infer_request()
     given = [words_of(value) for value in inputs]
-    numbers = [place if place < len(made.inputs) else None for place in range(len(inputs))]
-    infer(request, numbers, [words for words, _ in given], [kind for _, kind in given])
-    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(made.outputs))]
-
-
-KINDS = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
-
-
-def words_of(value):
-    """Return a tensor as an array, and the number of its type where numpy lacks that; then the array holds words."""
-    value = value.contiguous()
-    if value.dtype not in KINDS:
-        return value.numpy(), 0
-    return value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy(), KINDS[value.dtype]
+    infer(request, kept_places(len(inputs), read), [words for words, _ in given], [kind for _, kind in given])
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(read.outputs))]
 
 
 def widened(name, array):
@@ -131,39 +147,58 @@ def widened(name, array):
     return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
 '''
 
-_SOURCES = ("miscompile.targets.openvino.runner",)
+_TORCH_SOURCES = (
+    "miscompile.targets.torch.runner",
+    "miscompile.targets.openvino.torch_runner",
+    "miscompile.targets.openvino.runner",
+)
 _VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
 
 TORCH = FrontLines(
-    sources=_SOURCES,
+    sources=_TORCH_SOURCES,
     imports=("import openvino as ov",),
     run=f'''\
 def converted(model, inputs):
     """Trace and convert the model, compile it; return its outputs."""
-    made = ov.convert_model(model, example_input=tuple(value.clone() for value in inputs))  # tracing runs it
-{_REST}''',
+    example = tuple(value.clone() for value in inputs)  # tracing runs the model
+    read = convert_traced(trace_module(model, example), model, example)
+{_TORCH_REST}''',
     versions=_VERSIONS,
 )
 
 EXPORTED = FrontLines(
-    sources=_SOURCES,
+    sources=_TORCH_SOURCES,
     imports=("import openvino as ov",),
     run=f'''\
 def converted(model, inputs):
     """Export and convert the model, compile it; return its outputs."""
-    made = ov.convert_model(torch.export.export(model, tuple(inputs)))
-{_REST}''',
+    read = convert_exported(decode_exported(export_module(model, tuple(inputs))))
+{_TORCH_REST}''',
     versions=_VERSIONS,
 )
 
 
-_WIDENED = '''\
-def widened(value, port):
-    """Return a result as an array; brain floats, which come as bits, are widened."""
-    if port.element_type == ov.Type.bf16:
-        return (value.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return np.array(value)
+_KERAS_REST = '''\
+    request = compile_read(ov.Core(), read, "full").create_infer_request()
+    kinds = [KINDS.get(array.dtype.name, 0) for array in inputs]
+    words = [array.view(f"u{array.itemsize}") if kind else array for array, kind in zip(inputs, kinds)]
+    infer(request, places, words, kinds)
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(read.outputs))]
+
+
+KINDS = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e5m2": 19}  # numbers of onnx.TensorProto
+
+
+def widened(name, array):
+    """Return an output; brain floats are widened."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
 '''
+
+_KERAS_SOURCES = (
+    "miscompile.targets.keras.runner",
+    "miscompile.targets.openvino.keras_runner",
+    "miscompile.targets.openvino.runner",
+)
 
 KERAS = FrontLines(
     setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "openvino"', ""),
@@ -171,24 +206,20 @@ KERAS = FrontLines(
         "import openvino as ov",
         "import openvino.opset16 as opset",
         "import keras",
-        "from keras.src.backend.openvino.core import OPENVINO_DTYPES, OpenVINOKerasTensor, get_ov_output",
+        "from keras.src.backend.openvino.core import OPENVINO_DTYPES",
     ),
     run='''\
 def converted(model, inputs):
     """Have the back end make a graph of the model, as `predict` does; compile and run it."""
     kinds = [OPENVINO_DTYPES[keras.backend.standardize_dtype(array.dtype)] for array in inputs]
     parameters = [opset.parameter(list(array.shape), kind) for array, kind in zip(inputs, kinds)]
-    outputs = model([OpenVINOKerasTensor(parameter.output(0)) for parameter in parameters], training=False)
-    results = [opset.result(get_ov_output(output)) for output in keras.tree.flatten(outputs)]
-    compiled = compile_read(ov.Core(), ov.Model(results, parameters), "full")
-    return [widened(value, port) for port, value in zip(compiled.outputs, compiled(inputs).to_tuple())]
-
-
+    read = built_by_keras(model, parameters)
+    places = range(len(parameters))
 '''
-    + _WIDENED,
+    + _KERAS_REST,
     versions='"openvino", ov.__version__, "keras", keras.__version__',
     isolated=True,
-    sources=("miscompile.targets.openvino.runner",),
+    sources=_KERAS_SOURCES,
 )
 
 TENSORFLOW = FrontLines(
@@ -197,22 +228,11 @@ TENSORFLOW = FrontLines(
     run='''\
 def converted(model, inputs):
     """Trace the model, convert its graph, compile and run it."""
-    def called(*values):
-        outputs = keras.tree.flatten(model(list(values), training=False))
-        return {f"y{place:03d}": output for place, output in enumerate(outputs)}
-
-    specs = [tf.TensorSpec(array.shape, array.dtype, f"x{place}") for place, array in enumerate(inputs)]
-    graph = tf.function(called, autograph=False).get_concrete_function(*specs)
-    made = ov.convert_model(graph)
-    compiled = compile_read(ov.Core(), made, "full")
-    names = [name for port in made.inputs for name in port.get_names()]
-    values = compiled({name: inputs[int(name[1:])] for name in names})
-    return [widened(value, port) for port, value in zip(compiled.outputs, values.to_tuple())]
-
-
+    read = convert_graph(concrete_function(model, [(array.shape, array.dtype.name) for array in inputs]))
+    places = named_places(len(inputs), read)
 '''
-    + _WIDENED,
+    + _KERAS_REST,
     versions='"openvino", ov.__version__, "tensorflow", tf.__version__, "keras", keras.__version__',
     isolated=True,
-    sources=("miscompile.targets.openvino.runner",),
+    sources=_KERAS_SOURCES,
 )

@@ -11,9 +11,8 @@ from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import CONTROL, typing_of
 from miscompile.graph.edges import map_bodies, reads
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.prune import prune
 from miscompile.graph.read import read
 from miscompile.graph.rename import redirect

@@ -19,10 +19,9 @@ from miscompile.graph.model import TensorType
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.patterns.catalogue import catalogue, fusion_motifs
 from miscompile.patterns.language import Motif, parse_motifs
 from miscompile.patterns.pattern import Pattern
-from miscompile.patterns.shipped import shipped_patterns
+from miscompile.patterns.shipped import catalogue, fusion_motifs, shipped_patterns
 from miscompile.patterns.vetting import vet_seed
 from miscompile.producers.finish import finish
 from miscompile.producers.motifs.plant import NONE, plant

@@ -13,9 +13,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Model, Node, TensorType
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.registry import schema, version_of
