@@ -101,7 +101,7 @@ def _on_targets(settings: HirfuzzSettings, watch: Watch) -> Iterator[HirfuzzFigu
     for target in settings.targets:
         plan = Plan(
             target, seed=settings.seed, limit_seconds=settings.limit_seconds, workers=settings.workers,
-            probe_seconds=settings.probe_seconds, quarantine=False,
+            probe_seconds=settings.probe_seconds, steer=False,
         )  # fmt: skip
         watch(f"{target}, which operators it takes", 0, 1)
         support = probe_support(plan, target)

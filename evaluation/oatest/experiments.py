@@ -108,7 +108,7 @@ def _of_target(settings: OatestSettings, target: str, results: OatestFigures, wa
     """Yield the results with those of one target added."""
     plan = Plan(
         target, seed=settings.seed, limit_seconds=settings.limit_seconds, workers=settings.workers,
-        probe_seconds=settings.probe_seconds, quarantine=False,
+        probe_seconds=settings.probe_seconds, steer=False,
     )  # fmt: skip
     watch(f"{target}, which operators it takes", 0, 1)
     support = probe_support(plan, target)

@@ -24,17 +24,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
-    """Passes found guilty are switched off for the rest of the campaign."""
-
-    passes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """A line for people, such as the restart of a lane."""
 
     text: str
 
 
-Event: TypeAlias = Progress | Found | Quarantined | Notice
+Event: TypeAlias = Progress | Found | Notice

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from miscompile.base.errors import ExecutionError
 from miscompile.cli.main import program
 from miscompile.core.case import Case
-from miscompile.core.events import Found, Notice, Progress, Quarantined
+from miscompile.core.events import Found, Notice, Progress
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.ports import Listener
 from miscompile.core.tensor import tensor
@@ -49,7 +49,7 @@ def campaign(stored: Stored, *, then: Callable[[], None] = lambda: None) -> Call
             for event in (
                 Progress(10.0, {"tests": 100, "unsupported": 4}),
                 Found(stored.finding, True), Found(stored.finding, False),
-                Quarantined(("FuseAdd",)), Notice("lane 1 was started anew"), Progress(16.0, {"tests": 190}),
+                Notice("lane 1 was started anew"), Progress(16.0, {"tests": 190}),
             ):  # fmt: skip
                 for listener in listeners:
                     listener.on(event)
@@ -161,7 +161,7 @@ def test_resume_takes_over_seed_and_options(tmp_path: Path, monkeypatch: pytest.
     result = call("fuzz", "onnxruntime", "--out", tmp_path, "--resume", "--max-rank", "3")
     assert result.exit_code == 1, result.output
     [options] = seen
-    assert (options.seed, options.ops, options.max_rank, options.quarantine) == (5, ("Add",), 3, False)
+    assert (options.seed, options.ops, options.max_rank, options.steer) == (5, ("Add",), 3, False)
     assert (options.tests, options.seconds) == (None, 300.0)
     for words, says in ((["toy"], "tests onnxruntime, not toy"), (["onnxruntime", "--seed", "6"], "has seed 5")):
         monkeypatch.setattr("miscompile.cli.verbs.fuzz.ready", lambda target, install: target)

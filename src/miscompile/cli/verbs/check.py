@@ -83,7 +83,7 @@ def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
         seed=new_seed() if given["seed"] is None else given["seed"],
         out=given["out"] or default_out(resume=False),
         workers=given["workers"] or cpus(),
-        quarantine=not given["keep_passes"],
+        steer=not given["keep_passes"],
         compare=compare,
         limit_seconds=given["limit_seconds"],
         limit_memory=given["limit_memory"],
