@@ -187,6 +187,8 @@ def predicate_from(data: Mapping[str, Any]) -> BugPredicate:
             )
             for one in data["nodes"]
         )  # fmt: skip
+        if not nodes:
+            raise KeyError("no nodes")
         values = {name: _value_pattern(one) for name, one in data.get("values", {}).items()}
         return BugPredicate(
             data["target"], data["kind"], data.get("stage", ""), data.get("message", ""),
