@@ -37,8 +37,8 @@ from miscompile.engine.coordinator import probe_support
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_pool, make_producer
 from miscompile.execution.pool import LocalPool
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.typing import value_types
 from miscompile.producers.options import GeneratorOptions

@@ -14,8 +14,7 @@ from rich.text import Text
 from evaluation.measures import Watch
 from miscompile.base.errors import UsageError
 from miscompile.cli.campaigns import cpus, terminated_as_interrupt
-from miscompile.cli.environments import ready
-from miscompile.cli.options import new_seed
+from miscompile.cli.options import new_seed, ready
 
 _REDRAW, _LINE_EVERY = 0.2, 5.0
 """Seconds between two pictures on a terminal, and between two lines of one series elsewhere."""

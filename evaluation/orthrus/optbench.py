@@ -22,9 +22,8 @@ from miscompile.core.outcome import Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, tensor
 from miscompile.core.verdict import Violated
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Graph, Model, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.graph.typing import value_types

@@ -7,7 +7,7 @@ import click
 
 from evaluation.measuring import measured_at_once
 from evaluation.options import FIXED_SEED, JSON, TARGETS, count, with_options
-from miscompile.cli.environments import ready
+from miscompile.cli.options import ready
 
 
 @click.command("polyjuice-sequences", short_help="POLYJUICE, section 5.4, table 4: passes on the extreme programs.")

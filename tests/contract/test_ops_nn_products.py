@@ -8,10 +8,10 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.attributes import attributes
 from miscompile.ops.conformance import check_spec, evaluate
-from miscompile.ops.draws import Draw, admitted, draw_call
+from miscompile.ops.draws import Draw, draw_call
 from miscompile.ops.facts import Facts
 from miscompile.ops.families import convolution, linear, quantization
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import admitted, specs
 from miscompile.ops.spec import Call, Operand, OpSpec
 
 OPSETS = tuple(range(13, 24))

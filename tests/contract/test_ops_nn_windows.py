@@ -46,16 +46,21 @@ def under(window: Window, spatial: tuple[int, ...], step: tuple[int, ...]) -> li
     return list(itertools.product(*axes))
 
 
+def spatially(place: tuple[int, ...]) -> tuple[slice | int, ...]:
+    """Index all channels of all images at one place."""
+    return (slice(None), slice(None), *place)
+
+
 def pooled(draw: Draw) -> Array:
     """Compute a pooling without its padding, window by window."""
     call, x = draw.call, draw.values[draw.call.operand(0).name].numbers().astype(np.float64)
     window, spatial = window_of(call), x.shape[2:]
     y = np.empty((*x.shape[:2], *window.output(spatial)))
     for step in np.ndindex(*y.shape[2:]):
-        values = np.stack([x[(slice(None), slice(None), *place)] for place in under(window, spatial, step)], axis=-1)
+        values = np.stack([x[spatially(place)] for place in under(window, spatial, step)], axis=-1)
         p = call.integer("p", 2)
         results = {"MaxPool": values.max(-1), "AveragePool": values.mean(-1)}
-        y[(slice(None), slice(None), *step)] = results.get(call.op, (np.abs(values) ** p).sum(-1) ** (1 / p))
+        y[spatially(step)] = results.get(call.op, (np.abs(values) ** p).sum(-1) ** (1 / p))
     return y
 
 

@@ -5,10 +5,10 @@ import pytest
 from miscompile.base.dtypes import DTYPES, PLAIN
 from miscompile.graph.attributes import attributes
 from miscompile.ops.conformance import OPSETS, check_spec
-from miscompile.ops.draws import admitted, draw_call
+from miscompile.ops.draws import draw_call
 from miscompile.ops.facts import Facts
 from miscompile.ops.families.select import SPECS, convertible
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import admitted, specs
 from miscompile.ops.spec import Call, Operand, OpSpec
 
 

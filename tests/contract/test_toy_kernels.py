@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
 
 from miscompile.core.case import Port, Program
 from miscompile.core.run import Build
@@ -17,7 +18,7 @@ from miscompile.targets.toy.ir import ToyUnsupported
 from miscompile.targets.toy.kernels.table import OPERATORS
 
 
-def _cases() -> Iterator[object]:
+def _cases() -> Iterator["pytest.ParameterSet"]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # making the expected outputs overflows on purpose in places
         items = collect_testcases(None)
@@ -28,11 +29,11 @@ def _cases() -> Iterator[object]:
 
 
 @pytest.mark.parametrize("item", list(_cases()))
-def test_kernel_agrees_with_the_expected_outputs(item: object) -> None:
-    model = onnx.ModelProto.FromString(item.model.SerializeToString())  # type: ignore[attr-defined]
+def test_kernel_agrees_with_the_expected_outputs(item: TestCase) -> None:
+    model = onnx.ModelProto.FromString(item.model.SerializeToString())
     model.opset_import[0].version = min(model.opset_import[0].version, ABOUT.max_opset)
     payload = model.SerializeToString()
-    for inputs, outputs in item.data_sets:  # type: ignore[attr-defined]
+    for inputs, outputs in item.data_sets:
         if not all(isinstance(value, np.ndarray | np.generic) for value in (*inputs, *outputs)):
             pytest.skip("not made of numpy tensors")
         feed = tuple(tensor(np.asarray(value)) for value in inputs)

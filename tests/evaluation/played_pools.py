@@ -55,6 +55,9 @@ class PlayedPool:
     def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
         return self.run([run] * times)
 
+    def allow(self, seconds: float | None) -> None:
+        del seconds  # no run of it takes time
+
 
 def series_pools(
     play: Callable[[Run], Outcome], again: Callable[[Run], Outcome] | None = None

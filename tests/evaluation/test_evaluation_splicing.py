@@ -10,8 +10,8 @@ from evaluation.oatest.tracing import Traced
 from miscompile.core.outcome import Crashed, Outcome, Raised, Rejected, TimedOut, Unsupported, Values
 from miscompile.core.run import Run
 from miscompile.ops.support import Support
-from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern, Trigger
+from miscompile.patterns.shipped import fusion_motifs
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target
 

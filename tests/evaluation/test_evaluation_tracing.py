@@ -8,8 +8,8 @@ from miscompile.base.rng import stream
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
-from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.shipped import fusion_motifs
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.targets.registry import parse_target
 

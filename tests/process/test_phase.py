@@ -8,9 +8,9 @@ import pytest
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.triage.phase import phase_of
 
 pytestmark = pytest.mark.process
@@ -39,13 +39,13 @@ def tracers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
 
-def evidence(kind: str) -> Evidence:
+def evidence(kind: FindingKind) -> Evidence:
     faulty = Run(CASE, "iree", Build("O2", frozenset({"b", "a"})))
-    return Evidence(kind, "status", "", faulty, None, "y", {"feed": 0, "output": 0})  # type: ignore[arg-type]
+    return Evidence(kind, "status", "", faulty, None, "y", {"feed": 0, "output": 0})
 
 
 @pytest.mark.parametrize(("kind", "fails"), [("death", True), ("exception", True), ("wrong", False)])
-def test_a_tracer_is_told_the_case_and_the_faulty_build(kind: str, fails: bool, tracers: None) -> None:
+def test_a_tracer_is_told_the_case_and_the_faulty_build(kind: FindingKind, fails: bool, tracers: None) -> None:
     said = phase_of("good_tracer", CASE, evidence(kind))
     assert said == {"phase": "Relu", "fails": fails, "detail": [[1.0, 2.0], "O2", ["a", "b"]]}
 

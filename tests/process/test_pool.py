@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from miscompile.core.case import Case, Program
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, TimedOut, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
-from miscompile.execution.confirm import confirm_with_history
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 
@@ -38,6 +37,11 @@ def pool(workers: int = 1, limits: Limits = LIMITS, window: int = 2, adapter: st
 
 
 def run(value: float = 0.0, feeds: int = 1, observe: bool = False, **order: object) -> Run:
+    return ordered(order, value, feeds, observe)
+
+
+def ordered(order: Mapping[str, object], value: float = 0.0, feeds: int = 1, observe: bool = False) -> Run:
+    """Return a run in which the probe does what `order` says: for each stage, how it ends."""
     feed = (Tensor("float32", np.array([value], np.float32)),)
     program = Program("probe", json.dumps(order).encode(), (), ())
     return Run(Case(program, (feed,) * feeds), "probe", Build(observe=observe))
@@ -102,7 +106,7 @@ def test_exceptions_tell_stage_kind_message_and_frames(
     shared: LocalPool, stage: str, order: str, kind: str, message: str
 ) -> None:
     pids = shared.pids()
-    (outcome,) = shared.run([run(**{stage: order})])
+    (outcome,) = shared.run([ordered({stage: order})])
     assert isinstance(outcome, Raised)
     assert (outcome.stage, outcome.kind) == (stage, kind)
     assert message in outcome.message
@@ -117,7 +121,7 @@ def test_exceptions_tell_stage_kind_message_and_frames(
 )
 def test_deaths_tell_stage_and_signal(shared: LocalPool, stage: str, order: str, number: int) -> None:
     before = shared.counters
-    (outcome,) = shared.run([run(**{stage: order})])
+    (outcome,) = shared.run([ordered({stage: order})])
     assert isinstance(outcome, Crashed)
     assert (outcome.stage, outcome.signal) == (stage, number)
     assert value_of(shared.run([run(1.0)])[0]) == 2.0
@@ -146,7 +150,7 @@ def test_a_destructor_that_crashes_is_a_crash_while_collecting(shared: LocalPool
 @pytest.mark.parametrize("order", ["spin", "loop"])
 def test_a_hang_is_killed(shared: LocalPool, stage: str, order: str) -> None:
     timeouts = shared.counters.timeouts
-    (outcome,) = shared.run([run(**{stage: order})])
+    (outcome,) = shared.run([ordered({stage: order})])
     assert isinstance(outcome, TimedOut)
     assert (outcome.stage, outcome.seconds) == (stage, LIMITS.seconds)
     assert shared.counters.timeouts == timeouts + 1
@@ -240,7 +244,7 @@ def test_pipelined_batches_around_deaths_are_answered_exactly_once(workers: int)
         {"run": "segv"} if n % 7 == 3 else {"compile": "os_exit"} if n % 11 == 5 else {} for n in range(40)
     ]
     with pool(workers, window=3) as opened:
-        tickets = [opened.submit([run(float(n)), run(n + 0.5, **order)]) for n, order in enumerate(orders)]
+        tickets = [opened.submit([run(float(n)), ordered(order, n + 0.5)]) for n, order in enumerate(orders)]
         answers: dict[int, list[Outcome]] = {}
         while opened.pending:
             for ticket, outcomes in opened.poll(1.0):
@@ -328,7 +332,12 @@ def test_what_a_dead_worker_started_dies_with_it(shared: LocalPool) -> None:
     (pid,) = shared.pids()
     shared.submit([run(compile="child", run="loop")])
     children: list[psutil.Process] = []
-    assert until(lambda: bool(shared.poll(0.0)) or bool(children.extend(psutil.Process(pid).children()) or children))
+
+    def started() -> bool:
+        children.extend(psutil.Process(pid).children())
+        return bool(children)
+
+    assert until(lambda: bool(shared.poll(0.0)) or started())
     assert children
     while shared.pending:
         shared.poll(1.0)
@@ -402,7 +411,7 @@ def test_a_death_that_needs_its_history_is_confirmed_with_it(shared: LocalPool) 
     assert [json.loads(past.case.program.payload) for past in history] == [{}, {"poison": True}, {}]
     assert shared.history(ticket, 2) == []
     assert all(isinstance(outcome, Values) for outcome in shared.confirm(brittle, 2))
-    assert all(isinstance(outcome, Crashed) for outcome in confirm_with_history(shared, brittle, history, 2))
+    assert all(isinstance(outcome, Crashed) for outcome in shared.confirm(brittle, 2, history))
 
 
 @pytest.mark.parametrize(("history", "kept"), [(50, True), (0, False)])

@@ -73,14 +73,11 @@ def test_the_database_gives_functions_methods_and_modules() -> None:
         "torch.fft.fft",
         "torch.special.erfcx",
     }
-    dtypes = {one.args[0].tensor.dtype for one in archive.instances if one.api == "torch.add" and _held(one.args[0])}
+    added = [one.args[0] for one in archive.instances if one.api == "torch.add"]
+    dtypes = {value.tensor.dtype for value in added if isinstance(value, Held)}
     assert dtypes == {"float32", "int64", "bool", "float16", "bfloat16", "complex64"}
     assert archive.versions["torch"]
     assert f"[{len(names)}/{len(names)}] nn_Linear" in told
-
-
-def _held(value: object) -> bool:
-    return isinstance(value, Held)
 
 
 @pytest.mark.parametrize("options", [(), ("--miscompile-library", "torch")])

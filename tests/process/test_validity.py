@@ -9,7 +9,7 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.triage.validity import VOTER, accepts, takes
 

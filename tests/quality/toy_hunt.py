@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "targets" / "toy"))
 
-from toy_bench import InProcessRunner
+from toy_bench import InProcessRunner as InProcessRunner
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
@@ -21,7 +21,7 @@ from miscompile.engine.plan import Plan
 from miscompile.engine.probe import probe
 from miscompile.engine.wiring import make_producer
 from miscompile.graph.read import read
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.ops.support import Support
 from miscompile.oracles.pair import BuildPair
 from miscompile.targets.toy.about import ABOUT

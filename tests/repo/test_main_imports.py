@@ -15,9 +15,9 @@ import_module("miscompile.cli.main")
 print(json.dumps(sorted(name.partition(".")[0] for name in sys.modules)))
 """
 EVERY_VERB = """
-from miscompile.cli.main import VERBS
+from miscompile.cli.main import VERBS, program
 for verb in VERBS:
-    import_module(f"miscompile.cli.verbs.{verb}")
+    program.get_command(None, verb)
 from miscompile.targets.registry import target_names, about
 for name in target_names():
     about(name)

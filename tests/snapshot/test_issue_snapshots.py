@@ -11,7 +11,7 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
+from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import Stored
 from miscompile.reports.issue import render_issue, title_of
@@ -69,9 +69,9 @@ def test_issue_text(name: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["wrong", "missing", "shape", "dtype", "exception", "death", "hang", "memory", "accepted"]
 )
-def test_every_kind_of_finding_has_an_issue(kind: str) -> None:
+def test_every_kind_of_finding_has_an_issue(kind: FindingKind) -> None:
     stored = wrong()
-    held = Property("pair", "toy", Signature("toy", kind, "", (), "text"))  # type: ignore[arg-type]
+    held = Property("pair", "toy", Signature("toy", kind, "", (), "text"))
     bare = replace(stored, finding=replace(stored.finding, property=held, facts={}), script="", versions={})
     text = render_issue(bare, MODEL)
     assert title_of(bare) in text

@@ -17,8 +17,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.core.verdict import Evidence, FindingKind
 from miscompile.graph.attributes import attributes
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.targets.onnxruntime.about import ABOUT
 from miscompile.triage.confirm import confirm, confirmed, run_script
 from miscompile.triage.script import write_script

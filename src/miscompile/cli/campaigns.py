@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -15,11 +15,15 @@ from rich.console import Console
 from miscompile.base.errors import MiscompileError
 from miscompile.cli import values
 from miscompile.cli.live import LiveDisplay
+from miscompile.cli.options import default_out, limits_of_time, new_seed
 from miscompile.core.ports import Listener
 from miscompile.engine.plan import Plan
 from miscompile.findings.store import DATABASE, Store
 from miscompile.reports.summary import Summary, summarise, summary_view, write_summary
 from miscompile.reports.writer import IssueWriter, write_missing_issues
+
+if TYPE_CHECKING:
+    from miscompile.migration.plan import MigrationPlan
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -72,31 +76,27 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-class Conducted(Protocol):
-    """The facts of a campaign that `conduct` needs: its folder, its limits, and the user's model if it has one."""
+def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = False) -> Plan:
+    """Return the plan of a campaign from the values of `campaign_options`, and of further options of the plan's names.
 
-    @property
-    def out(self) -> Path:
-        """Folder of the campaign."""
-        ...
-
-    @property
-    def seconds(self) -> float | None:
-        """Time limit."""
-        ...
-
-    @property
-    def tests(self) -> int | None:
-        """Limit of tests."""
-        ...
-
-    @property
-    def model(self) -> str | None:
-        """The user's model; None without one."""
-        ...
+    `resume` is for a campaign that continues: without --out it is the last one here.
+    """
+    seconds, tests, seed = given.pop("seconds"), given.pop("tests"), given.pop("seed")
+    out, workers, keep = given.pop("out"), given.pop("workers"), given.pop("keep_passes")
+    return Plan(
+        targets[0],
+        targets[1:],
+        seconds=limits_of_time(seconds, tests),
+        tests=tests,
+        seed=new_seed() if seed is None else seed,
+        out=out or default_out(resume=resume),
+        workers=workers or cpus(),
+        steer=not keep,
+        **given,
+    )
 
 
-def conduct(options: Conducted, run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
+def conduct(options: "Plan | MigrationPlan", run: Callable[[Sequence[Listener]], None], *, as_json: bool) -> int:
     """Run a campaign with a display, write its summary and issues, print it; return the exit code.
 
     The summary is also written after an interrupt and after a failure of the tool. Raises KeyboardInterrupt when the

@@ -2,21 +2,20 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
+from miscompile.reports.tables import plain_table
 
 if TYPE_CHECKING:
     from miscompile.instances.archive import Archive
     from miscompile.instances.instance import Library
 
-LIBRARIES = ("onnx", "torch", "keras")
 KINDS = ("tests", "constraints", "relations")
 """Origins of instances: tests, constraints from documentation and signatures, related operators."""
 _SHOWN = 12
@@ -28,7 +27,7 @@ def harvest_library(
     path: Path | None,
     out: Path | None,
     seconds: float,
-    say: Callable[[str], None],
+    say: ProgressListener,
     *,
     as_json: bool,
 ) -> int:
@@ -68,7 +67,7 @@ def harvest_library(
     return 0
 
 
-def _generated(library: "Library", kind: str, out: Path, say: Callable[[str], None]) -> "Archive":
+def _generated(library: "Library", kind: str, out: Path, say: ProgressListener) -> "Archive":
     """Return instances that constraints or relations give; relations themselves are written beside `out`."""
     from miscompile.harvest.constraints.run import harvest_constraints
     from miscompile.harvest.libraries.sources import harvested, own_instances, place_of
@@ -105,10 +104,7 @@ def figures(archive: "Archive") -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("source")
-    for name in ("instances", "operators"):
-        table.add_column(name, justify="right")
+    table = plain_table("source", numbers=("instances", "operators"))
     for name, row in report["sources"].items():
         table.add_row(name, f"{row['instances']:,}", f"{row['operators']:,}")
     table.add_row("all", f"{report['instances']:,}", f"{report['operators']:,}")

@@ -17,25 +17,10 @@ from miscompile.base.errors import MiscompileError, UsageError
 
 NOTHING, FINDINGS, USAGE, FAILED, STOPPED = 0, 1, 2, 3, 130
 
-VERBS = (
-    "targets",
-    "support",
-    "fuzz",
-    "check",
-    "findings",
-    "report",
-    "reduce",
-    "bisect",
-    "repro",
-    "replay",
-    "rules",
-    "passes",
-    "patterns",
-    "harvest",
-    "migrate",
-    "export",
-)
-"""Every verb is `miscompile.cli.verbs.<verb>:command`, imported when it is named or listed."""
+_STORED = ("findings", "report", "reduce", "bisect", "repro", "replay")
+VERBS = ("targets", "support", "fuzz", "check", *_STORED, "rules", "passes", "patterns", "harvest", "migrate", "export")
+"""Every verb is `miscompile.cli.verbs.<verb>:command`, or `miscompile.cli.verbs.findings:<verb>` if it takes a stored
+campaign; it is imported when it is named or listed."""
 
 
 class VerbGroup(click.Group):
@@ -51,7 +36,8 @@ class VerbGroup(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"miscompile.cli.verbs.{cmd_name}").command
+        module, name = ("findings", cmd_name) if cmd_name in _STORED else (cmd_name, "command")
+        command = getattr(import_module(f"miscompile.cli.verbs.{module}"), name)
         assert isinstance(command, click.Command)
         return command
 

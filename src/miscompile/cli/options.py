@@ -1,17 +1,53 @@
-"""Checks and defaults of command-line options that several verbs share."""
+"""Command-line options that several verbs share: their checks and defaults, and the preparation of the targets."""
 
 import itertools
 import secrets
 from collections.abc import Collection
 from pathlib import Path
 
+import click
+
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import UsageError
+from miscompile.cli import values
+from miscompile.core.events import ProgressListener
 from miscompile.engine.plan import Plan
+from miscompile.environments.resolve import prepare
+
+out_argument = click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="OUT")
+id_argument = click.argument("identifier", metavar="ID")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+slice_nodes_option = click.option(
+    "--slice-nodes",
+    callback=values.span,
+    default="3..12",
+    show_default=True,
+    metavar="SPAN",
+    help="Operators in a slice.",
+)
 
 DEFAULT_SECONDS = 300.0
 DEFAULT_OUT = Path("miscompile-out")
 MIN_OPSET = 13
+
+
+def tell(text: str) -> None:
+    """Print a line of progress to stderr."""
+    click.echo(text, err=True)
+
+
+def progress(*, quiet: bool) -> ProgressListener:
+    """Return a listener that prints lines of progress; with `quiet`, one that discards them."""
+    return (lambda _: None) if quiet else tell
+
+
+def ready(target: str, *, install: bool = False) -> str:
+    """Make sure that `target` can run, and make its environment if needed; return the spec to run.
+
+    A version in the spec is consent to install it, `install` is consent for a name without version. Raises
+    UsageError that says what can be done.
+    """
+    return prepare(target, tell, install=install)
 
 
 def limits_of_time(seconds: float | None, tests: int | None) -> float | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.codegen.layout import Expression, Group, array, call, lay_out
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Array, Tensor, text_of
 
 _LITERAL = 64
 """Tensors up to this many elements are written out as numbers."""
@@ -86,7 +86,7 @@ def array_code(value: Tensor) -> Expression:
     """
     elements = value.array
     if value.dtype == "string":
-        texts = array([quoted(_text(item)) for item in elements.ravel().tolist()])
+        texts = array([quoted(text_of(item)) for item in elements.ravel().tolist()])
         flat = Group("np.array(", (texts, "dtype=object"), ")")
         return flat if elements.ndim == 1 else Group("np.array(", flat.items, f").reshape({elements.shape})")
     for expression in _spellings(value):
@@ -94,10 +94,6 @@ def array_code(value: Tensor) -> Expression:
             return expression
     end = f").reshape({elements.shape})"
     return Group("np.frombuffer(", (bytes_code(elements.tobytes()), f"dtype=np.{elements.dtype.name}"), end)
-
-
-def _text(item: object) -> str:
-    return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
 
 
 def _spellings(value: Tensor) -> list[Expression]:

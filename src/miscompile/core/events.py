@@ -1,6 +1,6 @@
-"""Events: the values that tell listeners about the course of a campaign."""
+"""Events: the values that tell listeners about the course of a campaign, and lines about that of other long work."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,5 +29,8 @@ class Notice:
 
     text: str
 
+
+ProgressListener = Callable[[str], None]
+"""Receives lines about the progress of long work; the command line prints them to stderr."""
 
 Event: TypeAlias = Progress | Found | Notice

@@ -1,7 +1,9 @@
-"""Element types of fewer than 16 bits that numpy lacks: decoding their words to numbers, and encoding numbers.
+"""Element types of fewer than 16 bits that numpy lacks: their words as numbers and back, and as bit streams.
 
 Both use tables of all words, so that a worker needs nothing but numpy. Sources: the pages on Float stored in 8 bits, 4
 bits and on Int4 of the ONNX documentation. A word lies in a byte of its own; signed integers in two's complement.
+In a TensorProto, words of fewer than 8 bits are a contiguous bit stream. It begins in the lowest bit of the first byte,
+for 2-, 4- and 6-bit types alike (onnx.proto, `raw_data`).
 """
 
 from functools import cache
@@ -91,3 +93,25 @@ def encoded(numbers: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
     if nan.size:
         word = np.where(np.isnan(given), nan[0], word)
     return np.asarray(word, np.uint8).reshape(given.shape)
+
+
+def is_packed(dtype: str) -> bool:
+    """Tell whether elements of `dtype` are narrower than a byte (strings are not)."""
+    return 0 < DTYPES[dtype].bits < 8
+
+
+def packed_size(count: int, bits: int) -> int:
+    """Return the number of bytes in which `count` elements of `bits` bits fit."""
+    return -(-count * bits // 8)
+
+
+def pack(words: NDArray[np.uint8], bits: int) -> bytes:
+    """Return the bit stream of the low `bits` bits of every word, in row-major order, zero-padded to a byte."""
+    flat = np.ascontiguousarray(words).reshape(-1, 1)
+    return np.packbits(np.unpackbits(flat, axis=1, count=bits, bitorder="little"), bitorder="little").tobytes()
+
+
+def unpack(data: bytes, bits: int, count: int) -> NDArray[np.uint8]:
+    """Return the first `count` elements of the bit stream `data`, one a byte; `data` must be long enough."""
+    stream = np.unpackbits(np.frombuffer(data, np.uint8), count=count * bits, bitorder="little")
+    return np.packbits(stream.reshape(count, bits), axis=1, bitorder="little").reshape(count)

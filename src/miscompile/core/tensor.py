@@ -72,6 +72,11 @@ def to_bfloat16(array: Array) -> Array:
     return np.where(np.isnan(np.asarray(array, np.float32)), quiet_nan, rounded).astype(np.uint16).reshape(array.shape)
 
 
+def text_of(element: object) -> str:
+    """Return an element of a string tensor as text; bytes that are not UTF-8 become surrogate escapes."""
+    return element.decode("utf-8", "surrogateescape") if isinstance(element, bytes) else str(element)
+
+
 @cache
 def numpy_name(dtype: "np.dtype[Any]") -> str:
     """Return the ONNX name of a numpy type; object and text types are `string`. Cached: numpy makes names slowly."""

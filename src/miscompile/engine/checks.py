@@ -1,17 +1,17 @@
-"""The checks of a campaign, by name, with the producers and transforms that each check needs.
+"""The checks of a campaign, by name, with their producers and transforms; presets that imitate published systems.
 
 Every check is a way in which two builds of one compiler differ (levels, passes, their order, the transform of the
 program, the device), or a kind of program that has an oracle of its own.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from miscompile.base.errors import UsageError
 from miscompile.base.specs import Spec, parse_spec
 from miscompile.oracles.optimisation import Family
 from miscompile.oracles.registry import campaign_oracles
 from miscompile.targets.about import About
-from miscompile.transforms.catalogue import ALTERING
 
 CHECKS: Mapping[str, str] = {
     "levels": "optimised builds against the unoptimised one, with random passes off, and at lesser levels",
@@ -71,9 +71,6 @@ EXACT = _family(
 )  # fmt: skip
 """Relations that keep every bit, drawn with equal probability."""
 
-_FUNCTIONAL = frozenset({"relax"})
-"""Transforms of adapters that make functions; all other transforms of adapters keep every exact output."""
-
 _VARIANTS: tuple[dict[str, str], ...] = (
     {"count": "1"},
     {"count": "2", "rewrite": "forward"},
@@ -131,14 +128,13 @@ def families(checks: Sequence[str], about: About) -> tuple[Family, ...]:
 
 def relations_of(about: About) -> Family:
     """Return the transforms that keep every bit: those for all targets, and those of the target's adapter."""
-    own = (name for name in about.transforms if name not in _FUNCTIONAL | ALTERING)
+    own = (name for name in about.transforms if name not in (*about.function_transforms, *about.altering))
     return (*EXACT, *((spec,) for name in own for spec in about.variants.get(name, (Spec(name),))))
 
 
 def functions_of(about: About) -> Family:
     """Return the transforms with functions that a target supports."""
-    own = tuple(name for name in about.transforms if name in _FUNCTIONAL)
-    names = (*own, *(("functions",) if about.functions else ()))
+    names = (*about.function_transforms, *(("functions",) if about.functions else ()))
     return tuple((Spec(name).with_options(**options),) for name in names for options in _VARIANTS)
 
 
@@ -146,3 +142,34 @@ def producers_for(checks: Sequence[str]) -> tuple[str, ...]:
     """Return the default producers of a campaign: those of valid programs, and the ones that each check needs."""
     general = GENERAL if any(name not in OWN for name in checks) else ()
     return (*general, *(OWN[name] for name in checks if name in OWN))
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The choices of a preset: specs of producers (none: the default ones), and names of checks (none: the default).
+
+    `help` is a line for people.
+    """
+
+    producers: tuple[str, ...]
+    checks: tuple[str, ...]
+    help: str
+
+
+PRESETS: Mapping[str, Preset] = {
+    "hirfuzz": Preset(("hirfuzz",), (), "graphs as HIRFUZZ makes them"),
+    "polyjuice": Preset(
+        ("strict{control=0, containers=0, feeds=3}",),
+        ("equivalence",),
+        "the simplest program against the most complex one that equals it, as POLYJUICE does",
+    ),
+    "orthrus": Preset(
+        ("strict{control=0, containers=0}",),
+        ("resist",),
+        "the program against its optimisation-resistant twin, as ORTHRUS does",
+    ),
+    "oatest": Preset(
+        ("oatest",), (), "patterns of optimisations inside seed graphs, as OATest does, and those of --patterns"
+    ),
+}
+"""By name, as `--preset` takes them."""

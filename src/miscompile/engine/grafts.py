@@ -12,7 +12,7 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import MiscompileError, RejectedDraft, UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import TensorType
 from miscompile.harvest.libraries.sources import instances_of
@@ -94,12 +94,7 @@ def seed_of(instance: Instance) -> Seed:
 
 
 def _fixed(kind: object) -> bool:
-    return (
-        isinstance(kind, TensorType)
-        and kind.shape is not None
-        and all(isinstance(size, int) for size in kind.shape)
-        and kind.dtype != "string"
-    )
+    return isinstance(kind, TensorType) and kind.static and kind.dtype != "string"
 
 
 def _span(value: Tensor) -> Range | None:

@@ -47,10 +47,6 @@ class PassRow:
     woken: int
     combined: Mapping[str, int]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the row as a JSON object."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class PassTable:
@@ -62,7 +58,7 @@ class PassTable:
 
     def as_json(self) -> dict[str, Any]:
         """Return the table as a JSON object."""
-        return {"target": self.target, "programs": self.programs, "passes": [row.as_json() for row in self.rows]}
+        return {"target": self.target, "programs": self.programs, "passes": list(map(asdict, self.rows))}
 
 
 def table_of(target: str, counts: PassActivity) -> PassTable:

@@ -47,8 +47,6 @@ from miscompile.targets.registry import parse_target
 _SAMPLES = 10
 _FEWEST = 80
 """Least samples of an operator over all dtypes and versions, so that operators with few dtypes are varied enough."""
-_CONVERSIONS = {"Cast": 40, "CastLike": 40, "QuantizeLinear": 30, "DequantizeLinear": 20}
-"""Samples of operators whose result may have any of about twenty types, by their attributes and operands."""
 _REFUSALS = 3
 """Refusals without an acceptance after which a rare element type is no longer probed for an operator."""
 _DRAFTS = 3
@@ -240,8 +238,9 @@ def _triples(opsets: Sequence[int]) -> Iterator[Triple]:
 
 def _samples(op: str, dtype: str, newest: bool) -> int:
     """Return the number of samples: fewer for rare types and earlier versions, because few details differ."""
-    if op in _CONVERSIONS:
-        return _CONVERSIONS[op] if newest else _CONVERSIONS[op] // 2
+    probes = specs()[op].probes
+    if probes is not None:
+        return probes if newest else probes // 2
     return _SAMPLES if newest and dtype in _COMMON else _SAMPLES // 2
 
 

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import order, same_version
+from miscompile.core.events import ProgressListener
 from miscompile.core.verdict import FindingKind
 from miscompile.environments import cache, pip
 from miscompile.environments.interpreters import choose

@@ -48,7 +48,7 @@ def _named(plan: Plan, cut: SliceLimits, say: Callable[[str], None] | None) -> I
         yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)
     if plan.instances is not None:
         archives = () if plan.instances == OWN else (Path(plan.instances),)
-        yield grafts(archives, plan.seed, say or _ignore)
+        yield grafts(archives, plan.seed, say or (lambda _: None))
 
 
 def _together(parts: Sequence[Collection]) -> Collection:
@@ -58,10 +58,6 @@ def _together(parts: Sequence[Collection]) -> Collection:
         tuple(line for part in parts for line in part.skipped),
         tuple(line for part in parts for line in part.notes),
     )
-
-
-def _ignore(text: str) -> None:
-    """Discard a line on the progress."""
 
 
 def in_own_opset(plan: Plan, collection: Collection) -> Plan:

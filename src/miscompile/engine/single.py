@@ -8,9 +8,9 @@ from typing import Any
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.base.errors import ExecutionError, StoreError, UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec
+from miscompile.core.events import ProgressListener
 from miscompile.core.examination import examine
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.coordinator import probe_support

@@ -9,7 +9,7 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from miscompile.base.errors import ModelError
@@ -17,7 +17,7 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Signature
 from miscompile.core.outcome import Outcome
 from miscompile.core.verdict import Evidence
-from miscompile.findings.encode import signature_from, signature_json
+from miscompile.findings.encode import signature_from
 from miscompile.findings.folder import Stored
 from miscompile.graph.read import read
 from miscompile.targets.about import About
@@ -52,7 +52,7 @@ class SteeredBug:
 
     def as_json(self) -> dict[str, Any]:
         """Return both as JSON values, for a lane."""
-        return {"predicate": self.predicate.as_json(), "signature": signature_json(self.signature)}
+        return {"predicate": self.predicate.as_json(), "signature": asdict(self.signature)}
 
 
 def steered_bug_from(data: Mapping[str, Any]) -> SteeredBug:

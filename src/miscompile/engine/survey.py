@@ -1,8 +1,8 @@
 """The support table: every node case of onnx's own backend tests on a target, case by case."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from miscompile.producers.slices.table import SupportTable
 from miscompile.targets.registry import parse_target
 
 SurveyStatus = Literal["pass", "wrong", "unsupported", "rejected", "error", "crash", "hang", "memory", "skip"]
-STATUSES: tuple[SurveyStatus, ...] = get_args(SurveyStatus)
 """In this order: correct results; wrong results; the target lacks a feature; it refuses the model; it raises another
 error; its process dies; it times out; it exhausts the memory; the case has values that are no dense tensors."""
 
@@ -41,34 +40,20 @@ class SurveyRow:
     status: SurveyStatus
     message: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the row as a JSON object."""
-        return asdict(self)
-
 
 def survey(
-    target: str, cases: Iterable[NodeCase], runner: Runner, level: str, watch: Callable[[int], None] | None = None
+    target: str, cases: Sequence[NodeCase], runner: Runner, level: str, watch: Callable[[int], None] | None = None
 ) -> list[SurveyRow]:
     """Run every case on `target` at `level`; `watch` gets the number of finished cases."""
     rows: list[SurveyRow] = []
-    for batch in _batches(cases):
+    for start in range(0, len(cases), _BATCH):
+        batch = cases[start : start + _BATCH]
         runs = [Run(item.case, target, Build(level), "probe") for item in batch if item.case is not None]
         outcomes = iter(runner.run(runs))
         rows += [_row(item, None if item.case is None else next(outcomes)) for item in batch]
         if watch:
             watch(len(rows))
     return rows
-
-
-def _batches(cases: Iterable[NodeCase]) -> Iterator[list[NodeCase]]:
-    batch: list[NodeCase] = []
-    for item in cases:
-        batch.append(item)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _row(item: NodeCase, outcome: Outcome | None) -> SurveyRow:
@@ -136,4 +121,4 @@ def table_of(
         raise UsageError(f"onnx has no node cases of {', '.join(ops)}")
     with LocalPool(target, workers, Limits(seconds=seconds)) as pool:
         rows = survey(target, cases, ParallelRunner(pool), level, lambda done: say(done, len(cases)))
-    return SupportTable(target, found, level, tuple(row.as_json() for row in rows))
+    return SupportTable(target, found, level, tuple(map(asdict, rows)))

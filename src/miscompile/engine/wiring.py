@@ -18,8 +18,7 @@ from miscompile.ops.support import Support, joint
 from miscompile.oracles.differential import VOTERS, Differential
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import Optimisation
-from miscompile.oracles.per_case import PerCaseOracle
-from miscompile.oracles.registry import campaign_oracles
+from miscompile.oracles.registry import PerCaseOracle, campaign_oracles
 from miscompile.producers.around import Around
 from miscompile.producers.assigned import Assigned
 from miscompile.producers.choosing import Choosing
@@ -102,7 +101,7 @@ def _mixture(plan: Plan, support: Support, seeds: Sequence[Seed], corpus: Corpus
 def make_oracle(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Oracle:
     """Return the plan's oracle, with the passes in `disabled`, by target, off."""
     if plan.others:
-        return differential(plan, disabled)
+        return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
     about, target = parse_target(plan.target).about, plan.target
     off = disabled.get(target, frozenset())
     checks, asked = plan.chosen_checks, tuple((transform,) for transform in plan.chosen_transforms)
@@ -133,11 +132,6 @@ def _special_oracles(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> dict
         if name in named and kind.make is not None:
             found[name] = kind.make(kind.options(), context)
     return found
-
-
-def differential(plan: Plan, disabled: Mapping[str, frozenset[str]]) -> Differential:
-    """Return the oracle that compares the plan's targets with each other."""
-    return Differential(plan.targets, VOTERS, disabled, plan.narrowed)
 
 
 def make_pool(plan: Plan, window: int = 3, workers: int = 1) -> Pool:

@@ -18,8 +18,8 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import order, same_version
+from miscompile.core.events import ProgressListener
 
 RECORD = "environment.json"
 _FORMAT = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from miscompile.base.child import collect
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.environments import pip
 from miscompile.environments.cache import Environment, cache_folder, clear, executable_of, load, locked, log_of, save
 from miscompile.environments.interpreters import choose

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from miscompile.base.child import attend, start
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import is_final, is_version, order
+from miscompile.core.events import ProgressListener
 from miscompile.environments.cache import executable_of
 from miscompile.environments.interpreters import Interpreter
 

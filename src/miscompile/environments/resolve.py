@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.versions import same_version
+from miscompile.core.events import ProgressListener
 from miscompile.environments import pip
 from miscompile.environments.cache import Environment, find, find_bare, serve_bare
 from miscompile.environments.interpreters import choose

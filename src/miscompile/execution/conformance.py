@@ -54,6 +54,9 @@ def _face(about: About) -> Iterable[str]:
         yield f"levels are {about.levels}; off and full must be among them"
     if len(set(about.passes)) < len(about.passes):
         yield "passes names a pass twice"
+    for name in (*about.function_transforms, *about.altering):
+        if name not in about.transforms:
+            yield f"'{name}' makes functions or changes results, but is not among the transforms"
     for group in about.twins:
         if len(group) < 2 or not set(group) <= set(about.passes):
             yield f"twins {group} are not two or more of the passes"

@@ -136,9 +136,12 @@ class LocalPool:
             proxy.retiring = proxy.retiring or proxy.batches > 0
         self._assign()
 
-    def confirm(self, run: Run, times: int = 3) -> list[Outcome]:
-        """Execute `run` alone in a fresh worker, `times` times."""
-        return [self.run_alone([run])[0] for _ in range(times)]
+    def confirm(self, run: Run, times: int = 3, history: Sequence[Run] = ()) -> list[Outcome]:
+        """Execute `run` in a fresh worker after the runs in `history`, `times` times; return the outcomes of `run`.
+
+        When a run of the history itself ends the worker, the next worker executes only the runs that follow it.
+        """
+        return [self.run_alone([*history, run])[-1] for _ in range(times)]
 
     def allow(self, seconds: float | None) -> None:
         """Set the time limit of a run in seconds, at most the initial limit; None restores the initial limit.

@@ -29,7 +29,7 @@ from miscompile.core.outcome import (
     Values,
 )
 from miscompile.core.run import Build, Run
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Tensor, text_of
 from miscompile.execution.frames import Frame, FrameBody, HeaderValue, strict
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -52,14 +52,8 @@ def _bits(tensor: Tensor) -> Bits:
         return dtype, array.shape, array.tobytes()
     if dtype not in _STORAGE or (array.dtype != _STORAGE[dtype] and array.dtype.kind != "U"):
         raise ExecutionError(f"a tensor of element type {dtype} cannot lie in a numpy array of {array.dtype}")
-    raw = array.tobytes() if dtype != "string" else [_text(element) for element in array.ravel().tolist()]
+    raw = array.tobytes() if dtype != "string" else [text_of(element) for element in array.ravel().tolist()]
     return dtype, array.shape, raw
-
-
-def _text(element: object) -> str:
-    if isinstance(element, bytes):
-        return element.decode("utf-8", "surrogateescape")
-    return element if isinstance(element, str) else str(element)
 
 
 def _put_tensor(bits: Bits, body: FrameBody) -> HeaderValue:

@@ -13,7 +13,7 @@ from miscompile.base.specs import spec_text, stored_spec
 from miscompile.core.case import Dim, Port, Program
 from miscompile.core.finding import Property, Signature
 from miscompile.core.run import Build
-from miscompile.core.tensor import Array, Tensor
+from miscompile.core.tensor import Array, Tensor, text_of
 from miscompile.core.verdict import Evidence, FindingKind
 
 JsonObject = dict[str, Any]
@@ -88,31 +88,15 @@ def against_of(facts: Mapping[str, Any]) -> str:
     return str(facts.get("against", ""))
 
 
-def signature_json(signature: Signature) -> JsonObject:
-    """Return a signature as a JSON object."""
-    return {
-        "target": signature.target,
-        "kind": signature.kind,
-        "stage": signature.stage,
-        "culprits": list(signature.culprits),
-        "text": signature.text,
-    }
-
-
 def signature_from(data: Mapping[str, Any]) -> Signature:
-    """Return the signature that `signature_json` wrote. Raises ValueError for an unknown kind of finding."""
+    """Return the signature of a JSON object with its fields. Raises ValueError for an unknown kind of finding."""
     if data["kind"] not in get_args(FindingKind):
         raise ValueError(f"unknown kind of finding '{data['kind']}'")
     return Signature(data["target"], data["kind"], data["stage"], tuple(data["culprits"]), data["text"])
 
 
-def property_json(held: Property) -> JsonObject:
-    """Return a property as a JSON object."""
-    return {"oracle": held.oracle, "target": held.target, "signature": signature_json(held.signature)}
-
-
 def property_from(data: Mapping[str, Any]) -> Property:
-    """Return the property that `property_json` wrote."""
+    """Return the property of a JSON object with its fields."""
     return Property(data["oracle"], data["target"], signature_from(data["signature"]))
 
 
@@ -150,8 +134,7 @@ def tensor_array(value: Tensor) -> Array:
     """Return the array for `feeds.npz`: the storage array, or for strings the bytes of a JSON list."""
     if value.dtype != "string":
         return value.array
-    texts = [item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item for item in value.array.flat]
-    return np.frombuffer(json.dumps(texts).encode(), np.uint8)
+    return np.frombuffer(json.dumps([text_of(item) for item in value.array.flat]).encode(), np.uint8)
 
 
 def tensor_from(dtype: str, shape: tuple[int, ...], array: Array) -> Tensor:

@@ -24,7 +24,7 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -41,7 +41,6 @@ from miscompile.findings.encode import (
     ports_json,
     program_from,
     property_from,
-    property_json,
     tensor_array,
     tensor_from,
 )
@@ -221,7 +220,7 @@ def _files(stored: Stored) -> dict[str, bytes]:
         "status": stored.status,
         "kind": finding.property.signature.kind,
         "message": finding.message,
-        "property": property_json(finding.property),
+        "property": asdict(finding.property),
         "versions": dict(stored.versions),
         "facts": jsonable(finding.facts),
     }

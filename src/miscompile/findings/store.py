@@ -20,8 +20,8 @@ from typing import IO, Any
 from miscompile.base.errors import StoreError
 from miscompile.core.finding import Signature
 from miscompile.findings import folder
+from miscompile.findings.database import connect, guarded
 from miscompile.findings.folder import FindingStatus, Stored
-from miscompile.findings.schema import MIGRATIONS, VERSION
 
 DATABASE = "miscompile.db"
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced"
@@ -86,7 +86,7 @@ class Store:
             raise StoreError(f"there is no campaign in {path}; `miscompile fuzz TARGET --out {path}` starts one")
         lock = _take_lock(path) if create else None
         try:
-            connection = _connect(database, migrate=create)
+            connection = connect(database, migrate=create)
             store = cls(path, connection, lock)
             if create:
                 folder.recover(path)
@@ -190,12 +190,6 @@ class Store:
     def pending(self) -> list[Record]:
         """Return the findings that were not triaged yet, which a resumed campaign triages."""
         return self.findings("pending")
-
-    def knows(self, identifier: str) -> bool:
-        """Tell whether a finding of that identifier is in the index."""
-        with self._change() as change:
-            found = change.execute("SELECT 1 FROM finding WHERE identifier = ?", (identifier,)).fetchone()
-        return found is not None
 
     def load(self, identifier: str) -> Stored:
         """Read one finding from its folder. Raises StoreError when it is absent or damaged."""
@@ -319,7 +313,7 @@ class Store:
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        with _guarded(self.path / DATABASE), self._connection:
+        with guarded(self.path / DATABASE), self._connection:
             yield self._connection
 
 
@@ -369,53 +363,3 @@ def _take_lock(path: Path) -> IO[bytes]:
             lock.close()
             raise StoreError(f"another process is writing to {path}; wait for it or choose another --out") from None
     return lock
-
-
-def _connect(database: Path, *, migrate: bool) -> sqlite3.Connection:
-    with _guarded(database):
-        connection = sqlite3.connect(database, timeout=30.0)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if problem != "ok":
-                raise sqlite3.DatabaseError(problem)
-            _migrate(database, connection, wanted=migrate)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def _migrate(database: Path, connection: sqlite3.Connection, *, wanted: bool) -> None:
-    """Migrate the schema; a reader (not `wanted`) changes nothing and needs the current schema."""
-    if wanted:
-        connection.execute("CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY)")
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    version = 0
-    if "migration" in tables:
-        version = connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
-    if version > VERSION:
-        raise StoreError(
-            f"{database} has schema version {version}, this miscompile knows {VERSION}; "
-            "use the newer miscompile that wrote it or choose another --out"
-        )
-    if version < VERSION and not wanted:
-        raise StoreError(f"{database} is being made, or is of an older version; `miscompile fuzz --resume` updates it")
-    for number in range(version, VERSION):
-        step = f"BEGIN; {MIGRATIONS[number]} INSERT INTO migration VALUES ({number + 1}); COMMIT;"
-        connection.executescript(step)
-
-
-@contextmanager
-def _guarded(database: Path) -> Iterator[None]:
-    """Turn SQLite's errors into StoreErrors that say what to do."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise StoreError(f"cannot use {database}: {error}; choose another --out or make room there") from None
-    except sqlite3.DatabaseError as error:
-        raise StoreError(
-            f"{database} is damaged ({error}); the findings beside it are not touched: move it (and its -wal and "
-            "-shm) away and run again with --resume, which makes the index anew from the folders"
-        ) from None

@@ -60,7 +60,7 @@ def typing_of(model: Model) -> Typing:
 
 def is_static(kind: ValueType | None) -> bool:
     """Tell whether a type is that of a dense tensor whose sizes are all numbers."""
-    return isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
+    return isinstance(kind, TensorType) and kind.static
 
 
 def _typed(graph: Graph, outer: Typing) -> Typing:
@@ -126,11 +126,12 @@ def _given(node: Node, place: Typing) -> list[ValueType | None]:
         return [TensorType("int64", ()), TensorType("bool", ()), *carried]
     count = int(node.attributes["num_scan_inputs"].value)
     states, scanned = kinds[: len(kinds) - count], kinds[len(kinds) - count :]
-    axes = _axes(node, "scan_input_axes", count)
+    axes = scan_axes(node, "scan_input_axes", count)
     return [*states, *(_sliced(kind, axis) for kind, axis in zip(scanned, axes, strict=True))]
 
 
-def _axes(node: Node, name: str, count: int) -> tuple[int, ...]:
+def scan_axes(node: Node, name: str, count: int) -> tuple[int, ...]:
+    """Return the axes that a Scan names in the attribute `name`, by default the first of each of `count` values."""
     attribute = node.attributes.get(name)
     return (0,) * count if attribute is None else tuple(attribute.value)
 
@@ -161,7 +162,7 @@ def _block_results(node: Node, place: Typing) -> tuple[ValueType | None, ...]:
     count = int(node.attributes["num_scan_inputs"].value)
     states = len(node.inputs) - count
     length = _length(node, place, count)
-    axes = _axes(node, "scan_output_axes", len(kinds) - states)
+    axes = scan_axes(node, "scan_output_axes", len(kinds) - states)
     rows = [_stacked(kind, length, axis) for kind, axis in zip(kinds[states:], axes, strict=False)]
     return (*kinds[:states], *rows)
 
@@ -194,7 +195,7 @@ def _is_true(value: Tensor | None) -> bool:
 
 
 def _length(node: Node, place: Typing, count: int) -> int | None:
-    axes = _axes(node, "scan_input_axes", count)
+    axes = scan_axes(node, "scan_input_axes", count)
     for name, axis in zip(node.inputs[-count:], axes, strict=False):
         kind = place.types.get(name)
         if isinstance(kind, TensorType) and kind.shape:

@@ -8,8 +8,8 @@ import numpy as np
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.base.errors import ModelError
+from miscompile.core.small import is_packed, packed_size, unpack
 from miscompile.core.tensor import Array, Tensor
-from miscompile.graph.packing import is_packed, packed_size, unpack
 
 _TYPED_FIELDS = {
     "float32": "float_data", "complex64": "float_data", "float64": "double_data", "complex128": "double_data",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Dim
+from miscompile.core.small import is_packed, pack
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import captured, reads, toposort
 from miscompile.graph.equality import float_bits
@@ -31,7 +32,6 @@ from miscompile.graph.model import (
     ValueInfo,
     ValueType,
 )
-from miscompile.graph.packing import is_packed, pack
 
 _ROUNDS = 2
 

@@ -9,7 +9,6 @@ from onnx import defs
 
 from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Tensor
-from miscompile.graph.emit import node_proto, tensor_proto, type_proto
 from miscompile.graph.model import Attribute, Node, TensorType, ValueType
 from miscompile.graph.read import read_type
 from miscompile.graph.wire import attribute_field, node_bytes, tensor_bytes, type_bytes
@@ -28,18 +27,6 @@ def _imports(opset: int) -> dict[str, int]:
     return {"": opset}
 
 
-def _node(node: Node) -> bytes:
-    return node_bytes(node) or node_proto(node).SerializeToString()
-
-
-def _type(value_type: ValueType) -> bytes:
-    return type_bytes(value_type) or type_proto(value_type).SerializeToString()
-
-
-def _tensor(value: Tensor) -> bytes:
-    return tensor_bytes(value) or tensor_proto(value).SerializeToString()
-
-
 def infer(
     node: Node, types: Mapping[str, ValueType], opset: int, known: Mapping[str, Tensor] | None = None
 ) -> tuple[ValueType | None, ...]:
@@ -48,9 +35,9 @@ def infer(
     `types` gives the inputs' types, `known` the inputs whose elements are known (shapes, axes). Raises ModelError
     when the node breaks its operator's rules.
     """
-    given = {name: _type(types[name]) for name in node.inputs if name}
-    elements = {name: _tensor(value) for name, value in (known or {}).items()}
-    found = _outputs(node.op, node.domain, opset, _node(node), given, elements)
+    given = {name: type_bytes(types[name]) for name in node.inputs if name}
+    elements = {name: tensor_bytes(value) for name, value in (known or {}).items()}
+    found = _outputs(node.op, node.domain, opset, node_bytes(node), given, elements)
     if node.op in _LIKE_FIRST and not node.domain:
         return (types[node.inputs[0]],)
     return tuple(_read(found[name]) if name in found else None for name in node.outputs)
@@ -72,29 +59,12 @@ def infer_call(
     their serialised fragments repeat, and those are cached. Raises ModelError.
     """
     parts = [_frame(op, domain, tuple([operand is not None for operand in operands]), outputs)]
-    for name, attribute in attributes.items():
-        written = attribute_field(name, attribute)
-        if written is None:
-            return infer(*_named(op, attributes, operands, outputs, domain), opset, _by_name(known))
-        parts.append(written)
-    given = tuple([None if operand is None else _type(operand) for operand in operands])
-    elements = tuple([(str(place), _tensor(value)) for place, value in known.items()]) if known else ()
-    return _inferred(op, domain, opset, b"".join(parts), given, outputs, elements)
-
-
-def _inferred(
-    op: str,
-    domain: str,
-    opset: int,
-    node: bytes,
-    types: tuple[bytes | None, ...],
-    outputs: int,
-    known: tuple[tuple[str, bytes], ...],
-) -> tuple[ValueType | None, ...]:
-    given = {str(place): written for place, written in enumerate(types) if written is not None}
-    found = _outputs(op, domain, opset, node, given, dict(known))
+    parts += [attribute_field(name, attribute) for name, attribute in attributes.items()]
+    given = {str(place): type_bytes(operand) for place, operand in enumerate(operands) if operand is not None}
+    elements = {str(place): tensor_bytes(value) for place, value in known.items()} if known else {}
+    found = _outputs(op, domain, opset, b"".join(parts), given, elements)
     if op in _LIKE_FIRST and not domain:
-        return (_read(given["0"]),)
+        return (operands[0],)
     return tuple([_read(found[name]) if name in found else None for name in _results(outputs)])
 
 
@@ -125,19 +95,7 @@ def _results(count: int) -> tuple[str, ...]:
 def _frame(op: str, domain: str, present: tuple[bool, ...], outputs: int) -> bytes:
     """Return a NodeProto without attributes whose inputs are named by their positions."""
     inputs = tuple(str(place) if there else "" for place, there in enumerate(present))
-    return _node(Node(op, inputs, _results(outputs), {}, domain))
-
-
-def _named(
-    op: str, attributes: Mapping[str, Attribute], operands: Sequence[TensorType | None], outputs: int, domain: str
-) -> tuple[Node, dict[str, ValueType]]:
-    names = tuple("" if operand is None else str(place) for place, operand in enumerate(operands))
-    types: dict[str, ValueType] = {str(place): kind for place, kind in enumerate(operands) if kind is not None}
-    return Node(op, names, _results(outputs), attributes, domain), types
-
-
-def _by_name(known: Mapping[int, Tensor] | None) -> dict[str, Tensor]:
-    return {str(place): value for place, value in (known or {}).items()}
+    return node_bytes(Node(op, inputs, _results(outputs), {}, domain))
 
 
 @lru_cache(1 << 16)

@@ -20,6 +20,11 @@ class TensorType:
     dtype: str
     shape: tuple[Dim, ...] | None
 
+    @property
+    def static(self) -> bool:
+        """Whether all sizes are numbers."""
+        return self.shape is not None and all(isinstance(size, int) for size in self.shape)
+
 
 @dataclass(frozen=True, slots=True)
 class SparseTensorType:

@@ -7,6 +7,9 @@ RANDOM = frozenset(
 )
 """Operators of the standard domain that always draw random numbers. Dropout draws them only in training mode."""
 
+MAY_DRAW = RANDOM | {"Dropout"}
+"""Operators that draw random numbers always, or, like Dropout, in training mode."""
+
 _STANDARD = ("", "ai.onnx")
 
 

@@ -19,6 +19,12 @@ def value_types(model: Model, *, strict: bool = True) -> dict[str, ValueType]:
     return inferred_types(model_proto(model), strict=strict)
 
 
+def static_types(model: Model) -> dict[str, TensorType]:
+    """Return those of the types of `value_types` that are dense tensors of fixed sizes; broken nodes are ignored."""
+    types = value_types(model, strict=False)
+    return {name: kind for name, kind in types.items() if isinstance(kind, TensorType) and kind.static}
+
+
 def inferred_types(proto: onnx.ModelProto, *, strict: bool = True) -> dict[str, ValueType]:
     """Return the types of a ModelProto's values, as `value_types` does.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct
 from miscompile.instances.instance import Instance

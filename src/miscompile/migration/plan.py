@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.execution.limits import Limits
-from miscompile.oracles.library_judge import Compare
+from miscompile.oracles.judge import CompareRule
 from miscompile.targets.front_ends import FrontEnd
 
 ORDERS = ("opera", "operators", "parameters", "random")
@@ -33,7 +33,7 @@ class MigrationPlan:
     seconds: float | None = None
     tests: int | None = None
     level: str = "full"
-    compare: Compare = "strict"
+    compare: CompareRule = "strict"
     constants: bool = False
     instances: tuple[Path, ...] = ()
     operators: tuple[str, ...] = ()

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
-from miscompile.core.events import Notice
+from miscompile.core.events import Notice, ProgressListener
 from miscompile.core.ports import Listener
 from miscompile.harvest.libraries.sources import check_operators, instances_of, of_operators
 from miscompile.instances.archive import distinct

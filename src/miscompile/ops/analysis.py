@@ -6,18 +6,20 @@ from elsewhere. `analysis_bodies` interprets the bodies of If, Loop and Scan on 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from miscompile.base.errors import ModelError, RejectedDraft
+from miscompile.core.case import Feed, Port, Program
 from miscompile.core.tensor import Tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
+from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.graph.structural import STRUCTURAL_SIZE
 from miscompile.ops.analysis_bodies import Operands, block
 from miscompile.ops.facts import Facts, measure, settle
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import specs, well_formed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed.check import well_formed
 
 _UNKNOWN = Facts(-math.inf, math.inf)
 
@@ -34,6 +36,32 @@ def exact_outputs(model: Model, feed: Mapping[str, Tensor]) -> frozenset[str]:
     return frozenset(
         info.name for info in model.graph.outputs if info.name in operands and operands[info.name].facts.exact
     )
+
+
+def reprogram(model: Model, feed: Feed) -> Program:
+    """Return `model` as a program whose exact outputs are worked out anew from `feed`.
+
+    Where sizes are symbolic, the model is analysed at the feed's sizes and keeps its symbols. Raises RejectedDraft when
+    an edit has made a node that breaks its operator's rules.
+    """
+    program = to_program(model)
+    names = [port.name for port in program.inputs]
+    shapes = {name: value.shape for name, value in zip(names, feed, strict=True)}
+    symbolic = is_symbolic(program.inputs)
+    concrete = folded(specialised(model, shapes)) if symbolic else model
+    operands = analyse(concrete, dict(zip(names, feed, strict=True)))
+    require_well_formed(concrete, operands)
+    outputs = [
+        port._replace(exact=port.name in operands and operands[port.name].facts.exact) for port in program.outputs
+    ]
+    if not symbolic:
+        outputs = [_sized(port, operands.get(port.name)) for port in outputs]
+    return replace(program, outputs=tuple(outputs))
+
+
+def _sized(port: Port, known: Operand | None) -> Port:
+    """Fill in the sizes that follow from what is fed, which inference on the graph alone does not see."""
+    return port if known is None or known.dtype != port.dtype else port._replace(shape=known.shape)
 
 
 def require_well_formed(model: Model, operands: Operands) -> None:
@@ -155,7 +183,7 @@ def _results(node: Node, operands: Operands, opset: int) -> dict[str, Operand]:
         kinds = infer(node, types, opset, known)
     except ModelError:
         return {}
-    sized = [kind if isinstance(kind, TensorType) and _static(kind) else None for kind in kinds]
+    sized = [kind if isinstance(kind, TensorType) and kind.static else None for kind in kinds]
     if None in sized:
         return {}
     results = tuple(kind for kind in sized if kind is not None)
@@ -165,10 +193,6 @@ def _results(node: Node, operands: Operands, opset: int) -> dict[str, Operand]:
         for name, kind, fact in zip(node.outputs, results, facts, strict=True)
         if name
     }
-
-
-def _static(kind: TensorType) -> bool:
-    return kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
 
 
 def _facts(call: Call, types: tuple[TensorType, ...]) -> tuple[Facts, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from miscompile.graph.bodies import scan_axes
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Node
 from miscompile.ops.facts import TRUTH, Facts
@@ -172,7 +173,7 @@ def _scan(node: Node, operands: Operands, run: RunBody) -> list[Operand | None]:
     inputs = [operands[name] for name in node.inputs]
     starts, scanned = tuple(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
     body: Graph = node.attributes["body"].value
-    axes = _axes(node, "scan_input_axes", count)
+    axes = scan_axes(node, "scan_input_axes", count)
     if any(not x.shape for x in scanned):
         return []
     length = scanned[0].shape[axes[0] % scanned[0].rank]
@@ -185,16 +186,11 @@ def _scan(node: Node, operands: Operands, run: RunBody) -> list[Operand | None]:
 
     found = _run(turn, _truth(), starts, _Plan(length, length, steady=True, sure=True))
     rows = found.rows or (None,) * (len(body.outputs) - len(starts))
-    outs = _axes(node, "scan_output_axes", len(rows))
+    outs = scan_axes(node, "scan_output_axes", len(rows))
     return [
         *found.carried,
         *(_stacked(row, found.turns, axis, sure=found.sure) for row, axis in zip(rows, outs, strict=True)),
     ]
-
-
-def _axes(node: Node, name: str, count: int) -> tuple[int, ...]:
-    attribute = node.attributes.get(name)
-    return (0,) * count if attribute is None else tuple(attribute.value)
 
 
 def _slice(x: Operand, axis: int) -> Operand:

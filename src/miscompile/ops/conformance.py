@@ -21,8 +21,9 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import model_proto
 from miscompile.graph.foreign import from_foreign, to_foreign
-from miscompile.ops.draws import Draw, admitted, demand, describe, draw_call, output_types
+from miscompile.ops.draws import Draw, demand, describe, draw_call, output_types
 from miscompile.ops.reference_bugs import reference_bug
+from miscompile.ops.registry import admitted
 from miscompile.ops.spec import Call, OpSpec
 
 OPSETS = (13, 17, 18, 21, 22, 25)

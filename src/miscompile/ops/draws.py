@@ -12,7 +12,6 @@ from miscompile.core.tensor import Tensor
 from miscompile.graph.infer import infer
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.ops.facts import Facts, settle
-from miscompile.ops.registry import schema
 from miscompile.ops.shapes import promised_shapes
 from miscompile.ops.site import FreshSite
 from miscompile.ops.spec import Call, OperatorLimits, OpSpec
@@ -21,8 +20,6 @@ from miscompile.ops.values import Style
 _LIMITS = OperatorLimits(max_dim=4, max_elements=256, zero_size=0.04)
 _SPANS = (3.0, 3.0, 40.0, 700.0)
 """Largest magnitudes of drawn floats: inner values of a graph exceed those of inputs, and guards must hold for them."""
-
-_ALIASES = {"float": "float32", "double": "float64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +45,6 @@ class Draw:
         )
         opsets = {"": self.opset} | ({self.call.domain: 1} if self.call.domain else {})
         return Model(graph, opsets)
-
-
-def admitted(spec: OpSpec, opset: int) -> tuple[str, ...]:
-    """Return the element types that `spec` names and the schema of `opset` allows, registered or not."""
-    known = schema(spec.op, opset, spec.domain)
-    if known is None or opset < spec.since:
-        return ()
-    formals, place = (known.inputs, spec.main) if spec.main >= 0 else (known.outputs, ~spec.main)
-    names = {name.removeprefix("tensor(").removesuffix(")") for name in formals[min(place, len(formals) - 1)].types}
-    return tuple(dtype for dtype in spec.dtypes if dtype in {_ALIASES.get(name, name) for name in names})
 
 
 def draw_call(spec: OpSpec, dtype: str, opset: int, *, seed: int, index: int) -> Draw:

@@ -87,7 +87,9 @@ def binary(
     def sample(site: Site) -> Call:
         return Call(op, pair(site))
 
-    return OpSpec(op, dtypes, sample, of_facts(bounds), exactness, family, since=since, shapes="broadcast")
+    return OpSpec(
+        op, dtypes, sample, of_facts(bounds), exactness, family, since=since, shapes="broadcast", fusion="broadcast"
+    )
 
 
 def of_facts(bounds: Callable[..., Bounds]) -> BoundsOf:

@@ -1,15 +1,15 @@
 """All operator specs by name, and what the schema of an opset admits."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 
 from onnx import defs
 
 from miscompile.base.errors import SpecError
-from miscompile.ops.spec import Call, OpSpec
-from miscompile.ops.wellformed.check import well_formed
+from miscompile.ops import families as package
+from miscompile.ops.spec import Call, CallRule, OperatorTrait, OpSpec, always
 
 FAMILIES = (
     "math",
@@ -35,7 +35,26 @@ FAMILIES = (
     "attention",
     "additions",
 )
-"""Modules of `miscompile.ops.families`; adding a family means adding its name."""
+"""The order of the modules of `miscompile.ops.families`, on which the cases of a seed depend.
+
+A module that is not named here comes after these, in alphabetical order.
+"""
+
+_FLAGS = frozenset({
+    "keepdims", "transA", "transB", "ceil_mode", "count_include_pad", "allowzero", "exclusive", "reverse", "largest",
+    "sorted", "select_last_index", "fmod", "noop_with_empty_axes", "saturate", "storage_order", "align_corners",
+})  # fmt: skip
+"""Integer attributes that are boolean: 0 or 1."""
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """Return the names of the modules that hold specs, in the order in which the registry lists their operators."""
+    found = sorted(module.name for module in iter_modules(package.__path__))
+    return (*FAMILIES, *(name for name in found if name not in FAMILIES))
+
+
+_ALIASES = {"float": "float32", "double": "float64"}
 
 
 @cache
@@ -44,7 +63,7 @@ def specs() -> dict[str, OpSpec]:
 
     Two families that define one operator are an error.
     """
-    return {op: replace(spec, defined=_both(spec.defined)) for op, spec in written().items()}
+    return {op: replace(spec, defined=_both(spec)) for op, spec in written().items()}
 
 
 @cache
@@ -55,7 +74,7 @@ def written() -> dict[str, OpSpec]:
     page.
     """
     found: dict[str, OpSpec] = {}
-    for family in FAMILIES:
+    for family in families():
         for spec in import_module(f"miscompile.ops.families.{family}").SPECS:
             if spec.op in found:
                 raise SpecError(f"operator {spec.op} has two specs: in {found[spec.op].family} and in {family}")
@@ -63,8 +82,32 @@ def written() -> dict[str, OpSpec]:
     return found
 
 
-def _both(defined: Callable[[Call], bool]) -> Callable[[Call], bool]:
-    return lambda call: well_formed(call) and defined(call)
+def _both(spec: OpSpec) -> CallRule:
+    page, defined = spec.well_formed, spec.defined
+    return lambda call: _keeps(page, call) and defined(call)
+
+
+def well_formed(call: Call) -> bool:
+    """Tell whether `call` keeps the rules of its operator's page that onnx's checker and inference do not enforce.
+
+    Samplers keep these rules; fusion motifs with unusual attributes, and reductions, may break them. A model that
+    breaks one is invalid, so no result of a compiler on it is a bug. Calls of operators without a spec keep them.
+    """
+    spec = written().get(call.op)
+    return _keeps(always if spec is None else spec.well_formed, call)
+
+
+def _keeps(page: CallRule, call: Call) -> bool:
+    for name, attribute in call.attributes.items():
+        if name in _FLAGS and attribute.value not in (0, 1):
+            return False
+    return bool(call.domain) or page(call)
+
+
+@cache
+def having(trait: OperatorTrait) -> frozenset[str]:
+    """Return the operators whose specs have `trait`."""
+    return frozenset(op for op, spec in written().items() if trait in spec.traits)
 
 
 @cache
@@ -86,13 +129,14 @@ def version_of(op: str, opset: int, domain: str = "") -> int:
 @cache
 def dtypes_of(op: str, opset: int) -> tuple[str, ...]:
     """Return the element types that spec and schema of `opset` both allow; empty when the operator is not there."""
-    spec = specs()[op]
-    known = schema(op, opset, spec.domain)
+    return admitted(specs()[op], opset)
+
+
+def admitted(spec: OpSpec, opset: int) -> tuple[str, ...]:
+    """Return the element types that `spec` names and the schema of `opset` allows, registered or not."""
+    known = schema(spec.op, opset, spec.domain)
     if known is None or opset < spec.since:
         return ()
-    formals = known.inputs if spec.main >= 0 else known.outputs
-    formal = formals[min(spec.main if spec.main >= 0 else ~spec.main, len(formals) - 1)]
-    allowed = {name.removeprefix("tensor(").removesuffix(")") for name in formal.types}
-    aliases = {"float": "float32", "double": "float64"}
-    names = {aliases.get(name, name) for name in allowed}
-    return tuple(dtype for dtype in spec.dtypes if dtype in names)
+    formals, place = (known.inputs, spec.main) if spec.main >= 0 else (known.outputs, ~spec.main)
+    names = {name.removeprefix("tensor(").removesuffix(")") for name in formals[min(place, len(formals) - 1)].types}
+    return tuple(dtype for dtype in spec.dtypes if dtype in {_ALIASES.get(name, name) for name in names})

@@ -6,14 +6,11 @@ Sources: the ONNX operator pages of Conv, MaxPool, AveragePool and LpPool (outpu
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.attributes import PlainValue
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spec import Call, Operand, Shape, Site
-
-AutoPad = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 _KERNEL = 5
 """Largest kernel size."""

@@ -6,11 +6,11 @@ and the exactness class. Output types come from onnx's inference, not from the s
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from miscompile.core.tensor import Array
-from miscompile.graph.model import NO_ATTRIBUTES, Attribute, TensorType
+from miscompile.core.tensor import Array, Tensor
+from miscompile.graph.model import NO_ATTRIBUTES, Attribute, Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
 
 Shape = tuple[int, ...]
@@ -167,15 +167,57 @@ ShapeRule = Literal["inferred", "broadcast", "first"] | OutputShapes
 Fusion = Literal["elementwise", "broadcast", "injective", "reduction", "out-elementwise-fusable", "opaque"]
 """How compilers fuse an operator with its neighbours (ORTHRUS, Table I), the easiest first."""
 
+Role = Literal["shape", "size", "control", "quantisation", "setting", "domain"]
+"""Why the elements of an operand determine shapes or structure instead of being data.
+
+`shape`: shapes, axes, pads and positions along axes, which must fit the shapes of other operands; `size`: a number
+that determines how many elements a result has, or which one is selected; `control`: conditions, trip counts and
+switches that disable an operator; `quantisation`: scales, zero points, and the bias whose unit is the product of
+scales; `setting`: determines values only, but many compilers require a constant; `domain`: determines whether a
+result is defined.
+"""
+
+Roles = Mapping[Role, tuple[int, ...]]
+"""Positions of an operator's structural operands, by their role; an operand has one role."""
+
+OperatorTrait = Literal[
+    "float32-numbers", "holds-sizes", "image-positions", "reads-shape", "shape-arithmetic", "stash-type",
+    "weights-as-inputs",
+]  # fmt: skip
+"""Something that other packages must know about an operator, and that holds for few operators.
+
+`float32-numbers`: numbers written in a call are float32, whatever the dtype of the data. `holds-sizes`: elements of
+structural operands may be sizes, which follow a size that becomes symbolic. `image-positions`: the result depends on
+positions that are defined only for images of the size for which the call was drawn. `reads-shape`: the result depends
+on the operand's shape alone. `shape-arithmetic`: exporters compute shapes with it, so its result on known integers is
+computed while a graph is built. `stash-type`: computes in the type that the attribute `stash_type` names, by default
+float32. `weights-as-inputs`: a target that takes the operator takes it with any weight as an input; elementwise
+operators have this trait without saying so.
+"""
+
+CallRule = Callable[[Call], bool]
+"""Tells whether a call keeps a rule; a rule holds where it would need elements that are not known."""
+
+RunOperands = Callable[[int], Tensor | None]
+"""Returns an operand of a node by its position, as it is in one run; None when it is absent or not known."""
+
+ElementRule = Callable[[Node, RunOperands], bool]
+"""Tells whether a node is defined on its operands in one run; it holds where an operand that it needs is None."""
+
 
 def always(_: Call) -> bool:
     """The guard of an operator that is defined for all operands of the right types."""
     return True
 
 
+def defined_on_all(_: Node, __: RunOperands) -> bool:
+    """The element rule of an operator that is defined on all elements of the right types."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """One operator.
+    """One operator: all that the other packages know about it.
 
     `dtypes` are the element types tried for the main type variable (the registry removes those that the schema of
     the opset forbids); `main` is the index of an input (or `~index` of an output, for
@@ -196,20 +238,47 @@ class OpSpec:
     bounds: BoundsOf
     exactness: Exactness
     family: str
-    defined: Callable[[Call], bool] = always
+    defined: CallRule = always
     since: int = 13
     main: int = 0
     domain: str = ""
-    exact_when: Callable[[Call], bool] = always
+    exact_when: CallRule = always
     shapes: ShapeRule = "inferred"
     approximated: bool = False
     fusion: Fusion = "opaque"
+    well_formed: CallRule = always
+    """The rules of the operator's page that onnx's checker and inference do not enforce."""
+    defined_on: ElementRule = defined_on_all
+    """The check against undefined behaviour on the elements of one run, which a reduction must pass. Unlike `defined`,
+    which must hold for all elements within bounds, it accepts every call that these elements do not disprove."""
+    structural: Roles = field(default_factory=dict)
+    broadcasting: Callable[[Call], tuple[Shape, ...]] | None = None
+    """The shapes that a call broadcasts against each other; None: those of all operands of an elementwise operator,
+    and none of another one. A size that may be one at run time must not meet a larger one there."""
+    traits: tuple[OperatorTrait, ...] = ()
+    noise: int = 1
+    """Factor of the noise of Monte-Carlo arithmetic, for an operator whose common algorithms lose more than a few
+    bits."""
+    probes: int | None = None
+    """Samples for the support table for each dtype; None: the usual number. An operator whose result has one of many
+    types needs more, because each of its samples asks about only one of them."""
 
     @property
     def elementwise(self) -> bool:
         """Whether the outputs have the broadcast shape of the operands, or the shape of the first operand."""
         return self.shapes in ("broadcast", "first")
 
+    @property
+    def open_to_inputs(self) -> bool:
+        """Whether every target that takes the operator takes it with any of its constants as an input."""
+        return self.elementwise or "weights-as-inputs" in self.traits
+
     def exactness_of(self, call: Call) -> Exactness:
         """Return the exactness class of one call."""
         return self.exactness if self.exact_when(call) else Exactness.ROUNDS
+
+    def broadcast_shapes(self, call: Call) -> tuple[Shape, ...]:
+        """Return the shapes that `call` broadcasts against each other, aligned at the last axis."""
+        if self.broadcasting is not None:
+            return self.broadcasting(call)
+        return tuple(operand.shape for operand in call.inputs if operand is not None) if self.elementwise else ()

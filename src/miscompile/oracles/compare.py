@@ -116,11 +116,16 @@ def difference(expected: Tensor, actual: Tensor) -> "np.ndarray[tuple[int, ...],
     if expected.numbers().dtype.kind in "iu":
         return _integer_difference(expected.numbers(), actual.numbers())
     with np.errstate(invalid="ignore", over="ignore"):
-        left, right = expected.numbers().astype(np.float64), actual.numbers().astype(np.float64)
+        return distance(expected.numbers().astype(np.float64), actual.numbers().astype(np.float64))
+
+
+def distance(left: Array, right: Array) -> Array:
+    """Return |left - right| elementwise: zero where both are equal or NaN, infinite where only one is NaN."""
+    with np.errstate(invalid="ignore", over="ignore"):
         gap = np.asarray(np.abs(left - right))
     gap[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
     gap[np.isnan(gap)] = np.inf
-    return np.asarray(gap)
+    return gap
 
 
 def _integer_difference(left: Array, right: Array) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from miscompile.core.case import Case
 from miscompile.core.examination import examine
 from miscompile.core.ports import Oracle, PropertyOracle, Runner
-from miscompile.core.run import Build, Run
+from miscompile.core.run import Build
 from miscompile.core.verdict import Evidence, Violated
 from miscompile.oracles.kinds import OracleContext, OracleKind
 
@@ -60,10 +60,6 @@ def _property_violations(
     if isinstance(examine(case, held, sound, random.Random(2)).verdict, Violated):
         yield f"{name}: the property is violated on a sound compiler"
     other = held.with_faulty(Build("off", frozenset({"a pass"})))
-    planned = [run.build for run in _planned(other, case)]
+    planned = [run.build for run in other.plan(case, random.Random(3))]
     if other.faulty != Build("off", frozenset({"a pass"})) or other.faulty not in planned:
         yield f"{name}: with_faulty does not plan the build that it is given"
-
-
-def _planned(held: PropertyOracle, case: Case) -> tuple[Run, ...]:
-    return held.plan(case, random.Random(3))

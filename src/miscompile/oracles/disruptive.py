@@ -3,8 +3,8 @@
 Any error or refusal is right (HIRFUZZ, section 5.4, reports crashes alone). Deaths, hangs and exhausted memory are
 violations for every program. Values are a violation where the recipe counts acceptance.
 
-A case's recipe describes the `broken` rule (its `kind`, a `detail` for people, the `refusal` that proves it), the sort
-of `proof`, and the violations that it `counts`:
+A case's recipe describes the operator (`op`), its `broken` rule (the `kind`, the `place` in the call, a `detail` for
+people, the `refusal` that proves it), the sort of `proof`, and the violations that it `counts`:
 
 - `acceptance`: deaths, hangs, memory, and values;
 - `deaths`: the same without values, because compilers accept such programs on purpose, or cannot detect the error;

@@ -27,24 +27,19 @@ from miscompile.graph.edges import map_bodies
 from miscompile.graph.inline import inline
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import rename_nodes
-from miscompile.graph.structural import structural_operands
-from miscompile.ops.registry import written
+from miscompile.ops.operand_roles import structural_operands
+from miscompile.ops.registry import having, written
+from miscompile.ops.spec import Role
 
 ULPS = 8
 
 NOT_NARROWED: Mapping[str, str] = MappingProxyType({})
 
-_QUIET = structural_operands("shape", "size", "control", "domain")
-"""Operands that decide shapes, or whether a power of a negative number exists: noise would change the program."""
+_QUIET: tuple[Role, ...] = ("shape", "size", "control", "domain")
+"""Roles of operands that decide shapes, or whether a result exists: noise would change the program."""
 
-
-_LOOSE = {"DFT": 16, "STFT": 16}
-"""Factors of noise for operators whose common algorithms lose more than a few bits: Fourier transforms."""
-
-
-_STASHING = frozenset({"LayerNormalization", "GroupNormalization", "RMSNormalization"})
-"""Operators that compute in the type that `stash_type` names, whatever their operands have; float32 by default."""
 _FLOAT = 1
+"""The number of float32 in an attribute that names a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +128,9 @@ class _Instrumenter:
     def _node(self, node: Node) -> list[Node]:
         node = self._bodies(node)
         before: list[Node] = []
+        quiet = structural_operands(*_QUIET).get(node.op, ())
         inputs = [
-            name if place in _QUIET.get(node.op, ()) else self._use(name, before, self._looseness(node, name))
+            name if place in quiet else self._use(name, before, self._looseness(node, name))
             for place, name in enumerate(node.inputs)
         ]
         if node.op == "QuantizeLinear" and not node.domain:
@@ -197,9 +193,14 @@ class _Instrumenter:
     def _looseness(self, node: Node, name: str) -> float:
         """Return the factor of an operand's noise."""
         kind, stash = self._types.get(name), node.attributes.get("stash_type")
-        if node.op in _STASHING and isinstance(kind, TensorType) and (stash is None or stash.value == _FLOAT):
+        if (
+            node.op in having("stash-type")
+            and isinstance(kind, TensorType)
+            and (stash is None or stash.value == _FLOAT)
+        ):
             return max(1.0, DTYPES["float32"].eps / DTYPES[kind.dtype].eps) if is_float(kind.dtype) else 1
-        return _LOOSE.get(node.op, 1)
+        spec = written().get(node.op)
+        return 1 if spec is None else spec.noise
 
     def _step(self, dtype: str) -> float:
         return ULPS * DTYPES[self._narrowed.get(dtype, dtype)].eps

@@ -18,8 +18,9 @@ from miscompile.instances.code import decoded
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import from_case
 from miscompile.oracles.instrumentation import NOT_NARROWED
+from miscompile.oracles.judge import CompareRule
 from miscompile.oracles.kinds import OracleContext, OracleKind
-from miscompile.oracles.library_judge import Compare, Judgement, judge
+from miscompile.oracles.library_judge import Judgement, judge
 from miscompile.oracles.library_reference import Dropped, LibraryReference, assess, reference_case, with_outputs
 
 ORACLE = "library"
@@ -38,7 +39,7 @@ class LibraryOptions:
     whether all tensors but the first are part of the program."""
 
     library: str = ""
-    compare: Compare | None = None
+    compare: CompareRule | None = None
     constants: bool = False
 
 
@@ -53,7 +54,7 @@ class LibraryOracle:
     library: str
     target: str
     faulty: Build = field(default_factory=Build)
-    compare: Compare = "strict"
+    compare: CompareRule = "strict"
     narrowed: Mapping[str, str] = field(default_factory=lambda: NOT_NARROWED)
 
     def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:

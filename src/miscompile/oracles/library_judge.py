@@ -23,12 +23,9 @@ from miscompile.core.outcome import (
 )  # fmt: skip
 from miscompile.core.tensor import Array, Tensor
 from miscompile.core.verdict import FindingKind
+from miscompile.oracles.compare import distance
+from miscompile.oracles.judge import FIXED_THRESHOLD, CompareRule
 from miscompile.oracles.library_reference import LibraryReference, wide
-
-Compare = Literal["strict", "fixed"]
-
-FIXED = 1e-3
-"""The paper's threshold."""
 
 RELATIVE = {"float64": 1e-5, "float32": 1e-3, "float16": 1e-1, "bfloat16": 2e-1, "complex128": 1e-5, "complex64": 1e-3}
 """Allowed difference of two implementations, relative to the element, by element type. It is large for 16 bits, because
@@ -60,7 +57,9 @@ class Judgement:
     place: int = 0
 
 
-def judge(reference: LibraryReference, outcome: Outcome, compare: Compare, narrowed: Mapping[str, str]) -> Judgement:
+def judge(
+    reference: LibraryReference, outcome: Outcome, compare: CompareRule, narrowed: Mapping[str, str]
+) -> Judgement:
     """Judge the outcome of a front end; `narrowed` maps types that its compiler computes in a narrower type."""
     match outcome:
         case Values(results):
@@ -78,7 +77,7 @@ def judge(reference: LibraryReference, outcome: Outcome, compare: Compare, narro
 
 
 def _values(
-    reference: LibraryReference, found: Sequence[Tensor | None], compare: Compare, narrowed: Mapping[str, str]
+    reference: LibraryReference, found: Sequence[Tensor | None], compare: CompareRule, narrowed: Mapping[str, str]
 ) -> Judgement:
     if len(found) != len(reference.results):
         return Judgement("finding", "missing", f"{len(found)} outputs instead of {len(reference.results)}")
@@ -93,7 +92,7 @@ def _values(
             spread = _within(want, np.asarray(spread, np.float64), narrowed)
             gap = _gap(want, got, spread)
             worst = max(worst or 0.0, float(gap.max(initial=0.0)))
-            limit = _allowed(want, spread, narrowed) if compare == "strict" else np.full(gap.shape, FIXED)
+            limit = _allowed(want, spread, narrowed) if compare == "strict" else np.full(gap.shape, FIXED_THRESHOLD)
             excess = gap > limit
             if excess.sum() > _edges(want, spread, narrowed):
                 at = int(np.argmax(np.where(excess, gap - np.where(np.isfinite(limit), limit, 0.0), 0.0)))
@@ -145,13 +144,9 @@ def _within(want: Tensor, spread: Array, narrowed: Mapping[str, str]) -> Array:
 
 def _gap(want: Tensor, got: Tensor, spread: Array) -> Array:
     """Return the difference of each element: zero where its spread is infinite, infinite where only one is NaN."""
-    left, right = wide(want), wide(got)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(left - right)
-    same = np.asarray(want.numbers() == got.numbers()) | (np.isnan(left) & np.isnan(right))
-    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
-    if DTYPES[want.dtype].kind in ("int", "uint"):
-        gap = np.where(same, 0.0, np.maximum(gap, 1.0))  # doubles cannot tell large integers apart
+    gap = distance(wide(want), wide(got))
+    if DTYPES[want.dtype].kind in ("int", "uint"):  # doubles cannot tell large integers apart
+        gap = np.where(want.numbers() == got.numbers(), 0.0, np.maximum(gap, 1.0))
     return np.asarray(np.where(np.isfinite(spread), gap, 0.0))
 
 

@@ -17,6 +17,7 @@ from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Outcome, OutOfMemory, TimedOut, Unsupported, Values, is_death
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.instances.instance import Instance
+from miscompile.oracles.compare import distance
 from miscompile.oracles.unspecified.conversions import beyond_integers
 from miscompile.oracles.unspecified.operands import tensors_of
 from miscompile.oracles.unspecified.rules import UnspecifiedBehaviour, unspecified_of
@@ -222,11 +223,7 @@ def _spread(value: Tensor | None, moved: Sequence[Tensor | None]) -> Array | Non
     for other in moved:
         if other is None or other.shape != value.shape or other.dtype != value.dtype:
             return np.full(centre.shape, np.inf)
-        there = wide(other)
-        with np.errstate(invalid="ignore", over="ignore"):
-            gap = np.abs(there - centre)
-        same = (there == centre) | (np.isnan(there) & np.isnan(centre))
-        np.maximum(spread, np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap)), out=spread)
+        np.maximum(spread, distance(wide(other), centre), out=spread)
     return spread
 
 

@@ -1,16 +1,22 @@
 """Oracles by name: the built-in ones, and those of installed packages (entry points `miscompile.oracles`).
 
 A finding names its oracle with parameters, as in `library{library=torch}`. The kind that bears the name makes the
-oracle of a campaign, and the oracle of a single finding's property, which reduction and bisection check.
+oracle of a campaign, and the oracle of a single finding's property, which reduction and bisection check. A campaign
+with several kinds of case has an oracle for each; the recipe of a case names the one that judges it.
 """
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from miscompile.base.plugins import Catalogue
 from miscompile.base.specs import parse_options, parse_spec
-from miscompile.core.ports import PropertyOracle
-from miscompile.core.verdict import Evidence
+from miscompile.core.case import Case
+from miscompile.core.outcome import Outcome
+from miscompile.core.ports import Oracle, PropertyOracle
+from miscompile.core.run import Run
+from miscompile.core.verdict import Evidence, Verdict
 from miscompile.oracles.kinds import OracleContext, OracleKind, RuleOption
 
 _PACKAGE = "miscompile.oracles"
@@ -62,3 +68,26 @@ def property_spec(name: str, context: OracleContext) -> str:
     if kind.options is RuleOption and context.rule != "strict":
         return kind.spec(RuleOption(context.rule))
     return kind.spec(kind.options())
+
+
+@dataclass(frozen=True, slots=True)
+class PerCaseOracle:
+    """Delegates each case to the oracle that its recipe names under `oracle`, or to the `usual` one if it names none.
+
+    Raises KeyError for a name that is not in `special`, because a producer without its oracle is a wiring error.
+    """
+
+    usual: Oracle
+    special: Mapping[str, Oracle]
+
+    def plan(self, case: Case, rng: random.Random) -> tuple[Run, ...]:
+        """Return the runs that the case's oracle plans."""
+        return self._of(case).plan(case, rng)
+
+    def judge(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Verdict:
+        """Return the verdict of the case's oracle."""
+        return self._of(runs[0].case).judge(runs, outcomes)
+
+    def _of(self, case: Case) -> Oracle:
+        name = case.recipe.get("oracle")
+        return self.usual if name is None else self.special[name]

@@ -18,7 +18,7 @@ from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.randomness import plain
 from miscompile.graph.regions import Regions, elements, standard
-from miscompile.graph.typing import value_types
+from miscompile.graph.typing import static_types
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
 
@@ -47,12 +47,7 @@ class Whole:
 
 def whole_of(model: Model, name: str) -> Whole:
     """Return `model` with its inferred types, without ranges of elements."""
-    types = {
-        value: kind
-        for value, kind in value_types(model, strict=False).items()
-        if isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
-    }
-    return Whole(name, model.graph, model.opset, types)
+    return Whole(name, model.graph, model.opset, static_types(model))
 
 
 @dataclass(frozen=True, slots=True)

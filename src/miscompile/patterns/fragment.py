@@ -16,10 +16,9 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.infer import infer_call
 from miscompile.graph.model import Attribute, Node, TensorType
 from miscompile.ops.facts import Facts, measure
-from miscompile.ops.registry import schema, specs
+from miscompile.ops.registry import schema, specs, well_formed
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed.check import well_formed
 
 SHOWN = 64
 """Greatest number of elements of constants passed to inference; larger ones never determine a shape."""
@@ -116,7 +115,7 @@ class Fragment:
             found = infer_call(node.op, self.opset, attributes, types, len(node.outputs), elements)
         except ModelError:
             return None
-        if not all(map(_static, found)) or not _keeps_rules(self._call(node, attributes, known), place in self.sure):
+        if not all(map(is_plain, found)) or not _keeps_rules(self._call(node, attributes, known), place in self.sure):
             return None
         return found  # type: ignore[return-value]
 
@@ -164,7 +163,7 @@ def fragment_of(seed: Seed) -> Fragment | None:
         if info.name in seed.pinned and info.name in read:
             constants[info.name] = seed.pinned[info.name]
         elif info.name in read and info.name not in constants:
-            if not _static(info.type):
+            if not is_plain(info.type):
                 return None
             holes[info.name] = info.type  # type: ignore[assignment]
     plain = all(value.dtype in PLAIN for value in constants.values())
@@ -196,7 +195,7 @@ def _fits(node: Node, opset: int) -> bool:
     )
 
 
-def _static(kind: object) -> bool:
+def is_plain(kind: object) -> bool:
     """Tell whether a type is that of a plain tensor of fixed sizes."""
     if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in PLAIN:
         return False

@@ -34,9 +34,6 @@ Size: TypeAlias = int | str
 TYPING = frozenset({"to", "dtype", "output_dtype"})
 """Attributes that hold the number of a dtype in ONNX, and its name (or `T`) here."""
 
-FLOAT_SETTINGS = frozenset({"DequantizeLinear", "Dropout", "Resize"})
-"""Operators whose numbers are float32 settings and not values of the operand's dtype."""
-
 
 class Word(str):
     """A quoted word, which is never the name of a size. It is text, so that readers of words need no case for it."""

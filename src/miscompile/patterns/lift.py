@@ -18,13 +18,12 @@ from miscompile.base.dtypes import DTYPES, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Attribute, Node, TensorType
-from miscompile.ops.registry import schema
+from miscompile.ops.registry import having, schema
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, Style, choose_range
 from miscompile.patterns.fragment import SHOWN, Fragment, FragmentSetting, KnownValue, fragment_of, kept, spread
 from miscompile.patterns.kinds import Kinds, kinds
 from miscompile.patterns.language import (
-    FLOAT_SETTINGS,
     TYPING,
     Argument,
     AttributeSetting,
@@ -331,7 +330,7 @@ class _Writer:
     def _same_dtype(self, node: Node, name: str, beside: str | None) -> bool:
         """Tell whether a number in the call has the dtype of the constant `name`, whatever the motif's is."""
         own = self._dtype(name)
-        if node.op in FLOAT_SETTINGS:
+        if node.op in having("float32-numbers"):
             return own == "float32"
         return own == self._dtype(beside) if beside is not None else own is None
 

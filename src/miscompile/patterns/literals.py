@@ -47,8 +47,8 @@ def is_name(node: ast.expr) -> bool:
 
 def number_in(node: ast.expr) -> float:
     """Return a number; `inf` and `nan` are some as well."""
-    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    inner = node.operand if negative else node  # type: ignore[attr-defined]
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    negative = inner is not node
     if isinstance(inner, ast.Name) and inner.id in _CONSTANTS:
         value = _CONSTANTS[inner.id]
         return -value if negative and value == math.inf else value

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from miscompile.ops.seed import Seed
-from miscompile.patterns.language import Motif, MotifCall
+from miscompile.patterns.language import Motif
 
 Granularity = Literal["block", "subgraph"]
 """What an optimisation works on: a contiguous region with one computation, or a whole connected unit."""
@@ -49,7 +49,7 @@ class Pattern:
         if self.seed is not None:
             return self.seed.operators
         assert self.motif is not None
-        return tuple(one.op for one in self.motif.statements if isinstance(one, MotifCall))
+        return self.motif.operators
 
     def triggers_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was observed to trigger, on any version."""

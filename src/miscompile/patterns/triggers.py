@@ -10,15 +10,14 @@ OATest, section 3.1: from the documentation of each pass). Targets with many ent
 
 import json
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from miscompile.base.errors import SpecError
-from miscompile.patterns.catalogue import catalogue
-from miscompile.patterns.pattern import Granularity, Pattern, Trigger
+from miscompile.patterns.pattern import Granularity
 
 _DATA = files("miscompile.patterns").joinpath("data")
 
@@ -91,33 +90,6 @@ def known_targets() -> tuple[str, ...]:
     """Return the targets for which observations ship, in order of name."""
     entries = _DATA.joinpath("triggers").iterdir()
     return tuple(sorted(entry.name.removesuffix(".json") for entry in entries if entry.name.endswith(".json")))
-
-
-def patterns_of(targets: Collection[str] | None = None) -> tuple[Pattern, ...]:
-    """Return the catalogue as patterns, in its order, with the passes that they trigger on `targets` (None: all with a
-    table).
-
-    A pattern is a block when some pass that it triggers works on blocks, or when it triggers none, because motifs are
-    written as one contiguous region. Otherwise it is a subgraph.
-    """
-    tables = [found for name in targets or known_targets() if (found := shipped(name)) is not None]
-    return tuple(
-        Pattern(
-            motif.name, None, motif, _granularity(motif.name, tables), tuple(_wakes(motif.name, tables)), "catalogue"
-        )
-        for motif in catalogue()
-    )
-
-
-def _wakes(name: str, tables: Collection[ObservedTriggers]) -> Iterator[Trigger]:
-    for table in tables:
-        for one in table.seen.get(name, ()):
-            yield Trigger(table.target, table.version, one)
-
-
-def _granularity(name: str, tables: Collection[ObservedTriggers]) -> Granularity:
-    kinds = {granularities(table.target).get(one) for table in tables for one in table.seen.get(name, ())}
-    return "subgraph" if "subgraph" in kinds and "block" not in kinds else "block"
 
 
 @cache

@@ -17,6 +17,7 @@ from miscompile.graph.model import Model, TensorType, ValueType
 from miscompile.graph.text.printer import print_type
 from miscompile.ops.registry import specs
 from miscompile.ops.seed import Seed
+from miscompile.patterns.fragment import is_plain
 from miscompile.patterns.language import (
     TYPING,
     Argument,
@@ -187,7 +188,7 @@ def vet_seed(seed: Seed) -> None:
         raise ModelError("a seed has nodes and outputs, and no sparse constants")
     types: dict[str, ValueType | None] = {}
     for info in graph.inputs:
-        if not _fixed(info.type):
+        if not is_plain(info.type):
             said = "has no type" if info.type is None else f"is {print_type(info.type)}"
             raise ModelError(f"input {info.name!r} must be a tensor of fixed sizes, and {said}")
         types[info.name] = info.type
@@ -201,10 +202,3 @@ def vet_seed(seed: Seed) -> None:
     for name, span in seed.ranges.items():
         if not (span.lo <= span.hi and math.isfinite(span.lo) and math.isfinite(span.hi)):
             raise ModelError(f"no number lies in the range of {name!r}, or it has no ends")
-
-
-def _fixed(kind: object) -> bool:
-    """Tell whether a type is that of a tensor of plain elements and fixed sizes."""
-    if not isinstance(kind, TensorType) or kind.shape is None or kind.dtype not in PLAIN:
-        return False
-    return all(isinstance(size, int) and size >= 0 for size in kind.shape)

@@ -16,8 +16,8 @@ from miscompile.core.outcome import Outcome
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Verdict
 from miscompile.graph.check import check
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model, TensorType, ValueInfo, ValueType
-from miscompile.graph.program import to_program
 from miscompile.graph.read import load
 from miscompile.graph.typing import value_types
 from miscompile.ops.analysis import exact_outputs

@@ -12,7 +12,6 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import reads
-from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, ValueInfo
 from miscompile.graph.wire import INPUT, OUTPUT, assembled, info_body, name_field, node_field, tensor_field
 from miscompile.ops.registry import specs
@@ -34,9 +33,6 @@ class InputSetting:
 
 
 AS_BUILT = InputSetting()
-
-_OPEN_TO_INPUTS = frozenset({"MatMul", "Gemm", "Conv", "Where", "Concat", "BatchNormalization", "LayerNormalization"})
-"""Operators besides the elementwise ones whose constants may be inputs for every target that takes the operator."""
 
 
 def ir_version_of(opset: int) -> int:
@@ -99,7 +95,7 @@ class Finisher:
         for node in self.scope.nodes if wanted else ():
             if node.op not in specs():
                 wanted.difference_update(reads(node))  # nodes with bodies, and the values that these capture
-            elif node.inputs and node.op not in _OPEN_TO_INPUTS and not specs()[node.op].elementwise:
+            elif node.inputs and not specs()[node.op].open_to_inputs:
                 wanted.difference_update(node.inputs)
         return frozenset(wanted)
 
@@ -111,25 +107,19 @@ class Finisher:
         names += sorted(setting.opened)
         return [name for name in names if scope.uses[name]]
 
-    def _shared(self) -> tuple[bytes, dict[str, bytes]] | None:
-        """Return the serialised nodes, and constants by name; None when a part has no short encoding."""
+    def _shared(self) -> tuple[bytes, dict[str, bytes]]:
+        """Return the serialised nodes, and constants by name."""
         nodes = [node_field(node) for node in self.nodes]
         constants = {name: tensor_field(name, value) for name, value in self.constants.items()}
-        if None in nodes or None in constants.values():
-            return None
-        nodes.append(name_field(_NAME))
-        return b"".join(nodes), constants  # type: ignore[arg-type, return-value]
+        return b"".join((*nodes, name_field(_NAME))), constants
 
     def _payload(self, inputs: Sequence[str], outputs: Sequence[str], setting: InputSetting) -> bytes:
         """Return the serialised model."""
         opened = setting.opened
-        frozen = [tensor_field(name, value) for name, value in setting.frozen.items()]
-        if self._fields is None or None in frozen:
-            return emit(self.model(outputs, setting))
         nodes, constants = self._fields
         fields = [nodes]
         fields += [field for name, field in constants.items() if name not in opened] if opened else constants.values()
-        fields += frozen  # type: ignore[arg-type]
+        fields += [tensor_field(name, value) for name, value in setting.frozen.items()]
         for tag, names in ((INPUT, inputs), (OUTPUT, outputs)):
             for name in names:
                 fields += (tag, self._infos.get(name) or self._write_info(name))

@@ -17,15 +17,10 @@ from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.structural import STRUCTURAL_SIZE
+from miscompile.ops.registry import having
 from miscompile.ops.spec import Call, Operand
 
 _DTYPES = frozenset({"int64", "int32", "bool"})
-_OF_SIZES = frozenset({"Shape", "Size"})
-_OF_ELEMENTS = frozenset({
-    "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs",
-    "Reshape", "Flatten", "Transpose", "Identity", "Expand", "ConstantOfShape", "Range", "Where", "Equal", "Less",
-    "Greater", "Not", "And", "Or", "Min", "Max", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin",
-})  # fmt: skip
 
 
 def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | None:
@@ -35,9 +30,10 @@ def elements_of(call: Call, results: Sequence[Operand], opset: int) -> Tensor | 
     """
     if len(results) != 1 or results[0].dtype not in _DTYPES or int(np.prod(results[0].shape)) > STRUCTURAL_SIZE:
         return None
-    if call.domain or not (call.op in _OF_SIZES or (call.op in _OF_ELEMENTS and all(map(_is_known, call.inputs)))):
+    sizes = call.op in having("reads-shape")
+    if call.domain or not (sizes or (call.op in having("shape-arithmetic") and all(map(_is_known, call.inputs)))):
         return None
-    given = tuple(None if operand is None else _given(operand, call.op in _OF_SIZES) for operand in call.inputs)
+    given = tuple(None if operand is None else _given(operand, sizes) for operand in call.inputs)
     attributes = tuple(call.attributes.items())
     try:
         found = _computed(call.op, opset, tuple(map(_written, attributes)), given, _Kept(call.attributes))

@@ -23,8 +23,8 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.patterns.catalogue import fusion_motifs, noop_motifs
 from miscompile.patterns.language import Motif
+from miscompile.patterns.shipped import fusion_motifs, noop_motifs
 from miscompile.producers.control.forms import FEATURES, Blocks, blocks
 from miscompile.producers.control.planting import MOST_DEPTH, depth_of, plant_block
 from miscompile.producers.coverage import Coverage

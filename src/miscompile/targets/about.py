@@ -129,6 +129,11 @@ class About:
     """The number of batches after which a worker is replaced, for a compiler that leaks memory; None: the default."""
     transforms: tuple[str, ...] = ()
     """Names of the transforms that the adapter applies, in the compiler's representation."""
+    function_transforms: tuple[str, ...] = ()
+    """Those of `transforms` that write parts of the program as functions; the check `functions` draws their options."""
+    altering: tuple[str, ...] = ()
+    """Those of `transforms` that change the program's results, so that an oracle only compares builds with the same
+    one. They have an option `noise`, with which the adapter instruments the program with noise."""
     variants: Mapping[str, tuple[Spec, ...]] = field(default_factory=dict)
     """For `transforms` with useful options, the specs from which a campaign draws."""
     settle: str = ""

@@ -146,6 +146,8 @@ def _through(face: About, via: str) -> About:
         script="",
         passes=(),
         transforms=(),
+        function_transforms=(),
+        altering=(),
         sequences=(),
         dynamic=False,
         functions=False,

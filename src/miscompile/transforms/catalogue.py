@@ -16,12 +16,12 @@ from miscompile.base.errors import ModelError, RejectedDraft, SpecError
 from miscompile.base.plugins import Catalogue
 from miscompile.base.specs import Spec, parse_options
 from miscompile.core.case import Case, Feed, Program
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.ops.analysis import exact_outputs
+from miscompile.targets.registry import faces
 from miscompile.transforms.kinds import Feeding, Fixing, Picking, Sited, Storing, Transform
 
 _EXACT = "miscompile.transforms.exact"
@@ -64,10 +64,6 @@ AGAIN = Spec("again")
 
 Both runs use the same memory for the inputs, which reveals a program that writes to its inputs or keeps state.
 """
-
-ALTERING = frozenset({"splice"})
-"""Transforms of adapters that change the program's results, by name: an oracle may only compare builds with the same
-one."""
 
 SEEDLESS = frozenset({STATIC, AGAIN})
 """Transforms without options."""
@@ -118,8 +114,16 @@ def is_own(transform: Spec | None) -> bool:
 
 
 def alters(transform: Spec | None) -> bool:
-    """Tell whether `transform` changes the results of the program."""
-    return transform is not None and transform.name in ALTERING
+    """Tell whether `transform` changes the results of the program, as only transforms of adapters may.
+
+    An oracle may then only compare builds with the same transform.
+    """
+    return transform is not None and transform.name in _altering()
+
+
+@lru_cache(1)
+def _altering() -> frozenset[str]:
+    return frozenset(name for face in faces() for name in face.altering)
 
 
 def with_noise(transform: Spec) -> Spec:
@@ -131,11 +135,12 @@ def with_noise(transform: Spec) -> Spec:
 def may_be_refused(transform: Spec | None) -> bool:
     """Tell whether a compiler may refuse the transformed program although it accepts the case's own.
 
-    It may if the transform adds operators or kinds of nodes that the program does not have.
+    It may if the transform adds operators or kinds of nodes that the program does not have. A transform whose programs
+    every target that supports it must take says so in an attribute `may_be_refused`.
     """
-    if transform is None or transform in SEEDLESS:
+    if transform is None or transform in SEEDLESS or is_own(transform):
         return False
-    return not is_own(transform) and transform.name != "functions"
+    return bool(getattr(transform_of(transform), "may_be_refused", True))
 
 
 def keeps_bits(transform: Spec | None) -> bool:

@@ -5,7 +5,8 @@ checked for the property that it violates.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,10 +26,12 @@ from miscompile.environments.resolve import python_of
 from miscompile.findings.encode import evidence_facts
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.instances.code import encoded
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.oracles import library
+from miscompile.oracles.disruptive import is_invalid
 from miscompile.oracles.library import LibraryOracle
 from miscompile.oracles.pair import BuildPair
+from miscompile.producers.disruptive.checker import ChildChecker
 from miscompile.targets.about import About
 from miscompile.targets.known import known
 from miscompile.targets.registry import parse_target
@@ -47,9 +50,12 @@ from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
 from miscompile.triage.predicate import described, widened
+from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
 from miscompile.triage.reduce.instances import InstanceDrafts
+from miscompile.triage.reduce.invalid import InvalidDrafts
+from miscompile.triage.reduce.reduction import DraftKind
 from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.script import write_script
@@ -164,11 +170,20 @@ class _Triage:
                 constants = bool(self.stored.finding.facts.get("constants"))
                 reduced = reduce_case(case, held, self.pool, rng, InstanceDrafts(constants), budget=budget)
             else:
-                graphs = GraphDrafts(self.pool, reprogram, self.pool)
-                reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
+                with self._graph_drafts(case) as graphs:
+                    reduced = reduce_case(case, held, self.pool, rng, graphs, budget=budget, admits=admits)
             if reduced is not None:
                 return held, reduced
         return found, None
+
+    @contextmanager
+    def _graph_drafts(self, case: Case) -> Iterator[DraftKind[Draft]]:
+        """Yield the draft kind of an ONNX model; onnx's checker runs beside it if the model is invalid on purpose."""
+        if not is_invalid(case):
+            yield GraphDrafts(self.pool, reprogram, self.pool)
+            return
+        with closing(ChildChecker()) as checker:
+            yield InvalidDrafts(self.pool, checker, checker.types, self.pool)
 
     def _demand(self, case: Case) -> Callable[[Case], bool]:
         """Return the demand on reduced cases: the reference implementation must accept them, if it accepts this one.

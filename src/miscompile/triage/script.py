@@ -11,7 +11,8 @@ templates get these variables:
   empty texts where it does not; `transform`: the specs of the transforms of both runs, as text;
 - `types`: {input: element type} of the inputs that numpy has no type for, as an expression (`TensorProto.BFLOAT16`, or
   `"bfloat16"` without ONNX); `exotic`: True when an input or output has no numpy type;
-  `packed`: True when one has elements of fewer than 8 bits, which stand in arrays one a byte;
+  `packed`: True when one has elements of fewer than 8 bits, which stand in arrays one a byte; `fixed`: True when the
+  program declares all sizes of its inputs;
 - `faulty`, `reference`: the builds (reference is None when no build works); `culprits`: names of the passes to blame;
 - `expected`: a statement that defines `expected`, the right value, when another compiler (`voter`) gave it;
 - `sources`: the definitions that the script names of the target's own modules (`ScriptLines.sources`);
@@ -43,11 +44,11 @@ from miscompile.codegen.models import feeds_code, model_code, onnx_name, payload
 from miscompile.core.case import Case, Port
 from miscompile.core.outcome import Crashed, Outcome
 from miscompile.core.run import Build, Run
+from miscompile.core.small import is_packed
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Evidence
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
-from miscompile.graph.packing import is_packed
 from miscompile.graph.read import read
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.lowering.program import Lowered, UnloweredError
@@ -186,11 +187,13 @@ def _stated(case: Case, changed: Case, lines: ScriptLines) -> dict[str, Any]:
         types = {port.name: f"TensorProto.{onnx_name(port.dtype)}" for port in foreign}
     ports = (*case.program.inputs, *case.program.outputs)
     exotic, packed = any(not native(port.dtype) for port in ports), any(is_packed(port.dtype) for port in ports)
+    sizes = [(None,) if port.shape is None else port.shape for port in case.program.inputs]
+    fixed = all(isinstance(size, int) for shape in sizes for size in shape)
     other = "" if changed.program == case.program else _spell_changed(changed, lines)
     feeds = "" if _fed(changed) == _fed(case) else _spell_feeds(changed)
     return {
         "model": _spell_model(case, lines), "onnx": not lines.program, "feeds": _spell_feeds(case), "types": types,
-        "exotic": exotic, "packed": packed, "changed_model": other, "changed_feeds": feeds,
+        "exotic": exotic, "packed": packed, "fixed": fixed, "changed_model": other, "changed_feeds": feeds,
     }  # fmt: skip
 
 

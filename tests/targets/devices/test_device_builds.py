@@ -56,7 +56,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 without_driver = pytest.mark.skipif(has_driver(), reason="there is an NVIDIA driver here")
 
 
-def target(name: str) -> "pytest.ParameterSet":  # type: ignore[name-defined]
+def target(name: str) -> "pytest.ParameterSet":
     return pytest.param(name, marks=needs(name))
 
 

@@ -15,8 +15,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.graph.emit import emit
-from miscompile.ops.draws import Draw, admitted, draw_call
-from miscompile.ops.registry import specs
+from miscompile.ops.draws import Draw, draw_call
+from miscompile.ops.registry import admitted, specs
 from miscompile.targets.inductor.program import LOWERINGS
 from miscompile.targets.lowering.table import Table, load
 
@@ -110,7 +110,7 @@ def draws(count: int, seed: int, dtypes: int = 1, opsets: Sequence[int] = (13, 1
 def _case(draw: Draw, op: str) -> Case:
     operands = draw.call.inputs
     static = table().operators[op].static
-    fixed = {operands[place].name for place in static if place < len(operands) and operands[place] is not None}  # type: ignore[union-attr]
+    fixed = {x.name for place, x in enumerate(operands) if place in static and x is not None}
     draw = replace(draw, inputs=draw.inputs - fixed)
     free = {x.name: x for x in operands if x is not None and x.name in draw.inputs}
     ports = tuple(Port(x.name, x.dtype, x.shape) for x in free.values())

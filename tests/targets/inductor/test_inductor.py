@@ -19,7 +19,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.execution.conformance import check_target
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.targets.inductor.about import ABOUT
 from miscompile.targets.inductor.folders import KernelFolders

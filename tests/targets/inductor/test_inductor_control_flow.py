@@ -21,7 +21,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.control.forms import FEATURES, questions

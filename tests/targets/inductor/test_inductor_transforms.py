@@ -22,7 +22,7 @@ from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, Needs, Verdict, Violated
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.oracles.judge import judge_pair

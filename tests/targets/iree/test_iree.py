@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from miscompile.core.verdict import Evidence
 from miscompile.execution.conformance import check_target
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.attributes import attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.targets.iree.about import ABOUT
@@ -63,7 +62,7 @@ def case(
     return Case(Program("onnx", payload, ports, (Port("y", output, None),)), (tuple(inputs.values()),))
 
 
-def node(op: str, operands: str, result: str, **given: Any) -> Node:
+def node(op: str, operands: str, result: str, **given: PlainValue) -> Node:
     return Node(op, tuple(operands.split()), (result,), attributes(given))
 
 
@@ -137,7 +136,9 @@ def test_every_rank_is_fed_and_comes_back(shape: tuple[int, ...], pool: LocalPoo
 
 
 def test_truth_values_come_back_as_such(pool: LocalPool) -> None:
-    (outcome,) = run(pool, case([node("Less", "x c", "y")], {"x": X}, "bool", {"c": tensor(np.float32(0))}), OFF)
+    (outcome,) = run(
+        pool, case([node("Less", "x c", "y")], {"x": X}, "bool", {"c": tensor(np.array(0, np.float32))}), OFF
+    )
     assert first(outcome).same(tensor(X.array < 0))
 
 

@@ -15,7 +15,7 @@ from miscompile.execution.pool import LocalPool
 from miscompile.instances.instance import Instance
 from miscompile.instances.program import to_case
 from miscompile.instances.sequence import in_sequence
-from miscompile.instances.values import Drawn, Held, Made, Name
+from miscompile.instances.values import Drawn, Held, Made, Name, Value
 
 pytestmark = [
     pytest.mark.compiler,
@@ -47,12 +47,12 @@ def results(pool: LocalPool, instance: Instance, times: int = 1) -> list[list[Ar
     return [[np.asarray(value.numbers()) for value in outputs if value is not None] for outputs in found.results]
 
 
-def layer(name: str, *args: object, inputs: tuple[object, ...] = (X,), **kwargs: object) -> Instance:
-    return Instance("keras", f"keras.layers.{name}", "module", args, kwargs, inputs)  # type: ignore[arg-type]
+def layer(name: str, *args: Value, inputs: tuple[Value, ...] = (X,), **kwargs: Value) -> Instance:
+    return Instance("keras", f"keras.layers.{name}", "module", args, kwargs, inputs)
 
 
-def operation(name: str, *args: object, **kwargs: object) -> Instance:
-    return Instance("keras", f"keras.ops.{name}", "function", args, kwargs)  # type: ignore[arg-type]
+def operation(name: str, *args: Value, **kwargs: Value) -> Instance:
+    return Instance("keras", f"keras.ops.{name}", "function", args, kwargs)
 
 
 def test_weights_are_drawn_by_numpy_in_the_documented_way(pool: LocalPool) -> None:

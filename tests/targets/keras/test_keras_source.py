@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import UsageError
 from miscompile.core.tensor import tensor
-from miscompile.instances.instance import Instance
+from miscompile.instances.instance import CallStyle, Instance
 from miscompile.instances.sequence import SEQUENTIAL, in_sequence
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Value
 from miscompile.targets.keras.source import source
@@ -38,9 +38,9 @@ values: st.SearchStrategy[Value] = st.recursive(
 @given(st.lists(values, max_size=3), st.dictionaries(st.sampled_from(["axis", "units", "lambda"]), values))
 def test_every_instance_is_a_script_that_defines_the_three_names(args: list[Value], kwargs: dict[str, Value]) -> None:
     """Whatever the parameters are, the text is Python and has a model, its inputs, and `flat`."""
-    for form in ("function", "module"):
-        called = {"args": tuple(args), "kwargs": kwargs, "inputs": (X,) if form == "module" else ()}
-        text = source(Instance("keras", "keras.ops.add", form, **called))  # type: ignore[arg-type]
+    forms: dict[CallStyle, tuple[Value, ...]] = {"function": (), "module": (X,)}
+    for form, inputs in forms.items():
+        text = source(Instance("keras", "keras.ops.add", form, tuple(args), kwargs, inputs))
         assert {"model", "inputs", "flat"} <= assigned(text)
 
 

@@ -13,8 +13,8 @@ from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
 from miscompile.execution.pool import LocalPool
 from miscompile.harvest.patterns.verify import TRIES, main, opsets_of, programs, verify
-from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
+from miscompile.patterns.shipped import catalogue
 from miscompile.patterns.triggers import parse_triggers, shipped
 from miscompile.targets.registry import about, versions
 

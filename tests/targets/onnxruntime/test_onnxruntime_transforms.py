@@ -14,12 +14,12 @@ from miscompile.base.errors import ModelError, RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case
-from miscompile.core.outcome import Outcome, Raised, Values
+from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.dynamic.producer import DynamicProducer
@@ -157,8 +157,8 @@ def test_what_the_ort_format_lacks_is_known(pool: LocalPool) -> None:
         pool, item, *(Build("off", transform=stored_spec(form)) for form in ("", "reload", "reload{format=ort}"))
     )
     assert same(plain, kept)
-    assert not isinstance(formed, Values | Raised), formed
-    entry = known("onnxruntime").rejection("InvalidArgument", formed.message)  # type: ignore[union-attr]
+    assert isinstance(formed, Rejected | Unsupported), formed
+    entry = known("onnxruntime").rejection("InvalidArgument", formed.message)
     assert entry is not None
     assert "ORT format" in entry.reason
 

@@ -20,7 +20,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.conformance import check_target
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.targets.known import known
 from miscompile.targets.openvino.about import ABOUT, FRAMES, MODEL_PASSES, PASSES

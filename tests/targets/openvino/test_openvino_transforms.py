@@ -20,7 +20,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.execution.pool import LocalPool
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.ops.support import Support
 from miscompile.producers.dynamic.producer import DynamicProducer

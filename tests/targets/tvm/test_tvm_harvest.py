@@ -75,7 +75,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_harvest_keeps_pairs_and_goes_on(checkout: Path, tmp_path: Path) -> None:
-    out, library, said = tmp_path / "out", tmp_path / "library", []
+    out, library = tmp_path / "out", tmp_path / "library"
+    said: list[str] = []
     found = harvest_tvm(checkout, out, said.append)
     assert found.files == {"passed": 1, "crashed": 1}
     assert found.by_pass["EliminateCommonSubexpr"] == (1, 1)

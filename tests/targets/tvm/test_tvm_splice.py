@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,7 +19,7 @@ from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Values
 from miscompile.core.run import Build, Run
-from miscompile.core.tensor import tensor
+from miscompile.core.tensor import Tensor, tensor
 from miscompile.execution.pool import LocalPool
 from miscompile.targets.tvm.relax.splice_transform import ENDING, Splice, chosen, names, spelled, splice_options
 from miscompile.triage.inlining import inlined
@@ -108,11 +109,10 @@ def library(tmp_path: Path) -> Path:
 
 def case() -> Case:
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {GRAPH}')
-    inputs = (Port("a", "float32", (2, 3)), Port("b", "float32", (4, 4)))
-    outputs = (Port("y", "float32", (2, 3)), Port("z", "float32", (4, 4)))
-    feed = tuple(
-        tensor(np.linspace(-1, 1, np.prod(port.shape or ())).reshape(port.shape or ()), "float32") for port in inputs
-    )
+    wide, square = (2, 3), (4, 4)
+    inputs = (Port("a", "float32", wide), Port("b", "float32", square))
+    outputs = (Port("y", "float32", wide), Port("z", "float32", square))
+    feed = tuple(tensor(np.linspace(-1, 1, math.prod(shape)).reshape(shape), "float32") for shape in (wide, square))
     return Case(Program("onnx", model.SerializeToString(), inputs, outputs), (feed,))
 
 
@@ -303,7 +303,9 @@ def test_both_builds_of_a_form_agree_and_noise_moves_them(library: Path) -> None
             np.testing.assert_allclose(one.array, other.array, rtol=1e-3, atol=1e-4)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Tensor | None, other: Tensor | None) -> bool:
+    assert one is not None
+    assert other is not None
     return bool(one.array.tobytes() == other.array.tobytes())
 
 

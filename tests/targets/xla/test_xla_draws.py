@@ -4,7 +4,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,15 +14,15 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Unsupported, Values
 from miscompile.core.run import Build, Run
-from miscompile.core.tensor import Tensor
+from miscompile.core.tensor import Array, Tensor
 from miscompile.execution.limits import Limits
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.emit import emit
-from miscompile.graph.model import Model
+from miscompile.graph.model import Model, TensorType, ValueInfo
 from miscompile.ops.conformance import Unchecked, evaluate
-from miscompile.ops.draws import Draw, admitted, draw_call
+from miscompile.ops.draws import Draw, draw_call
 from miscompile.ops.reference_bugs import reference_bug
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import admitted, specs
 from miscompile.targets.onnxruntime.about import ABOUT as RUNTIME
 
 pytestmark = [
@@ -81,12 +80,17 @@ def draws(op: str) -> Iterator[Draw]:
 def case_of(draw: Draw, ir_version: int) -> Case:
     model = draw.model()
     graph = model.graph
-    ports = [tuple(Port(x.name, x.type.dtype, x.type.shape) for x in side) for side in (graph.inputs, graph.outputs)]
+    inputs, outputs = (tuple(map(_port, side)) for side in (graph.inputs, graph.outputs))
     payload = emit(Model(graph, model.opsets, ir_version=ir_version))
-    return Case(Program("onnx", payload, *ports), (tuple(draw.values[info.name] for info in graph.inputs),))
+    return Case(Program("onnx", payload, inputs, outputs), (tuple(draw.values[info.name] for info in graph.inputs),))
 
 
-def references(draw: Draw, runtime: LocalPool) -> Iterator[list[Any]]:
+def _port(info: ValueInfo) -> Port:
+    assert isinstance(info.type, TensorType)
+    return Port(info.name, info.type.dtype, info.type.shape)
+
+
+def references(draw: Draw, runtime: LocalPool) -> Iterator[list[Array | None]]:
     if draw.opset <= RUNTIME.max_opset:
         (outcome,) = runtime.run([Run(case_of(draw, RUNTIME.max_ir_version), "onnxruntime", Build("off"))])
         if isinstance(outcome, Values):
@@ -100,11 +104,12 @@ def references(draw: Draw, runtime: LocalPool) -> Iterator[list[Any]]:
                 return
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Array) -> Array:
     return value.astype(np.float32) if value.dtype in FOREIGN else value
 
 
-def agrees(op: str, found: Tensor, wanted: Any) -> bool:
+def agrees(op: str, found: Tensor | None, wanted: Array | None) -> bool:
+    assert found is not None
     numbers = found.numbers()
     if wanted is None or numbers.shape != wanted.shape or numbers.dtype != wanted.dtype:
         return False

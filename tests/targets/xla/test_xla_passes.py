@@ -54,16 +54,23 @@ FIRE = {
 def case_of(text: str) -> Case:
     model = onnx.parser.parse_model(HEAD + text)
     fixed = {constant.name for constant in model.graph.initializer}
-    inputs = tuple(_port(info) for info in model.graph.input if info.name not in fixed)
+    given = [info for info in model.graph.input if info.name not in fixed]
+    inputs = tuple(map(_port, given))
     rng = np.random.default_rng(0)
-    feed = tuple(tensor(rng.normal(size=port.shape), port.dtype) for port in inputs)
+    feed = tuple(
+        tensor(np.asarray(rng.normal(size=_sizes(info))), port.dtype) for info, port in zip(given, inputs, strict=True)
+    )
     program = Program("onnx", model.SerializeToString(), inputs, tuple(map(_port, model.graph.output)))
     return Case(program, (feed,))
 
 
 def _port(info: onnx.ValueInfoProto) -> Port:
     kind = info.type.tensor_type
-    return Port(info.name, BY_CODE[kind.elem_type].name, tuple(size.dim_value for size in kind.shape.dim))
+    return Port(info.name, BY_CODE[kind.elem_type].name, _sizes(info))
+
+
+def _sizes(info: onnx.ValueInfoProto) -> tuple[int, ...]:
+    return tuple(size.dim_value for size in info.type.tensor_type.shape.dim)
 
 
 @pytest.fixture(scope="module")

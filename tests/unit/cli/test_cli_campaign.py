@@ -23,8 +23,8 @@ from miscompile.engine.plan import Plan
 from miscompile.findings import folder
 from miscompile.findings.folder import FindingStatus, Stored
 from miscompile.findings.store import Campaign, Store
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 
 KIND = TensorType("float32", (2,))
 GRAPH = Graph("g", (ValueInfo("x", KIND),), (ValueInfo("y", KIND),), (Node("Add", ("x", "x"), ("y",)),))

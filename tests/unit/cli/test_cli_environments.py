@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from miscompile.base.progress import ProgressListener
 from miscompile.cli.main import program
-from miscompile.cli.verbs import bisect
+from miscompile.cli.verbs import findings
 from miscompile.cli.verbs import targets as verb
+from miscompile.core.events import ProgressListener
 from miscompile.engine import single
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
@@ -97,7 +97,7 @@ FOUND: dict[str, Any] = {
 
 
 def test_bisection_of_releases_is_said_and_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bisect, "one_record", lambda *_: None)
+    monkeypatch.setattr(findings, "one_record", lambda *_: None)
     monkeypatch.setattr(single, "releases", lambda *_: SimpleNamespace(as_json=lambda: FOUND))
     said = call("bisect", tmp_path, "wrong-1", "--releases")
     assert said.exit_code == 0
@@ -113,6 +113,6 @@ def test_bisection_of_releases_is_said_and_printed(tmp_path: Path, monkeypatch: 
 
 def test_the_ends_of_the_history_are_told_apart() -> None:
     nothing = {**FOUND, "last_good": None}
-    assert "no older release can run its script" in bisect.verdict("wrong-1", nothing)
+    assert "no older release can run its script" in findings.verdict("wrong-1", nothing)
     oldest = {**nothing, "first_bad": "1.0.0"}
-    assert "that is the oldest release" in bisect.verdict("wrong-1", oldest)
+    assert "that is the oldest release" in findings.verdict("wrong-1", oldest)

@@ -8,8 +8,8 @@ import pytest
 
 from miscompile.base.specs import parse_spec
 from miscompile.cli.main import program
+from miscompile.engine.checks import PRESETS
 from miscompile.engine.plan import Plan
-from miscompile.engine.presets import PRESETS
 from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.transforms.catalogue import transform_of

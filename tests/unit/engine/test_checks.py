@@ -17,7 +17,7 @@ from miscompile.engine.checks import (
 from miscompile.engine.plan import Plan
 from miscompile.engine.wiring import make_oracle
 from miscompile.oracles.optimisation import Optimisation
-from miscompile.oracles.per_case import PerCaseOracle
+from miscompile.oracles.registry import PerCaseOracle
 from miscompile.targets.registry import parse_target
 from miscompile.transforms.catalogue import transform_of
 

@@ -73,7 +73,8 @@ def test_operators_take_turns() -> None:
 def test_programs_with_instances_are_valid_and_keep_parameters(tmp_path: Path) -> None:
     path = tmp_path / "onnx.jsonl.gz"
     write_archive(Archive("onnx", INSTANCES), path)
-    producer = Seeded(grafts([path], 0, str).seeds, GeneratorOptions(), Support(open=True))
+    said: list[str] = []
+    producer = Seeded(grafts([path], 0, said.append).seeds, GeneratorOptions(), Support(open=True))
     assert producer.usable == len(INSTANCES)
     kinds, alphas = Counter[str](), Counter[float]()
     for number in range(60):
@@ -90,6 +91,7 @@ def test_programs_with_instances_are_valid_and_keep_parameters(tmp_path: Path) -
 def test_archives_without_such_instances_are_named(tmp_path: Path) -> None:
     path = tmp_path / "onnx.jsonl.gz"
     write_archive(Archive("onnx", (node("NonZero", X),)), path)
+    said: list[str] = []
     with pytest.raises(UsageError, match="none of the 1 instances"):
-        grafts([path], 0, str)
+        grafts([path], 0, said.append)
     assert len(list(cases_of([path]))) == 1

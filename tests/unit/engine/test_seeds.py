@@ -41,8 +41,8 @@ def seed(op: str) -> Seed:
     return Seed(f"{op}.onnx/1", model(op).graph, 17, {"x": Range(-1, 1, integral=False)})
 
 
-def plan_with(tmp_path: Path, *ops: str, **options: object) -> Plan:
-    plan = Plan("toy", out=tmp_path / "out", seed_models=str(tmp_path), **options)  # type: ignore[arg-type]
+def plan_with(tmp_path: Path, *ops: str, producers: tuple[str, ...] = ()) -> Plan:
+    plan = Plan("toy", out=tmp_path / "out", seed_models=str(tmp_path), producers=producers)
     keep_seeds(plan, Collection(tuple(map(seed, ops)), len(ops)))
     return plan
 

@@ -11,7 +11,7 @@ from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
 from miscompile.engine.steering import LEAST_TESTS, OPEN, SEARCH_COST, SteeredBug, Steering, steered_bug_from
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.predicate import BugPredicate, NodePattern

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ from miscompile.core.case import Case, Port, Program
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
 from miscompile.core.run import Run
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.engine.survey import SurveyRow, survey
+from miscompile.engine.survey import SurveyRow, SurveyStatus, survey
 from miscompile.producers.slices.node_cases import NodeCase, node_cases
 from miscompile.producers.slices.table import SupportTable, difference, load_table
-from miscompile.reports.support import difference_view, table_view
+from miscompile.reports.tables import difference_view, table_view
 
 PORT = Port("y", "float32", (2,))
 CASE = Case(Program("onnx", b"", (), (PORT,)), ((),))
@@ -77,9 +78,9 @@ def test_what_is_no_tensor_is_skipped_and_keeps_its_place() -> None:
     assert seen == [64, 90]
 
 
-def table(*statuses: str, target: str = "toy") -> SupportTable:
-    rows = [SurveyRow(f"test_{place}", "Relu", 14, "float32", status, "why") for place, status in enumerate(statuses)]  # type: ignore[arg-type]
-    return SupportTable(target, {"toy": "1"}, "full", tuple(row.as_json() for row in rows))
+def table(*statuses: SurveyStatus, target: str = "toy") -> SupportTable:
+    rows = [SurveyRow(f"test_{place}", "Relu", 14, "float32", status, "why") for place, status in enumerate(statuses)]
+    return SupportTable(target, {"toy": "1"}, "full", tuple(asdict(row) for row in rows))
 
 
 def test_a_table_travels_as_json(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.environments import cache, pip, resolve
 from miscompile.environments.cache import Environment
 from miscompile.environments.recipe import EnvironmentRecipe

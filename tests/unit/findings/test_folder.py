@@ -1,6 +1,7 @@
 """A finding's folder: lossless, atomic, and plain about damage."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, get_args
@@ -213,7 +214,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert identifiers(tmp_path) == []
 
 
-DAMAGE = {
+DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "cut json": ("finding.json", lambda data: data[: len(data) // 2]),
     "no json": ("finding.json", lambda data: b"\xff\xfe"),
     "a list": ("finding.json", lambda data: b"[]"),

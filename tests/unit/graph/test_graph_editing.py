@@ -1,23 +1,19 @@
-"""Edges, order, renaming, pruning and the builder."""
+"""Edges, order, renaming and pruning."""
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from graph_strategies import reordered, valid_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miscompile.base.errors import ModelError
-from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.graph.edges import all_names, captured, producers, toposort, users
-from miscompile.graph.edit import Builder
 from miscompile.graph.equality import difference, same_model
-from miscompile.graph.fingerprint import fingerprint
-from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType
+from miscompile.graph.model import Model, Node
 from miscompile.graph.prune import prune
-from miscompile.graph.rename import NameSupply, rename
+from miscompile.graph.rename import NameSupply, redirect, rename
 from miscompile.graph.text.parser import parse_model
 from miscompile.graph.text.printer import print_model
 
@@ -118,99 +114,20 @@ def test_names_are_given_once() -> None:
         names.claim("v")
 
 
-def test_a_model_from_nothing() -> None:
-    builder = Builder(opset=18)
-    x = builder.add_input(TensorType("float32", (2, 3)))
-    w = builder.add_initializer(Tensor("float32", np.ones((2, 3), np.float32)))
-    (late,) = builder.add_node("Relu", ["sum"], outputs=["out"])
-    builder.add_node("Add", [x, w], outputs=["sum"])
-    values, indices = builder.add_node("TopK", [late, "k"], {"axis": 1, "largest": None}, outputs=2, name="top")
-    builder.add_initializer(Tensor("int64", np.array([2], np.int64)), "k")
-    builder.add_output(values, TensorType("float32", (2, 2)))
-    builder.add_output(indices, TensorType("int64", (2, 2)))
-    model = builder.build()
-    check(model)
-    assert [node.op for node in model.graph.nodes] == ["Add", "Relu", "TopK"]
-    assert model.graph.nodes[2].attributes == {"axis": Attribute("int", 1)}
-    with pytest.raises(ModelError, match="already a value named 'out'"):
-        builder.add_node("Relu", [x], outputs=["out"])
-
-
-def test_redirecting_uses_reaches_captures_and_spares_the_new_node() -> None:
-    builder = Builder(parse_model(CAPTURING))
-    (copy,) = builder.add_node("Identity", ["a"])
-    builder.replace_uses("a", copy)
-    graph = builder.build().graph
-    assert users(graph)["a"] == (1,)
-    assert users(graph)["identity"] == (2, 3)
-    check(builder.build())
+def test_redirecting_uses_reaches_captures() -> None:
+    graph = parse_model(CAPTURING).graph
+    redirected = replace(graph, nodes=tuple(redirect(node, {"a": "x"}) for node in graph.nodes))
+    assert "a" not in users(redirected)
+    assert users(redirected)["x"] == (0, 1, 2)
 
 
 def test_a_body_that_defines_the_name_itself_is_left_alone() -> None:
     text = CAPTURING.replace("%own", "%a").replace("Mul(%a, %a)", "Abs(%a)")
-    builder = Builder(parse_model(text))
-    builder.replace_uses("a", "x")
-    then_body, else_body = builder.node_of("y").subgraphs()
+    then_body, else_body = redirect(parse_model(text).graph.nodes[-1], {"a": "x"}).subgraphs()
     assert captured(then_body) == {"x", "w"}
     assert captured(else_body) == set()
 
 
-def test_outputs_can_be_redirected() -> None:
-    builder = Builder(parse_model(CAPTURING))
-    builder.replace_uses("y", "a", outputs=True)
-    assert [info.name for info in builder.outputs] == ["a"]
-    builder.remove_node("y")
-    builder.remove_output("a")
-    builder.add_output("dead", TensorType("float32", (2,)))
-    check(prune(builder.build()))
-    with pytest.raises(ModelError, match="no node makes 'y'"):
-        builder.remove_node("y")
-
-
-def test_what_is_undefined_is_named() -> None:
-    builder = Builder(parse_model(CAPTURING))
-    builder.remove_node("a")
-    with pytest.raises(ModelError, match="'a' is used but nothing defines it"):
-        builder.build()
-
-
-def test_replacing_a_node_in_its_place() -> None:
-    builder = Builder(parse_model(CAPTURING))
-    builder.replace_node("a", replace(builder.node_of("a"), op="Abs"))
-    assert builder.nodes[0].op == "Abs"
-    builder.remove_initializer("lost")
-    builder.remove_input("idle")
-    builder.set_type("a", None)
-    check(builder.build())
-    with pytest.raises(ModelError, match="no input 'idle'"):
-        builder.remove_input("idle")
-    with pytest.raises(ModelError, match="no initializer 'lost'"):
-        builder.remove_initializer("lost")
-
-
-@given(valid_models(), valid_models())
-@settings(max_examples=60, deadline=None)
-def test_a_graph_can_be_added_to_another(first: Model, second: Model) -> None:
-    builder = Builder(first)
-    inputs = [info.name for info in first.graph.inputs]
-    for _ in range(2):
-        made = builder.add_graph(second.graph, inputs)
-        for value in made:
-            builder.add_output(value, TensorType("float32", (2, 3)))
-    model = builder.build()
-    check(model)
-    alone = replace(model, graph=replace(model.graph, outputs=model.graph.outputs[-len(second.graph.outputs) :]))
-    assert fingerprint(prune(alone)) == fingerprint(prune(second))
-
-
-def test_the_number_of_inputs_must_fit() -> None:
-    builder = Builder()
-    with pytest.raises(ModelError, match="takes 3 inputs, not 0"):
-        builder.add_graph(parse_model(CAPTURING).graph, [])
-
-
 def test_a_node_without_bodies_is_not_copied_for_nothing() -> None:
     node = Node("Relu", ("x",), ("y",))
-    builder = Builder(Model(Graph("g", (), (), (node,)), {"": 21}))
-    builder.replace_uses("other", "x")
-    assert builder.nodes[0] is node
+    assert redirect(node, {"other": "x"}) is node

@@ -32,16 +32,17 @@ def tensors() -> st.SearchStrategy[Value]:
 
 
 def values() -> st.SearchStrategy[Value]:
-    plain = (
+    plain: st.SearchStrategy[Value] = (
         st.none() | st.booleans() | st.integers(-9, 2**40) | st.floats(allow_nan=False) | st.text(max_size=4)
         | st.complex_numbers(allow_nan=False) | st.just(Name("dtype", "float32")) | tensors()
     )  # fmt: skip
+    keys: st.SearchStrategy[Value] = st.text(max_size=3)
     return st.recursive(
         plain,
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.lists(inner, max_size=3).map(tuple)
-            | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+            | st.dictionaries(keys, inner, max_size=2)
             | st.builds(SliceValue, inner, inner, inner)
             | st.builds(lambda a, b: Made("torch.nn.Identity", (a,), {"b": b}), inner, inner)
         ),

@@ -52,7 +52,9 @@ def test_a_small_spread_judges_like_a_large_one() -> None:
     assert judge(exact, Values((other,)), "strict", {}).kind is None
     for one in (answer(STILL), answer(MOVED), answer(MOVED, "float64")):
         assert judge(one, Values((tuple(one.results),)), "strict", {}).kind is None
-        far = (tensor(np.arange(SIZE, dtype=one.results[0].array.dtype) + 1e4),)  # type: ignore[union-attr]
+        result = one.results[0]
+        assert result is not None
+        far = (tensor(np.arange(SIZE, dtype=result.array.dtype) + 1e4),)
         assert judge(one, Values((far,)), "strict", {}).kind == "wrong"
 
 

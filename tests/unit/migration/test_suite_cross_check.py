@@ -16,9 +16,9 @@ from miscompile.producers.instances.migrated import Migrated, migrate
 
 pytestmark = [pytest.mark.process, pytest.mark.compiler]
 
-STEEP = np.float32([np.nan, np.inf, 3e9, -3e9, 1])
-X = np.float32([[-1.5, 2.0]])
-SQUARE = np.float32([[0, 1], [2, 3]])
+STEEP = np.array([np.nan, np.inf, 3e9, -3e9, 1], np.float32)
+X = np.array([[-1.5, 2.0]], np.float32)
+SQUARE = np.array([[0, 1], [2, 3]], np.float32)
 
 
 def node(op: str, *operands: object, version: int = 18, origin: str = "", **attributes: Value) -> Instance:
@@ -36,12 +36,12 @@ def test_what_migrate_would_not_trust_is_not_exported(tmp_path: Path) -> None:
     instances = (
         node("Cast", STEEP, to=6),
         node("Cast", np.linspace(-900, 900, 8).astype(np.float32), to=2),
-        node("Cast", np.float32([-1.5, 2.5]), to=6),
+        node("Cast", np.array([-1.5, 2.5], np.float32), to=6),
         node("Softmax", np.ones((2, 3, 4), np.float32), version=11),
-        node("Sin", np.float32([1e8, 3e8])),
-        node("ScatterElements", np.zeros(4, np.float32), np.int64([1, 1]), np.float32([5, 7])),
+        node("Sin", np.array([1e8, 3e8], np.float32)),
+        node("ScatterElements", np.zeros(4, np.float32), np.array([1, 1], np.int64), np.array([5, 7], np.float32)),
         node("RandomNormalLike", X),
-        node("Reshape", X, np.int64([7])),
+        node("Reshape", X, np.array([7], np.int64)),
         node("Relu", X),
     )
     write_archive(Archive("onnx", instances, {}, {}), tmp_path / "mine.jsonl.gz")
@@ -60,7 +60,7 @@ def test_only_as_many_as_asked_for(tmp_path: Path) -> None:
 
 
 def test_few_bits_are_no_reason_to_leave_a_test_out() -> None:
-    half = np.float16([1.5, -20.0, 0.3])
+    half = np.array([1.5, -20.0, 0.3], np.float16)
     with CrossCheck() as cross_check:
         (found,) = cross_check.expected([migrated(node("Mul", half, half * half))])
     assert not isinstance(found, str)

@@ -64,7 +64,8 @@ def looping(body: Sequence[Node], *, inputs: str = "m _ x", go: str = "on", **co
 
 
 def test_the_branch_that_is_taken_decides_where_the_condition_is_known() -> None:
-    for chosen, bounds in ((True, (-2, -1)), (False, (1, 2))):
+    expected: dict[bool, tuple[float, float]] = {True: (-2, -1), False: (1, 2)}
+    for chosen, bounds in expected.items():
         y = facts([branching()], {"x": X, "c": truth(chosen)})["y"]
         assert (y.facts.lo, y.facts.hi) == bounds
         assert y.facts.exact
@@ -77,7 +78,7 @@ def test_both_branches_count_where_it_is_computed() -> None:
 
 def test_a_condition_that_may_come_out_either_way_makes_the_results_inexact() -> None:
     nodes = [node("Exp", "a", "e"), node("Less", "e b", "c"), branching()]
-    scalars = {"a": tensor(np.float32(1)), "b": tensor(np.float32(2.7))}
+    scalars = {"a": tensor(np.array(1, np.float32)), "b": tensor(np.array(2.7, np.float32))}
     y = facts(nodes, {"x": X, **scalars})["y"]
     assert (y.facts.lo, y.facts.hi, y.facts.exact) == (-2, 2, False)
 
@@ -99,19 +100,19 @@ def test_a_loop_is_gone_through_turn_by_turn(turns: int, most: float) -> None:
 
 def test_a_loop_that_may_end_early_gives_what_any_turn_leaves() -> None:
     body = [node("Add", "s s", "s2"), node("ReduceMax", "s2", "top", keepdims=0), node("Less", "top k", "more")]
-    y = facts([looping(body, go="more", k=tensor(np.float32(5)))], {"x": X}, m=number(3))["y"]
+    y = facts([looping(body, go="more", k=tensor(np.array(5, np.float32)))], {"x": X}, m=number(3))["y"]
     assert (y.facts.lo, y.facts.hi, y.facts.exact) == (2, 16, True)
 
 
 def test_an_end_that_rounding_decides_makes_the_result_inexact() -> None:
     body = [node("Add", "s s", "s2"), node("Exp", "s", "e"), node("ReduceMax", "e", "top", keepdims=0)]
     body.append(node("Less", "top k", "more"))
-    y = facts([looping(body, go="more", k=tensor(np.float32(5)))], {"x": X}, m=number(3))["y"]
+    y = facts([looping(body, go="more", k=tensor(np.array(5, np.float32)))], {"x": X}, m=number(3))["y"]
     assert not y.facts.exact
 
 
 def test_a_long_loop_that_changes_nothing_any_more_is_known() -> None:
-    feed = {"x": X, "lo": tensor(np.float32(0)), "hi": tensor(np.float32(2))}
+    feed = {"x": X, "lo": tensor(np.array(0, np.float32)), "hi": tensor(np.array(2, np.float32))}
     y = facts([looping([node("Clip", "s lo hi", "s2")])], feed, m=number(10**6))["y"]
     assert y.facts.inside(0, 2)
     assert y.facts.exact

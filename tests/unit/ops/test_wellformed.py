@@ -8,10 +8,9 @@ import pytest
 from miscompile.core.tensor import Array
 from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.ops.facts import Facts, measure
-from miscompile.ops.registry import specs
+from miscompile.ops.page_rules import broadcasts_to, different_axes
+from miscompile.ops.registry import specs, well_formed
 from miscompile.ops.spec import Call, Operand
-from miscompile.ops.wellformed.check import well_formed
-from miscompile.ops.wellformed.rules import broadcasts_to, different_axes
 
 Given = tuple[int, ...] | list[int] | float | None
 """A shape; or a list, the elements of a known int64 vector; or a number, a known scalar; or nothing."""

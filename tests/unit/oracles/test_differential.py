@@ -13,8 +13,8 @@ from miscompile.core.outcome import Crashed, Outcome, Raised, Unsupported, Value
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.oracles.differential import Differential
 from miscompile.oracles.judge import is_noise
 from miscompile.oracles.montecarlo import ROUNDS

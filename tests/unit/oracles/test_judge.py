@@ -23,7 +23,7 @@ from miscompile.core.outcome import (
 )
 from miscompile.core.run import Run
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
-from miscompile.oracles.judge import FIXED_THRESHOLD, is_noise, judge_pair
+from miscompile.oracles.judge import FIXED_THRESHOLD, CompareRule, is_noise, judge_pair
 from miscompile.oracles.montecarlo import ROUNDS
 
 GOOD = values([1.0, 2.0, 3.0])
@@ -78,10 +78,10 @@ def said(verdict: Verdict) -> str:
     return verdict.reason if isinstance(verdict, Inconclusive) else type(verdict).__name__.lower()
 
 
-def judge(reference: Outcome, *others: Outcome, item: Case | None = None, rule: str = "strict") -> Verdict:
+def judge(reference: Outcome, *others: Outcome, item: Case | None = None, rule: CompareRule = "strict") -> Verdict:
     runs = [*pair_of_runs(item)]
     runs += [runs[0]] * (len(others) - 1)
-    return judge_pair(runs, [reference, *others], rule)  # type: ignore[arg-type]
+    return judge_pair(runs, [reference, *others], rule)
 
 
 @pytest.mark.parametrize("reference", OUTCOMES)

@@ -8,7 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from miscompile.core.outcome import Crashed, Outcome, OutOfMemory, Raised, Rejected, TimedOut, Unsupported, Values
 from miscompile.core.tensor import Array, Tensor, tensor
-from miscompile.oracles.library_judge import FIXED, judge
+from miscompile.oracles.judge import FIXED_THRESHOLD
+from miscompile.oracles.library_judge import judge
 from miscompile.oracles.library_reference import LibraryReference
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
@@ -26,7 +27,7 @@ def kind(outcome: Outcome, held: LibraryReference | None = None) -> str | None:
 @given(arrays(np.float32, (3,), elements=FLOATS))
 def test_equal_results_pass_under_both_rules(value: Array) -> None:
     for compare in ("strict", "fixed"):
-        found = judge(reference(value), Values(((tensor(value.copy()),),)), compare, {})  # type: ignore[arg-type]
+        found = judge(reference(value), Values(((tensor(value.copy()),),)), compare, {})
         assert (found.status, found.distance) == ("pass", 0.0)
 
 
@@ -124,7 +125,7 @@ def test_the_fixed_rule_is_a_distance() -> None:
     off = Values(((tensor(value + 0.01),),))
     assert judge(reference(value), off, "strict", {}).kind is None
     found = judge(reference(value), off, "fixed", {})
-    assert (found.kind, found.allowed) == ("wrong", FIXED)
+    assert (found.kind, found.allowed) == ("wrong", FIXED_THRESHOLD)
 
 
 def test_results_left_open_are_not_compared() -> None:

@@ -34,7 +34,7 @@ def ask(instance: Instance, *results: Array | None, again: Array | None = None) 
     return assess(instance, case, Values((first, second, *[first] * NOISES)))
 
 
-ABS = Instance("torch", "torch.abs", "function", held(np.float32([1, 2])))
+ABS = Instance("torch", "torch.abs", "function", held(np.array([1, 2], np.float32)))
 
 
 def test_the_feed_comes_twice_and_then_moved_a_little() -> None:
@@ -51,30 +51,32 @@ def test_the_feed_comes_twice_and_then_moved_a_little() -> None:
 
 
 def test_integers_are_not_moved() -> None:
-    case = reference_case(to_case(Instance("torch", "torch.abs", "function", held(np.int64([3])))))
+    case = reference_case(to_case(Instance("torch", "torch.abs", "function", held(np.array([3], np.int64)))))
     assert all(feed[0].same(case.feeds[0][0]) for feed in case.feeds)
 
 
 def test_a_steady_operator_is_a_reference_and_names_its_outputs() -> None:
-    found = ask(ABS, np.float32([1, 2]))
+    found = ask(ABS, np.array([1, 2], np.float32))
     assert isinstance(found, LibraryReference)
     case = with_outputs(to_case(ABS), found)
     assert [(port.dtype, port.shape) for port in case.program.outputs] == [("float32", (2,))]
 
 
 def test_chance_shows_in_the_second_run() -> None:
-    assert ask(ABS, np.float32([1, 2]), again=np.float32([1, 3])) == Dropped("random")
-    assert isinstance(ask(ABS, np.float32([np.nan, 2]), again=np.float32([np.nan, 2])), LibraryReference)
+    assert ask(ABS, np.array([1, 2], np.float32), again=np.array([1, 3], np.float32)) == Dropped("random")
+    assert isinstance(
+        ask(ABS, np.array([np.nan, 2], np.float32), again=np.array([np.nan, 2], np.float32)), LibraryReference
+    )
 
 
 def test_sensitivity_is_by_element() -> None:
-    case, first = to_case(ABS), (tensor(np.int64([1, 2])),)
-    jumps = (tensor(np.int64([1, 3])),)
+    case, first = to_case(ABS), (tensor(np.array([1, 2], np.int64)),)
+    jumps = (tensor(np.array([1, 3], np.int64)),)
     found = assess(ABS, case, Values((first, first, *[jumps] * NOISES)))
     assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [0.0, 1.0]
-    other = (tensor(np.int64([1])),)
+    other = (tensor(np.array([1], np.int64)),)
     assert assess(ABS, case, Values((first, first, *[other] * NOISES))) == Dropped("unstable")
 
 
@@ -96,29 +98,33 @@ def test_what_the_library_does_not_answer_is_dropped(outcome: Outcome, reason: s
 
 
 def test_nan_that_was_given_need_not_come_out() -> None:
-    least = Instance("torch", "torch.amin", "function", held(np.float32([np.nan, 2])))
-    found = ask(least, np.float32([np.nan, 1.0]))
+    least = Instance("torch", "torch.amin", "function", held(np.array([np.nan, 2], np.float32)))
+    found = ask(least, np.array([np.nan, 1.0], np.float32))
     assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
     assert found.spread[0].tolist() == [np.inf, 0.0]
 
 
 def test_operators_that_leave_their_results_open() -> None:
-    x = held(np.float32([2, 1, 2]))
+    x = held(np.array([2, 1, 2], np.float32))
     empty = Instance("torch", "torch.empty_like", "function", x)
-    assert isinstance(ask(empty, np.float32([0, 0, 0])), Dropped)
+    assert isinstance(ask(empty, np.array([0, 0, 0], np.float32)), Dropped)
     sort = Instance("torch", "torch.sort", "function", x)
-    found = ask(sort, np.float32([1, 2, 2]), np.int64([1, 0, 2]))
+    found = ask(sort, np.array([1, 2, 2], np.float32), np.array([1, 0, 2], np.int64))
     assert isinstance(found, LibraryReference)
     assert found.spread[1] is None
-    stable = ask(Instance("torch", "torch.sort", "function", x, {"stable": True}), np.float32([1]), np.int64([1]))
+    stable = ask(
+        Instance("torch", "torch.sort", "function", x, {"stable": True}),
+        np.array([1], np.float32),
+        np.array([1], np.int64),
+    )
     assert isinstance(stable, LibraryReference)
     assert stable.spread[1] is not None
 
 
 def test_the_order_of_topk_is_open_only_without_sorted() -> None:
     """The attribute is 1 unless it is given, and the order of equal elements is laid down."""
-    operands = held(np.float32([3, 1, 2]), np.int64([2]))
+    operands = held(np.array([3, 1, 2], np.float32), np.array([2], np.int64))
     cases: list[tuple[int, dict[str, Value]]] = [(11, {}), (11, {"sorted": 1}), (10, {}), (11, {"sorted": 0})]
     topk = [Instance("onnx", "TopK", "node", (), given, operands, version=version) for version, given in cases]
     feed = tuple(one.tensor for one in operands)
@@ -126,12 +132,16 @@ def test_the_order_of_topk_is_open_only_without_sorted() -> None:
 
 
 def test_undefined_conversions_and_shifts() -> None:
-    cast = Instance("torch", "torch.Tensor.int", "method", held(np.float32([np.inf])))
-    assert ask(cast, np.int32([0])) == Dropped("undefined", "floats beyond the integers")
-    far = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([40])))
-    near = Instance("torch", "torch.bitwise_left_shift", "function", held(np.int32([1]), np.int32([4])))
-    assert isinstance(ask(far, np.int32([0])), Dropped)
-    assert isinstance(ask(near, np.int32([16])), LibraryReference)
+    cast = Instance("torch", "torch.Tensor.int", "method", held(np.array([np.inf], np.float32)))
+    assert ask(cast, np.array([0], np.int32)) == Dropped("undefined", "floats beyond the integers")
+    far = Instance(
+        "torch", "torch.bitwise_left_shift", "function", held(np.array([1], np.int32), np.array([40], np.int32))
+    )
+    near = Instance(
+        "torch", "torch.bitwise_left_shift", "function", held(np.array([1], np.int32), np.array([4], np.int32))
+    )
+    assert isinstance(ask(far, np.array([0], np.int32)), Dropped)
+    assert isinstance(ask(near, np.array([16], np.int32)), LibraryReference)
 
 
 def holds(condition: str, *values: object) -> bool:
@@ -146,11 +156,11 @@ def test_a_rule_about_older_operator_sets() -> None:
 
 
 def test_conditions() -> None:
-    assert holds("divides by zero", np.int32([1]), np.int32([0]))
-    assert holds("divides by zero", np.int8([-128]), np.int8([-1]))
-    assert not holds("divides by zero", np.float32([1]), np.float32([0]))
-    assert holds("all operands are integers", np.uint8([1]))
-    assert not holds("all operands are integers", np.float32([1]))
+    assert holds("divides by zero", np.array([1], np.int32), np.array([0], np.int32))
+    assert holds("divides by zero", np.array([-128], np.int8), np.array([-1], np.int8))
+    assert not holds("divides by zero", np.array([1], np.float32), np.array([0], np.float32))
+    assert holds("all operands are integers", np.array([1], np.uint8))
+    assert not holds("all operands are integers", np.array([1], np.float32))
 
 
 def test_the_rules_that_come_with_the_tool_are_well_formed() -> None:
@@ -174,7 +184,7 @@ def test_malformed_rules_are_named(text: str) -> None:
 
 
 def test_a_case_keeps_the_outputs_that_it_has() -> None:
-    found = ask(ABS, np.float32([1, 2]))
+    found = ask(ABS, np.array([1, 2], np.float32))
     assert isinstance(found, LibraryReference)
     case: Case = with_outputs(to_case(ABS), found)
     assert with_outputs(case, found) is case
@@ -191,7 +201,7 @@ def test_texts_that_noise_leaves_alone_are_promised() -> None:
 
 
 def test_texts_that_hang_on_the_last_place_are_left_open() -> None:
-    cast = Instance("onnx", "Cast", "node", (), {"to": 8}, held(np.float32([0.1, 2])), version=13)
+    cast = Instance("onnx", "Cast", "node", (), {"to": 8}, held(np.array([0.1, 2], np.float32)), version=13)
     case, first = case_of(cast), (tensor(np.array(["0.1", "2"], object)),)
     moved = (tensor(np.array(["0.10000001", "2"], object)),)
     found = assess(cast, case, Values((first, first, *[moved] * NOISES)))
@@ -202,9 +212,9 @@ def test_texts_that_hang_on_the_last_place_are_left_open() -> None:
 
 def test_dropout_that_trains_draws_whatever_its_seed() -> None:
     def dropout(training: bool) -> LibraryReference | Dropped:
-        operands = held(np.float32([1, 2]), np.float32(0.5), np.bool_(training))
+        operands = held(np.array([1, 2], np.float32), np.float32(0.5), np.bool_(training))
         instance = Instance("onnx", "Dropout", "node", (), {"seed": 0}, operands, version=13)
-        return ask(instance, np.float32([2, 0]))
+        return ask(instance, np.array([2, 0], np.float32))
 
     found = dropout(True)
     assert isinstance(found, Dropped)
@@ -213,10 +223,12 @@ def test_dropout_that_trains_draws_whatever_its_seed() -> None:
 
 
 def test_nan_among_the_constants_need_not_come_out_either() -> None:
-    least = Instance("torch", "torch.minimum", "function", held(np.float32([1, 2]), np.float32([np.nan, 2])))
+    least = Instance(
+        "torch", "torch.minimum", "function", held(np.array([1, 2], np.float32), np.array([np.nan, 2], np.float32))
+    )
     case = to_case(least, constants=True)
     assert len(case.feeds[0]) == 1
-    first = (tensor(np.float32([np.nan, 2])),)
+    first = (tensor(np.array([np.nan, 2], np.float32)),)
     found = assess(least, case, Values((first, first, *[first] * NOISES)))
     assert isinstance(found, LibraryReference)
     assert found.spread[0] is not None
@@ -225,5 +237,7 @@ def test_nan_among_the_constants_need_not_come_out_either() -> None:
 
 @pytest.mark.parametrize(("given", "judged"), [({"p": 1.0}, False), ({"p": 1.0, "training": False}, True)])
 def test_dropout_of_everything_is_for_training_all_the_same(given: dict[str, Value], judged: bool) -> None:
-    found = ask(Instance("torch", "torch.nn.functional.dropout", "function", ABS.args, given), np.float32([0, 0]))
+    found = ask(
+        Instance("torch", "torch.nn.functional.dropout", "function", ABS.args, given), np.array([0, 0], np.float32)
+    )
     assert isinstance(found, LibraryReference) is judged

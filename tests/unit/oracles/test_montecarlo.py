@@ -18,8 +18,8 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.check import check
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.instrumentation import ULPS
 from miscompile.oracles.montecarlo import FLOOR, ROUNDS, THRESHOLD, judge_noise, noise_seed, noisy

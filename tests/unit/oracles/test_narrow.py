@@ -7,8 +7,8 @@ import pytest
 
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Attribute, Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.oracles.narrow import fit_of
 
 NARROWED = {"float64": "float32", "int64": "int32", "uint64": "int32", "int8": "int8", "uint8": "uint8"}

@@ -13,8 +13,8 @@ from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.check import check
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.montecarlo import THRESHOLD, judge_noise, noisy
 

@@ -64,12 +64,12 @@ def test_a_plan_depends_on_the_stream_alone() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "level", "disabled"),
     [
-        ((GOOD, Crashed("run", 11), GOOD), "full", set()),
-        ((GOOD, GOOD, Crashed("run", 11)), "full", {"B"}),
-        ((Raised("run", "E", "m"), GOOD, GOOD), "off", set()),
+        ((GOOD, Crashed("run", 11), GOOD), "full", frozenset()),
+        ((GOOD, GOOD, Crashed("run", 11)), "full", frozenset("B")),
+        ((Raised("run", "E", "m"), GOOD, GOOD), "off", frozenset()),
     ],
 )
-def test_the_first_violation_decides(outcomes: tuple[Outcome, ...], level: str, disabled: set[str]) -> None:
+def test_the_first_violation_decides(outcomes: tuple[Outcome, ...], level: str, disabled: frozenset[str]) -> None:
     runs = three_runs()
     verdict = Optimisation("toy", PASSES).judge(runs, outcomes)
     assert isinstance(verdict, Violated)

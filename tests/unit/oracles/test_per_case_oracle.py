@@ -11,7 +11,7 @@ from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Holds, Verdict, Violated
 from miscompile.oracles.judge import bad_build
-from miscompile.oracles.per_case import PerCaseOracle
+from miscompile.oracles.registry import PerCaseOracle
 
 PROGRAM = Program("onnx", b"", (), ())
 

@@ -9,9 +9,9 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Values
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import attributes
+from miscompile.graph.emit import to_program
 from miscompile.graph.foreign import from_foreign, to_foreign
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.instrumentation import instrument
 from miscompile.oracles.montecarlo import THRESHOLD, judge_noise, noisy

@@ -10,10 +10,10 @@ from miscompile.base.specs import parse_spec, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Raised, Rejected, Unsupported, Values
 from miscompile.core.run import Build, Run
-from miscompile.core.tensor import Tensor, tensor
+from miscompile.core.tensor import Array, Tensor, tensor
 from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.oracles.judge import is_noise, judge_pair
 from miscompile.oracles.optimisation import THREADS, Optimisation
 from miscompile.transforms.catalogue import present
@@ -52,6 +52,13 @@ def execute(shown: Case) -> Values:
     )
 
 
+def first(values: Values) -> Array:
+    """Return the first output for the first feed."""
+    found = values.results[0][0]
+    assert found is not None
+    return found.array
+
+
 def judged(asked: list[Run], outcomes: list[Outcome]) -> object:
     verdict: object = judge_pair(asked, outcomes, "strict")
     for _ in range(3):
@@ -65,7 +72,7 @@ def judged(asked: list[Run], outcomes: list[Outcome]) -> object:
 def test_the_noise_of_both_programs_is_asked_for() -> None:
     asked = runs()
     want, (share,) = execute(asked[0].case), present(asked[0].case, SPEC)
-    wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
+    wrong = Values(((Tensor("float32", first(want) * np.float32(1.5)),),))
     verdict = judge_pair(asked, [want, wrong], "strict")
     assert isinstance(verdict, Needs)
     assert {run.case.recipe["of"] for run in verdict.runs} == {"", str(SPEC)}
@@ -80,7 +87,7 @@ def test_what_the_other_program_rounds_is_no_bug() -> None:
     x, y, z = (value.array for value in own.feeds[0])
     distributed = (x * y + x * z).astype(np.float32)
     want = execute(own)
-    assert np.abs(distributed - want.results[0][0].array).max() > 0  # type: ignore[union-attr]
+    assert np.abs(distributed - first(want)).max() > 0
     for seed in range(40):
         spec = f"egraph{{groups=distributive+commutative, seed={seed}}}"
         (share,) = present(own, parse_spec(spec))
@@ -96,8 +103,8 @@ def test_a_build_judged_later_gets_the_noise_that_it_lacks() -> None:
     oracle = Optimisation("toy", lesser_chance=1.0, families=(((SPEC,),),))
     asked = (*runs(""), Run(own, "toy", Build("full", transform=SPEC)))
     want = execute(own)
-    near = Values(((Tensor("float32", want.results[0][0].array * np.float32(1 + 2e-5)),),))  # type: ignore[union-attr]
-    wrong = Values(((Tensor("float32", want.results[0][0].array * np.float32(1.5)),),))  # type: ignore[union-attr]
+    near = Values(((Tensor("float32", first(want) * np.float32(1 + 2e-5)),),))
+    wrong = Values(((Tensor("float32", first(want) * np.float32(1.5)),),))
     outcomes: tuple[Outcome, ...] = (want, near, wrong)
     verdict = oracle.judge(asked, outcomes)
     rounds = 0

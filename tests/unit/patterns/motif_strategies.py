@@ -66,7 +66,7 @@ def calls(draw: st.DrawFn, bound: list[str]) -> MotifCall:
         chosen["to"] = draw(st.sampled_from(["T", *DTYPES]) | st.integers(1, 20))
     arguments: list[Argument] = draw(st.lists(literals, max_size=4))
     for place in range(len(arguments)):
-        if bound and draw(st.booleans()):
+        if len(bound) > 0 and draw(st.booleans()):
             arguments[place] = Ref(draw(st.sampled_from(bound)))
     results = draw(st.lists(names | st.just("_"), min_size=1, max_size=3))
     return MotifCall(tuple(results), draw(names), tuple(arguments), tuple(chosen.items()))

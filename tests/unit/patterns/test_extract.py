@@ -135,8 +135,8 @@ def random_wholes(draw: st.DrawFn) -> Whole:
         known.append(f"v{place}")
     outputs = draw(st.lists(st.sampled_from(known[2:]), min_size=1, max_size=2, unique=True))
     weights = {"w": Tensor("float32", np.ones((2, 3), np.float32))}
-    infos = [tuple(ValueInfo(name, KIND) for name in names) for names in (["x", "y"], outputs)]
-    return Whole("m", Graph("g", *infos, tuple(nodes), weights), 17, dict.fromkeys((*known, "w"), KIND))
+    given, results = (tuple(ValueInfo(name, KIND) for name in names) for names in (["x", "y"], outputs))
+    return Whole("m", Graph("g", given, results, tuple(nodes), weights), 17, dict.fromkeys((*known, "w"), KIND))
 
 
 @given(random_wholes(), st.integers(1, 3), st.integers(3, 5))

@@ -15,10 +15,10 @@ from miscompile.graph.equality import difference
 from miscompile.graph.model import Attribute, Graph, Node, TensorType, ValueInfo
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range
-from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import parse_motifs
 from miscompile.patterns.library import print_pattern, read_library, write_library
 from miscompile.patterns.pattern import Pattern, Trigger
+from miscompile.patterns.shipped import catalogue
 from miscompile.patterns.vetting import sound, vet_statement
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | words.map(str)

@@ -14,10 +14,10 @@ from miscompile.ops.seed import Seed
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif, Weight, parse_motifs
 from miscompile.patterns.lift import lift
 from miscompile.patterns.print import print_motif
+from miscompile.patterns.shipped import catalogue
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.motifs.plant import NONE, plant
 from miscompile.producers.scope import Scope

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from miscompile.base.dtypes import FLOATS
 from miscompile.base.errors import SpecError
 from miscompile.ops.registry import specs
-from miscompile.patterns.catalogue import catalogue, fusion_motifs, noop_motifs
 from miscompile.patterns.language import (
     Elements,
     Full,
@@ -25,6 +24,7 @@ from miscompile.patterns.language import (
     Word,
     parse_motifs,
 )
+from miscompile.patterns.shipped import catalogue, fusion_motifs, noop_motifs
 
 BIG = f"1{'0' * 400}"
 """A whole number that no float holds."""

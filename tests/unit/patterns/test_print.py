@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from motif_strategies import motifs
 
-from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Elements, Motif, MotifCall, parse_motifs
 from miscompile.patterns.print import print_motif
+from miscompile.patterns.shipped import catalogue
 
 
 def typed(value: Any) -> Any:

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miscompile.base.errors import SpecError
-from miscompile.patterns.catalogue import catalogue
+from miscompile.patterns.shipped import catalogue, patterns_of
 from miscompile.patterns.triggers import (
     Hidden,
     ObservedTriggers,
     granularities,
     known_targets,
     parse_triggers,
-    patterns_of,
     print_triggers,
     reasons,
     shipped,

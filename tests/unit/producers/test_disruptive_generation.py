@@ -28,7 +28,7 @@ from miscompile.ops.support import Support
 from miscompile.ops.values import Style
 from miscompile.producers.disruptive.attributes import break_attribute, break_declared, break_signature
 from miscompile.producers.disruptive.checker import refusal_of, serve
-from miscompile.producers.disruptive.draft import DraftOperand, InvalidDraft, Presentation, take_apart
+from miscompile.producers.disruptive.draft import DraftOperand, DraftRole, InvalidDraft, Presentation, take_apart
 from miscompile.producers.disruptive.operands import break_contents, break_dtype, break_mixed, break_rank, break_shape
 from miscompile.producers.disruptive.producer import (
     ACCEPTANCE,
@@ -45,8 +45,10 @@ OPS = ("Add", "MatMul", "Conv", "Transpose", "Gather", "Reshape", "Softmax", "Wh
 PROVER = Prover(refusal_of)
 
 
-def producer(**options: object) -> DisruptiveProducer:
-    options = replace(DisruptiveOptions(ops=OPS), **options)  # type: ignore[arg-type]
+def producer(
+    ops: tuple[str, ...] = OPS, kinds: tuple[str, ...] = (), acceptance: tuple[str, ...] = ACCEPTANCE
+) -> DisruptiveProducer:
+    options = DisruptiveOptions(ops=ops, kinds=kinds, acceptance=acceptance)
     return DisruptiveProducer(options, OPEN, check=refusal_of)
 
 
@@ -66,9 +68,9 @@ def transposition() -> InvalidDraft:
     return InvalidDraft("Transpose", 21, (part,), attributes({"perm": (1, 0)}), (TensorType("float32", (None, None)),))
 
 
-def reshaping(role: str = "constant") -> InvalidDraft:
+def reshaping(role: DraftRole = "constant") -> InvalidDraft:
     data = DraftOperand(tensor(np.ones((2, 3), np.float32)), "fed", known=False)
-    shape = DraftOperand(tensor(np.array([3, 2])), role, known=True)  # type: ignore[arg-type]
+    shape = DraftOperand(tensor(np.array([3, 2])), role, known=True)
     return InvalidDraft("Reshape", 21, (data, shape), {}, (TensorType("float32", (None, None)),))
 
 
@@ -84,6 +86,8 @@ def test_every_case_says_what_is_broken_and_which_oracle_judges_it() -> None:
         assert recipe["oracle"] == "disruptive"
         assert recipe["broken"]["kind"] in KINDS
         assert recipe["broken"]["detail"]
+        part = recipe["broken"]["place"].split()[0]
+        assert part in {"operand", "attribute", "result", "operands", "results", "call"}
         assert recipe["broken"]["refusal"]
         assert len(read(case.program.payload).graph.nodes) == 1
 
@@ -139,7 +143,7 @@ def test_breaks_are_mostly_new() -> None:
 
 def test_turns_are_shared_out() -> None:
     made = producer(kinds=("dtype", "signature"))
-    pairs = Counter()
+    pairs = Counter[tuple[str, str]]()
     for index in range(80):
         case = made.propose(stream(5, index))
         pairs[case.recipe["op"], case.recipe["broken"]["kind"]] += 1
@@ -230,7 +234,7 @@ def test_mixed_dtypes_are_each_taken_alone() -> None:
 
 
 def test_sizes_that_stay_compatible_are_no_break() -> None:
-    verdicts = Counter()
+    verdicts = Counter[bool]()
     for seed in range(60):
         try:
             broken = break_shape(random.Random(seed), addition())
@@ -275,7 +279,8 @@ def test_a_rank_that_the_attributes_contradict() -> None:
 
 
 def test_wrong_contents_are_proven_by_the_page_and_at_run_time_when_they_are_fed() -> None:
-    for role, kind in (("constant", "rule"), ("structural", "runtime")):
+    proofs: dict[DraftRole, str] = {"constant": "rule", "structural": "runtime"}
+    for role, kind in proofs.items():
         seen = set()
         for seed in range(40):
             try:
@@ -283,7 +288,9 @@ def test_wrong_contents_are_proven_by_the_page_and_at_run_time_when_they_are_fed
             except RejectedDraft:
                 continue
             proof = PROVER.prove(broken.draft, "plain", "elements")
-            if proof is not None and broken.draft.parts[1].role == role:  # type: ignore[union-attr]
+            shape = broken.draft.parts[1]
+            assert shape is not None
+            if proof is not None and shape.role == role:
                 seen.add(proof.kind)
         assert kind in seen
         assert seen <= {kind, "checker"}

@@ -1,5 +1,7 @@
 """Programs are written from shared parts; the bytes are those of the graph as a model, in every setting."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,14 +10,12 @@ from miscompile.base.rng import stream
 from miscompile.core.tensor import tensor
 from miscompile.graph.attributes import attributes
 from miscompile.graph.emit import emit, model_proto
-from miscompile.graph.model import Model, Node
+from miscompile.graph.model import Node
 from miscompile.graph.read import read
-from miscompile.ops.registry import dtypes_of, specs, version_of
+from miscompile.ops.registry import dtypes_of, specs, version_of, well_formed
 from miscompile.ops.spec import Call, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style
-from miscompile.ops.wellformed.check import well_formed
-from miscompile.producers import finish
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.scope import Scope
@@ -55,23 +55,14 @@ def test_the_payload_is_the_emitted_model_in_every_setting() -> None:
     assert settings > 40
 
 
-def test_what_has_no_short_form_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Model] = []
-
-    def remember(model: Model) -> bytes:
-        seen.append(model)
-        return emit(model)
-
-    monkeypatch.setattr(finish, "emit", remember)
+def test_a_number_beyond_float32_is_written_as_infinity() -> None:
     scope = Scope(stream(0, "long"), 18, OperatorLimits(), Style(), OPEN)
     x = scope.new_input("float32", (2,), Range(-1, 1, integral=False))
     y = scope.apply(Call("Elu", (x,), attributes({"alpha": 1.0})))[0]
-    Finisher(scope).case([y.name], 1, {})
-    assert not seen
     node = scope.nodes[0]
-    scope.nodes[0] = Node(node.op, node.inputs, node.outputs, attributes({"alpha": 1e39}))  # beyond float32
-    Finisher(scope).case([y.name], 1, {})
-    assert len(seen) == 1
+    scope.nodes[0] = Node(node.op, node.inputs, node.outputs, attributes({"alpha": 1e39}))
+    case = Finisher(scope).case([y.name], 1, {})
+    assert read(case.program.payload).graph.nodes[0].attributes["alpha"].value == math.inf
 
 
 def test_no_output_makes_no_case() -> None:

@@ -3,19 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.errors import RejectedDraft, SpecError, UsageError
 from miscompile.base.rng import stream
 from miscompile.base.specs import parse_options, parse_spec, print_spec
 from miscompile.core.case import Case
+from miscompile.core.tensor import Array
 from miscompile.graph.check import check
 from miscompile.graph.read import read
 from miscompile.ops.spec import OperatorLimits
@@ -31,13 +33,13 @@ from miscompile.producers.hirfuzz.operators import (
     plain_names,
 )
 from miscompile.producers.hirfuzz.paper_operator import encode, operands_of
-from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzGraph, HirfuzzOptions
+from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzGraph, HirfuzzOptions, PresetGuidance
 from miscompile.producers.scope import Scope
 from miscompile.producers.sites import ScopeSite
 
 OPEN = Support(open=True)
 
-MEANING: dict[str, Callable[..., NDArray]] = {
+MEANING: dict[str, Callable[..., Array]] = {
     "Add": np.add, "Subtract": np.subtract, "Multiply": np.multiply, "Power": np.power, "Mod": np.fmod,
     "Divide": lambda a, b: a / b if a.dtype.kind == "f" else np.trunc(np.true_divide(a, b)),
     "Floor Mod": np.mod, "Floor Divide": np.floor_divide, "Logical And": np.logical_and,
@@ -109,8 +111,8 @@ def test_a_name_for_each_plain_operator() -> None:
 
 
 @pytest.mark.parametrize("guidance", ["gate", "released", "steer", "off"])
-def test_graphs_are_valid_and_have_as_many_operators_as_asked_for(guidance: str) -> None:
-    producer = Hirfuzz(HirfuzzOptions(nodes=30, guidance=guidance), OPEN)  # type: ignore[arg-type]
+def test_graphs_are_valid_and_have_as_many_operators_as_asked_for(guidance: PresetGuidance) -> None:
+    producer = Hirfuzz(HirfuzzOptions(nodes=30, guidance=guidance), OPEN)
     for index in range(4):
         case = producer.propose(stream(1, index))
         check(read(case.program.payload))
@@ -136,9 +138,9 @@ def test_behind_the_gate_every_node_adds_coverage() -> None:
 
 
 def test_the_gate_covers_more_than_no_guidance() -> None:
-    few = {"dtypes": ("float32", "bool"), "max_rank": 1, "max_dim": 4}  # small enough to saturate
-    gated, _, _ = grown(HirfuzzOptions(nodes=40, guidance="gate", **few), 10)  # type: ignore[arg-type]
-    free, _, _ = grown(HirfuzzOptions(nodes=40, guidance="off", **few), 10)  # type: ignore[arg-type]
+    few = HirfuzzOptions(nodes=40, dtypes=("float32", "bool"), max_rank=1, max_dim=4)  # small enough to saturate
+    gated, _, _ = grown(replace(few, guidance="gate"), 10)
+    free, _, _ = grown(replace(few, guidance="off"), 10)
     assert gated.score > free.score
 
 
@@ -204,14 +206,16 @@ def test_the_same_stream_makes_the_same_case() -> None:
     st.integers(1, 500), st.sampled_from(["gate", "released", "steer", "off"]), st.sampled_from([2, 3]),
     st.lists(st.sampled_from(HIRFUZZ_DTYPES), unique=True), st.floats(0, 1),
 )  # fmt: skip
-def test_options_print_and_parse(nodes: int, guidance: str, path: int, dtypes: list[str], reuse: float) -> None:
-    options = HirfuzzOptions(nodes=nodes, guidance=guidance, path=path, dtypes=tuple(dtypes), reuse=reuse)  # type: ignore[arg-type]
+def test_options_print_and_parse(
+    nodes: int, guidance: PresetGuidance, path: int, dtypes: list[str], reuse: float
+) -> None:
+    options = HirfuzzOptions(nodes=nodes, guidance=guidance, path=path, dtypes=tuple(dtypes), reuse=reuse)
     spec = parse_spec(print_spec("hirfuzz", options))
     assert (spec.name, parse_options(HirfuzzOptions, dict(spec.options), "hirfuzz")) == ("hirfuzz", options)
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": 0}, {"path": 4}, {"reuse": 1.5}, {"opsets": ()}, {"share": 0.0}])
-def test_knobs_that_cannot_be_meant(wrong: dict) -> None:
+def test_knobs_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
     with pytest.raises(SpecError):
         HirfuzzOptions(**wrong)
 

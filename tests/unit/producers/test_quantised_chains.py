@@ -76,6 +76,7 @@ def test_a_bias_has_the_product_of_the_scales() -> None:
         node = next(node for node in chain.scope.nodes if bias.name in node.outputs)
         product = chain.scope.operands[node.inputs[1]].value
         left = chain.steps_of[x.name].value
+        assert product is not None
         assert left is not None
         assert scale.value is not None
         assert np.array_equal(product, np.float32(left * scale.value))

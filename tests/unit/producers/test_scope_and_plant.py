@@ -1,6 +1,6 @@
 """The graph under construction: rollback, guards, and motifs that can really be planted."""
 
-from typing import Any
+import random
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from miscompile.ops.registry import dtypes_of, specs, version_of
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Range, Style, choose_range
-from miscompile.patterns.catalogue import catalogue, noop_motifs
 from miscompile.patterns.language import Motif, parse_motifs
+from miscompile.patterns.shipped import catalogue, noop_motifs
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.guards import guard
 from miscompile.producers.motifs.plant import NONE, Mutations, plant, plant_noop
@@ -34,16 +34,16 @@ def scope(seed: int | str, opset: int = 21, style: Style | None = None) -> Scope
     return Scope(stream(0, "scope", seed), opset, OperatorLimits(), style or Style(), Support(open=True))
 
 
-def snapshot(known: Scope) -> dict[str, Any]:
+def snapshot(known: Scope) -> dict[str, object]:
     """Everything that a scope holds, by value."""
     fields = {name: value for name, value in vars(known).items() if isinstance(value, dict | list | int)}
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     for name, value in fields.items():
         if name.startswith("_") and name != "_fresh":
             continue  # caches may stay
         if name == "pool":
             kept[name] = {
-                dtype: [operand.name for operand in operands] for dtype, operands in value.items() if operands
+                dtype: [operand.name for operand in operands] for dtype, operands in known.pool.items() if operands
             }
         elif isinstance(value, dict):
             kept[name] = list(value.items()) if name in ("uses", "producer", "types") else list(value)
@@ -52,7 +52,7 @@ def snapshot(known: Scope) -> dict[str, Any]:
     return kept
 
 
-def grow(known: Scope, rng: Any, steps: int) -> None:
+def grow(known: Scope, rng: random.Random, steps: int) -> None:
     """Insert operators, plant motifs and guard values, as generation does; refusals are part of it."""
     motifs = catalogue()
     for _ in range(steps):
@@ -227,8 +227,9 @@ def test_values_and_constants_have_the_dtypes_and_elements_that_the_motif_says()
     assert weight.shape == (2, 1)
     assert np.abs(weight.array).max() <= 1
     adds = known.nodes[-2].inputs[1]
-    assert known.operands[adds].value is not None
-    assert known.operands[adds].value.tolist() == [[1.5], [-2]]
+    added = known.operands[adds].value
+    assert added is not None
+    assert added.tolist() == [[1.5], [-2]]
 
 
 def test_numbers_of_the_motifs_dtype_are_rounded_and_clipped() -> None:

@@ -6,8 +6,8 @@ from miscompile.core.case import Case
 from miscompile.core.finding import Finding, Property, Signature
 from miscompile.core.tensor import tensor
 from miscompile.findings.folder import Stored
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.reports.issue import render_issue
 
 KIND = TensorType("float32", (1,))

@@ -6,7 +6,7 @@ import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import pytest
 from jinja2 import Environment, StrictUndefined
@@ -52,12 +52,16 @@ class Driver:
         return self
 
 
+MemoryLimits: TypeAlias = list[tuple[int, tuple[int, int]]]
+"""Calls of `setrlimit`: the resource, and its soft and hard limit."""
+
+
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, int]]]:
+def limits(monkeypatch: pytest.MonkeyPatch) -> MemoryLimits:
     """Keep what `lift_memory_limit` would do to this process, and let the variables be as they were afterwards."""
     for name, value in PRECISE.items():
         monkeypatch.setenv(name, f"not {value}")
-    seen: list[tuple[int, tuple[int, int]]] = []
+    seen: MemoryLimits = []
     monkeypatch.setattr(resource, "getrlimit", lambda what: (1000, 5000))
     monkeypatch.setattr(resource, "setrlimit", lambda what, pair: seen.append((what, pair)))
     return seen
@@ -65,16 +69,21 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[int, int]]]
 
 def counting(lines: list[str]) -> tuple[list[int], Callable[[], list[str]]]:
     asked: list[int] = []
-    return asked, lambda: asked.append(1) or list(lines)  # type: ignore[func-returns-value]
+
+    def ask() -> list[str]:
+        asked.append(1)
+        return list(lines)
+
+    return asked, ask
 
 
-def test_the_cpu_is_never_asked_for(limits: list[Any]) -> None:
+def test_the_cpu_is_never_asked_for(limits: MemoryLimits) -> None:
     asked, ask = counting(["whatever"])
     Gate("x", {"cuda": ask}).pass_for("cpu")
     assert (asked, limits, os.environ["NVIDIA_TF32_OVERRIDE"]) == ([], [], "not 0")
 
 
-def test_a_device_that_is_there_is_asked_for_once(limits: list[Any]) -> None:
+def test_a_device_that_is_there_is_asked_for_once(limits: MemoryLimits) -> None:
     asked, ask = counting([""])
     gate = Gate("x", {"cuda": ask})
     gate.pass_for("cuda")
@@ -84,7 +93,7 @@ def test_a_device_that_is_there_is_asked_for_once(limits: list[Any]) -> None:
     assert {name: os.environ[name] for name in PRECISE} == PRECISE
 
 
-def test_all_that_is_missing_is_said_in_one_line(limits: list[Any]) -> None:
+def test_all_that_is_missing_is_said_in_one_line(limits: MemoryLimits) -> None:
     del limits
     asked, ask = counting(["no  driver\nhere", "", "no build"])
     gate = Gate("thing", {"gpu": ask})
@@ -96,7 +105,7 @@ def test_all_that_is_missing_is_said_in_one_line(limits: list[Any]) -> None:
     assert os.environ["NVIDIA_TF32_OVERRIDE"] == "not 0", "the variables are NVIDIA's"
 
 
-def test_an_unknown_device_is_refused_before_anything_is_done(limits: list[Any]) -> None:
+def test_an_unknown_device_is_refused_before_anything_is_done(limits: MemoryLimits) -> None:
     with pytest.raises(NoDeviceError, match="thing has no build for the device 'abacus'"):
         Gate("thing", {"cuda": list}).pass_for("abacus")
     assert limits == []
@@ -125,7 +134,7 @@ def test_this_process_has_started_no_driver() -> None:
     assert not started(os.getpid())
 
 
-def test_a_driver_started_before_the_fork_is_said(limits: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_started_before_the_fork_is_said(limits: MemoryLimits, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, ask = counting([])
     monkeypatch.setattr(devices, "started", lambda process: process == 1)
     with pytest.raises(NoDeviceError, match="thing cannot build for cuda: a driver was started before this worker was"):
@@ -136,7 +145,7 @@ def test_a_driver_started_before_the_fork_is_said(limits: list[Any], monkeypatch
     assert asked == [1, 1]
 
 
-def missing(name: str) -> Any:
+def missing(name: str) -> NoReturn:
     raise OSError(f"{name}: cannot open shared object file")
 
 

@@ -19,9 +19,8 @@ from miscompile.base.specs import Spec, parse_spec, spec_of, stored_spec
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
-from miscompile.core.verdict import Evidence
-from miscompile.graph.emit import emit
-from miscompile.graph.program import to_program
+from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.read import load, read
 from miscompile.targets.external import initializers, store
 from miscompile.targets.inductor.transforms import TRANSFORMS as INDUCTOR
@@ -32,6 +31,7 @@ from miscompile.targets.openvino.transforms import TRANSFORMS as OPENVINO
 from miscompile.targets.presentations import own_transform
 from miscompile.targets.registry import about, settled_transform, target_names
 from miscompile.targets.scratch import scratch
+from miscompile.transforms.catalogue import alters
 from miscompile.triage.script import write_script
 
 OWN: Mapping[str, Mapping[str, type[Any]]] = {
@@ -180,6 +180,16 @@ def test_a_target_names_its_transforms_and_their_variants(target: str) -> None:
         assert all(isinstance(own_transform(spec, OWN[target]), OWN[target][name]) for spec in specs)
 
 
+def test_a_target_says_what_its_transforms_are() -> None:
+    assert {target: about(target).altering for target in target_names() if about(target).altering} == {
+        "tvm": ("splice",)
+    }
+    for target in target_names():
+        assert {*about(target).altering, *about(target).function_transforms} <= set(about(target).transforms)
+    assert alters(parse_spec("splice{library=lib}"))
+    assert not any(map(alters, (None, parse_spec("relax"), parse_spec("functions{seed=3}"))))
+
+
 SMALL = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
 
@@ -188,8 +198,9 @@ def script(target: str, faulty: Build, reference: Build | None) -> str:
     program = to_program(read(onnx.parser.parse_model(SMALL).SerializeToString()))
     case = Case(program, ((tensor(np.ones(2, np.float32)),),))
     held = None if reference is None else Run(case, target, reference)
-    kind, rule = ("wrong", "exact") if held else ("exception", "status")
-    return write_script(case, Evidence(kind, rule, "in a line", Run(case, target, faulty), held, "y"))  # type: ignore[arg-type]
+    kind: FindingKind = "wrong" if held else "exception"
+    rule = "exact" if held else "status"
+    return write_script(case, Evidence(kind, rule, "in a line", Run(case, target, faulty), held, "y"))
 
 
 SAID = {

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -18,14 +18,20 @@ from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
-from miscompile.targets.about import ScriptLines
-from miscompile.targets.registry import about, load_attribute, target_names
+from miscompile.instances.instance import Instance
+from miscompile.instances.values import Held
+from miscompile.targets.about import FrontLines, ScriptLines
+from miscompile.targets.registry import about, load_attribute, parse_target, target_names
 from miscompile.triage.inlining import bare
+from miscompile.triage.library_script import Failure, write_front_script
 from miscompile.triage.script import write_script
 
 RUNNERS = tuple(name for name in target_names() if about(name).script and load_attribute(about(name).script).sources)
+
+FRONTS = tuple(f"{name}{{via={via}}}" for name in target_names() for via in about(name).fronts)
+EVERY = (*RUNNERS, *FRONTS)
 
 SMALL = """<ir_version: 10, opset_import: ["" : 21]>
 g ({dtype}[2] x) => ({dtype}[2] y) {{ y = Identity(x) }}"""
@@ -51,14 +57,37 @@ def scripts(name: str) -> Iterator[str]:
             yield write_script(item, evidence, culprits=face.passes[2:3])
 
 
+def front_scripts(target: str) -> Iterator[str]:
+    """Yield the script of a front end."""
+    front, held = parse_target(target).front, Held(tensor(np.ones(2, np.float32)))
+    assert front is not None
+    failure = Failure("wrong", "run", "in a line", "", 0, 0, 0.0, (tensor(-np.ones(2, np.float32)),))
+    if front.library == "torch":
+        instance = Instance("torch", "torch.neg", "function", (held,))
+    else:
+        instance = Instance("keras", "keras.ops.negative", "function", (held,))
+    yield write_front_script(instance, target, failure, {})
+
+
+def scripts_of(target: str) -> Iterator[str]:
+    return front_scripts(target) if target in FRONTS else scripts(target)
+
+
 def functions(text: str) -> dict[str, ast.stmt]:
     found = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
     return {node.name: node for node in found}
 
 
-def lines_of(name: str) -> ScriptLines:
-    lines: ScriptLines = load_attribute(about(name).script)
+def lines_of(target: str) -> ScriptLines | FrontLines:
+    front = parse_target(target).front
+    lines: ScriptLines | FrontLines = load_attribute(about(target).script if front is None else front.script)
     return lines
+
+
+def worker_of(target: str) -> str:
+    """Return the module of the adapter."""
+    spec = parse_target(target)
+    return (spec.about.adapter if spec.front is None else spec.front.adapter).partition(":")[0]
 
 
 def text_of(module: str) -> str:
@@ -87,7 +116,41 @@ class Plain(ast.NodeTransformer):
         return None if node.value is None else ast.Assign([node.target], node.value)
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+def imported(module: str) -> Iterator[tuple[str, str]]:
+    """Yield the modules of this package that `module` imports from, each with a name that it imports."""
+    for node in ast.walk(ast.parse(text_of(module))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("miscompile.targets"):
+            yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+def behind(module: str, sources: Collection[str]) -> set[str]:
+    """Return `module` and all modules of targets that it imports, directly or not; `sources` are not followed."""
+    found, left = set[str](), [module]
+    while left:
+        one = left.pop()
+        if one in found or one in sources or find_spec(one) is None:
+            continue
+        found.add(one)
+        left += [origin for origin, _ in imported(one)]
+    return {one for one in found if not one.endswith(("script", "__init__"))}
+
+
+def named(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names and the attributes that code mentions outside its import lines."""
+    every = [part for node in nodes for part in ast.walk(node)]
+    plain = {part.id for part in every if isinstance(part, ast.Name)}
+    return plain | {part.attr for part in every if isinstance(part, ast.Attribute)}
+
+
+def bound(node: ast.stmt) -> set[str]:
+    """Return the names that a statement at the top level binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_a_script_contains_the_very_functions_that_the_worker_calls(name: str) -> None:
     trees, texts = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for text in map(text_of, lines_of(name).sources):
@@ -96,7 +159,7 @@ def test_a_script_contains_the_very_functions_that_the_worker_calls(name: str) -
         for key, node in functions(bare(text)).items():
             texts[key].append(str(ast.get_source_segment(bare(text), node)))
     seen = set[str]()
-    for text in scripts(name):
+    for text in scripts_of(name):
         compile(text, "script", "exec")
         for key, node in functions(text).items():
             if key in trees:
@@ -106,24 +169,45 @@ def test_a_script_contains_the_very_functions_that_the_worker_calls(name: str) -
     assert len(seen) > 1
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", EVERY)
+def test_the_worker_calls_what_a_script_calls(name: str) -> None:
+    """No function in a module for scripts is for scripts alone: the worker names it, or what the worker names does."""
+    sources = lines_of(name).sources
+    parts = {key: node for source in sources for node in ast.parse(text_of(source)).body for key in bound(node)}
+    reached, left = set[str](), named(ast.parse(text_of(one)) for one in behind(worker_of(name), sources))
+    while left := (left & set(parts)) - reached:
+        reached |= left
+        left = named(parts[key] for key in left)
+    for text in scripts_of(name):
+        own = [node for node in ast.parse(text).body if not bound(node) & set(parts)]
+        called = {part.id for node in own for part in ast.walk(node) if isinstance(part, ast.Name)} & set(parts)
+        assert called
+        assert called <= reached
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_the_worker_imports_what_the_script_contains(name: str) -> None:
-    package = f"miscompile.targets.{name}"
-    assert f"{package}.runner" in lines_of(name).sources
-    imports = re.findall(r"^from (\S+) import (.*)$", text_of(about(name).adapter.partition(":")[0]), re.MULTILINE)
-    assert any(module == f"{package}.runner" or (module == package and "runner" in names) for module, names in imports)
+    """The worker or another module that it imports from the same folders, so that no copy of a function is meant."""
+    sources = set(lines_of(name).sources)
+    pairs = [pair for module in behind(worker_of(name), sources) for pair in imported(module)]
+    reached = {origin for origin, _ in pairs} | {f"{origin}.{one}" for origin, one in pairs}
+    left = reached & sources
+    while left:
+        more = {origin for source in left for origin, _ in imported(source)} - reached
+        reached, left = reached | more, more & sources
+    assert sources <= reached
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_script_imports_nothing_of_ours(name: str) -> None:
-    for text in scripts(name):
+    for text in scripts_of(name):
         for node in ast.walk(ast.parse(text)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            assert not any(imported.startswith("miscompile") for imported in names)
+            assert not any(one.startswith("miscompile") for one in names)
 
 
-@pytest.mark.parametrize("name", RUNNERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_modules_of_a_script_import_nothing_of_ours_but_each_other(name: str) -> None:
     sources = lines_of(name).sources
     for module in sources:

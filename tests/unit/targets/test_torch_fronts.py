@@ -10,7 +10,7 @@ import pytest
 from miscompile.core.run import Build
 from miscompile.core.tensor import tensor
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Drawn, Held, Made, Name
+from miscompile.instances.values import Drawn, Held, Made, Name, Value
 from miscompile.targets.about import FrontLines
 from miscompile.targets.known import known
 from miscompile.targets.registry import load_attribute, parse_target
@@ -139,7 +139,7 @@ def test_a_function_is_called_in_forward() -> None:
 
 def test_a_module_is_constructed_with_the_adapters_seed() -> None:
     made_of = Made("torch.nn.ReLU", (), {"inplace": True})
-    given = {"bias": False, "dtype": Name("dtype", "float8e5m2"), "activation": made_of}
+    given: dict[str, Value] = {"bias": False, "dtype": Name("dtype", "float8e5m2"), "activation": made_of}
     text = source(Instance("torch", "torch.nn.Conv2d", "module", (3, 2), given, (X,)))
     constructed = "torch.nn.Conv2d(3, 2, activation=torch.nn.ReLU(inplace=True), bias=False, dtype=torch.float8_e5m2)"
     assert text.index("torch.manual_seed(0)") < text.index(f"self.inner = {constructed}")

@@ -28,6 +28,7 @@ from miscompile.graph.text.parser import parse_model
 from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
+from miscompile.transforms.functions.rewrite import Rewrite
 from miscompile.transforms.functions.transform import Functions, describe
 
 shares = st.sampled_from((0.0, 0.5, 1.0))
@@ -99,9 +100,9 @@ def assert_same_bits(model: Model, presented: Model) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(sorted(TEXTS)), st.integers(0, 10**6), st.sampled_from(("none", "forward")))
-def test_inlining_gives_the_same_graph_back(name: str, seed: int, how: str) -> None:
+def test_inlining_gives_the_same_graph_back(name: str, seed: int, how: Rewrite) -> None:
     model = made(name)
-    form = Functions(seed, 3, 3, how, constants=0.0, shared=0.0)  # type: ignore[arg-type]
+    form = Functions(seed, 3, 3, how, constants=0.0, shared=0.0)
     presented = wrapped(model, form)
     if presented is not None:
         assert same_graph(presented, model)
@@ -118,8 +119,9 @@ def test_generated_graphs_stay_valid_and_the_same() -> None:
     seen = Counter[str]()
     for number in range(24):
         model = read(producer.propose(stream(3, "wrapped", number)).program.payload)
-        how = ("none", "closure", "forward", "any")[number % 4]
-        presented = wrapped(model, Functions(number, 3, rewrite=how))  # type: ignore[arg-type]
+        ways: tuple[Rewrite, ...] = ("none", "closure", "forward", "any")
+        how = ways[number % len(ways)]
+        presented = wrapped(model, Functions(number, 3, rewrite=how))
         if presented is None:
             continue
         check(presented)

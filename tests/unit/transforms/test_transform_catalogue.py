@@ -8,8 +8,8 @@ from miscompile.base.errors import SpecError
 from miscompile.base.specs import Spec, parse_spec
 from miscompile.core.case import Case, Feed, Program
 from miscompile.core.tensor import tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.transforms.catalogue import (
     AGAIN,
     STATIC,

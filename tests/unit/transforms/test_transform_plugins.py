@@ -19,8 +19,8 @@ from miscompile.base.specs import parse_spec
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
 from miscompile.engine.plan import Plan
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.optimisation import Optimisation
 from miscompile.transforms.catalogue import is_own, keeps_bits, present, seeded, transform_of

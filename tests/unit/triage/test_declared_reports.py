@@ -8,10 +8,10 @@ from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.text.parser import parse_model
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.triage.script import write_script
 from miscompile.triage.signature import signature_of
 

@@ -26,7 +26,7 @@ from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violate
 from miscompile.execution.runners import CachingRunner
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.oracles.pair import BuildPair
-from miscompile.triage.bisect import culprits, expand, minimise, only, shortest
+from miscompile.triage.bisect import Twins, culprits, expand, minimise, only, shortest
 from miscompile.triage.signature import blamed
 
 NODES = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
@@ -38,9 +38,10 @@ def fusion() -> Case:
     return case_of(Model(graph, {"": 18}), {"x": np.ones((3, 4), np.float32)})
 
 
-def find(compiler: VirtualCompiler, **options: object) -> tuple[str, ...]:
-    values: dict[str, object] = {"passes": PASSES, "twins": (), "rng": random.Random(0), **options}
-    return culprits(fusion(), values.pop("pair", pair()), compiler, **values)  # type: ignore[arg-type]
+def find(
+    compiler: VirtualCompiler, passes: Sequence[str] = PASSES, twins: Twins = (), held: BuildPair | None = None
+) -> tuple[str, ...]:
+    return culprits(fusion(), held or pair(), compiler, passes, twins, random.Random(0))
 
 
 @pytest.mark.parametrize("guilty", PASSES[::13])
@@ -99,7 +100,7 @@ def test_another_violation_does_not_count() -> None:
 
 def test_passes_that_are_off_anyway_stay_off() -> None:
     compiler = VirtualCompiler([wrong_if_fused("MatMul", "Add", "Pass12")])
-    assert find(compiler, pair=pair(frozenset({"Pass70", "Pass71"}))) == ("Pass12",)
+    assert find(compiler, held=pair(frozenset({"Pass70", "Pass71"}))) == ("Pass12",)
     full = [run.build for run in compiler.runs if run.build.level == "full"]
     assert all({"Pass70", "Pass71"} <= build.disabled for build in full)
 

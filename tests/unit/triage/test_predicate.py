@@ -18,8 +18,8 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
 from miscompile.findings.folder import Stored
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.text.parser import parse_model
 from miscompile.triage.predicate import (
     ANY_OPERAND,

@@ -119,7 +119,7 @@ def computed(made: Draft) -> list[list[Array]]:
     return [session.run(None, {name: value.array for name, value in feed.items()}) for feed in made.feeds]
 
 
-def smaller(made: Draft, reduction: Reduction) -> list[Draft]:
+def smaller(made: Draft, reduction: Reduction[Draft]) -> list[Draft]:
     """Return what the engine would run: the valid candidates that are smaller, tidied."""
     found = []
     for candidate in reduction.edits(made):
@@ -164,7 +164,7 @@ def test_a_loop_that_ends_early_is_written_out_as_far_as_it_goes() -> None:
         {"i": COUNT, "on": TRUTH, "s": F32},
         {"go": TRUTH, "s2": F32},
         [node("Add", "s s", "s2"), node("ReduceMax", "s2", "top", keepdims=0), node("Less", "top k", "go")],
-        {"k": tensor(np.float32(7))},
+        {"k": tensor(np.array(7, np.float32))},
     )
     made = draft([node("Loop", "m yes x", "y", body=body)], {"y": F32}, {"x": X}, m=number(9), yes=truth(True))
     (flat,) = flattened(made, CAPTURE)

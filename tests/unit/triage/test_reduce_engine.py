@@ -1,5 +1,5 @@
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from virtual_compiler import (
 
 from miscompile.core.case import Case
 from miscompile.core.outcome import Raised
+from miscompile.core.ports import Oracle
 from miscompile.core.run import Build
 from miscompile.core.tensor import tensor
 from miscompile.graph.attributes import attributes
@@ -29,16 +30,26 @@ from miscompile.graph.read import read
 from miscompile.triage.bisect import only
 from miscompile.triage.reduce.cost import cost_of
 from miscompile.triage.reduce.draft import Draft, take_apart
-from miscompile.triage.reduce.engine import Budget, Reduced, reduce_case
+from miscompile.triage.reduce.engine import Budget, Reduced, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
+from miscompile.triage.reduce.reduction import Reduction
 
 FUSED = (Node("MatMul", ("x", "w"), ("m",)), Node("Add", ("m", "b"), ("a",)))
 
 
-def reduce(case: Case, compiler: VirtualCompiler, **options: object) -> Reduced:
-    oracle = options.pop("oracle", pair())
-    kind = GraphDrafts(compiler, exactly, options.pop("voter", None))  # type: ignore[arg-type]
-    found = reduce_case(case, oracle, compiler, random.Random(1), kind, **options)  # type: ignore[arg-type]
+def reduce(
+    case: Case,
+    compiler: VirtualCompiler,
+    *,
+    oracle: Oracle | None = None,
+    budget: Budget | None = None,
+    reductions: Sequence[Reduction[Draft]] | None = None,
+    admits: Callable[[Case], bool] = any_case,
+) -> Reduced:
+    found = reduce_case(
+        case, oracle or pair(), compiler, random.Random(1), GraphDrafts(compiler, exactly),
+        budget=budget, reductions=reductions, admits=admits,
+    )  # fmt: skip
     assert found is not None
     return found
 

@@ -12,7 +12,7 @@ from miscompile.core.case import Feed, Program
 from miscompile.core.outcome import Crashed, Outcome, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
-from miscompile.graph.attributes import attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.check import check
 from miscompile.graph.model import Attribute, Function, Graph, Model, Node, TensorType, ValueInfo
 from miscompile.graph.rename import rename
@@ -433,11 +433,11 @@ DEFINED: list[tuple[str, dict[str, object], Tensor, Tensor]] = [
 
 @pytest.mark.parametrize(("rows", "verdict"), [(UNDEFINED, False), (DEFINED, True)])
 def test_the_guard_knows_undefined_behaviour(
-    rows: list[tuple[str, dict[str, object], Tensor, Tensor]], verdict: bool
+    rows: list[tuple[str, Mapping[str, PlainValue], Tensor, Tensor]], verdict: bool
 ) -> None:
     for op, options, left, right in rows:
         inputs = (info("a", *left.shape, dtype=left.dtype), info("b", *right.shape, dtype=right.dtype))
-        node = Node(op, ("a", "b"), ("y",), attributes(options))  # type: ignore[arg-type]
+        node = Node(op, ("a", "b"), ("y",), attributes(options))
         graph = Graph("g", inputs, (ValueInfo("y", None),), (node,))
         draft = Draft(Model(graph, {"": 18}), ({"a": left, "b": right},))
         assert Guard(lambda draft: draft.feeds)(draft) is verdict, op

@@ -18,10 +18,10 @@ from miscompile.core.examination import examine
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence, Violated
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.oracles.pair import BuildPair
 from miscompile.triage.predicate import FLOATS, BugPredicate, described
 from miscompile.triage.reduce.draft import put_together, take_apart, tidy
@@ -93,7 +93,7 @@ graph g(%x: float32[2]) -> (%b: float32[2]) {
 }
 """
     model = parse_model(text)
-    case = Case(to_program(model), ((tensor(np.float32([1, 2])),),))
+    case = Case(to_program(model), ((tensor(np.array([1, 2], np.float32)),),))
     apart = unshared(take_apart(case))
     names = [name for node in apart.graph.nodes for name in node.inputs]
     assert len(set(names)) == 4
@@ -112,7 +112,7 @@ def test_relaxations_are_many_and_never_the_draft_itself() -> None:
 def test_a_large_program_has_no_predicate() -> None:
     nodes = "\n".join(f"  %v{n + 1} = Neg(%v{n})" for n in range(MOST_NODES + 1))
     text = f"ir 10\nopset 18\n\ngraph g(%v0: float32[2]) -> (%v{MOST_NODES + 1}: float32[2]) {{\n{nodes}\n}}\n"
-    case = Case(to_program(parse_model(text)), ((tensor(np.float32([1, 2])),),))
+    case = Case(to_program(parse_model(text)), ((tensor(np.array([1, 2], np.float32)),),))
     runner = InProcessRunner("toy")
     held = BuildPair("toy", Build("off"), Build("full"))
     evidence = Evidence("wrong", "exact", "m", Run(case, "toy", Build("full")), Run(case, "toy", Build("off")), "v")

@@ -14,7 +14,7 @@ from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
 from miscompile.graph.read import read
-from miscompile.ops.reprogram import reprogram
+from miscompile.ops.analysis import reprogram
 from miscompile.oracles.pair import BuildPair
 from miscompile.transforms.catalogue import places_of, present
 from miscompile.triage.bisect import culprits, fewest

@@ -10,8 +10,8 @@ from miscompile.core.case import Case, Feed, Program
 from miscompile.core.outcome import Crashed, Observations, Outcome, Raised, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Array, Tensor, tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.oracles.pair import BuildPair
 
@@ -146,7 +146,8 @@ def crash_if(op: str, signal: int, stderr: str = "", *passes: str) -> Bug:
 def large_model(seed: int, size: int = 40, planted: Sequence[Node] = ()) -> Model:
     """Return a graph of `size` nodes over [3, 4] floats; `planted` nodes feed the rest from the middle."""
     rng = random.Random(seed)
-    values, nodes = ["x", "y", "b"], []
+    values = ["x", "y", "b"]
+    nodes: list[Node] = []
     for place in range(size - len(planted)):
         if place == size // 2:
             nodes += planted

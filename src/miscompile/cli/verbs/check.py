@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
-from miscompile.cli.environments import ready
-from miscompile.cli.options import check_out, default_out, limits_of_time, new_seed
+from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
+from miscompile.cli.options import check_out, ready, slice_nodes_option
 from miscompile.engine.checks import CHECKS, DEFAULT, OWN, chosen
-from miscompile.engine.plan import Plan
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 
@@ -32,14 +30,7 @@ from miscompile.targets.registry import DEFAULT_TARGET, parse_target
     show_default=True,
     help="Test slices of the model as well, extended and in other settings.",
 )
-@click.option(
-    "--slice-nodes",
-    callback=values.span,
-    default="3..12",
-    show_default=True,
-    metavar="SPAN",
-    help="Operators in a slice.",
-)
+@slice_nodes_option
 @click.option(
     "--check",
     "checks",
@@ -59,11 +50,11 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
       miscompile check model.onnx --check levels,equivalence,resist,exact
       miscompile check model.onnx --target onnxruntime --target openvino
     """
-    as_json = bool(given.pop("as_json"))
-    options = _options(targets, given)
+    as_json, install = given.pop("as_json"), given.pop("install")
+    options = plan_of(targets, {**given, "checks": _of_models(given["checks"], targets)})
     validate(options)
     check_out(options.out, resume=False)
-    first, *others = (ready(target, install=given["install"]) for target in options.targets)
+    first, *others = (ready(target, install=install) for target in options.targets)
     options = replace(options, target=first, others=tuple(others))
     if not as_json:
         click.echo(f"checking {model} on {options.title}, seed {options.seed}, findings go to {options.out}", err=True)
@@ -71,27 +62,6 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
 
     around = replace(options, model=str(model))
     return conduct(options, lambda listeners: fuzz(around, listeners), as_json=as_json)
-
-
-def _options(targets: tuple[str, ...], given: dict[str, Any]) -> Plan:
-    compare: Literal["strict", "fixed"] = given["compare"]
-    return Plan(
-        targets[0],
-        targets[1:],
-        seconds=limits_of_time(given["seconds"], given["tests"]),
-        tests=given["tests"],
-        seed=new_seed() if given["seed"] is None else given["seed"],
-        out=given["out"] or default_out(resume=False),
-        workers=given["workers"] or cpus(),
-        steer=not given["keep_passes"],
-        compare=compare,
-        limit_seconds=given["limit_seconds"],
-        limit_memory=given["limit_memory"],
-        slices=given["slices"],
-        slice_nodes=given["slice_nodes"],
-        transforms=given["transforms"],
-        checks=_of_models(given["checks"], targets),
-    )
 
 
 def _of_models(checks: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:

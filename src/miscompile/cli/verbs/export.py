@@ -8,6 +8,7 @@ import click
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
+from miscompile.cli.options import progress
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
@@ -62,10 +63,9 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     """
     if "onnx" not in parse_target(target).about.kinds:
         raise UsageError(f"{target} takes no ONNX models; name another target with --for")
-    say = _ignore if as_json else _print_progress
     from miscompile.migration.exporting import Choice, export
 
-    report = export(Choice(target=target, **given), folder, say)
+    report = export(Choice(target=target, **given), folder, progress(quiet=as_json))
     if as_json:
         data = {"folder": str(folder), "tests": report.written, "left out": dict(report.left_out.most_common())}
         click.echo(json.dumps(data, indent=2))
@@ -74,11 +74,3 @@ def command(folder: Path, target: str, as_json: bool, **given: Any) -> int:  # n
     for reason, count in report.left_out.most_common(_SHOWN):
         click.echo(f"  {count:,} left out: {reason}")
     return 0
-
-
-def _print_progress(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _ignore(text: str) -> None:
-    """Discard a line of progress, because only JSON is wanted."""

@@ -1,22 +1,49 @@
-"""`miscompile findings`: what a campaign found."""
+"""The verbs on a stored campaign: `findings`, `report`, and on one finding `reduce`, `bisect`, `repro`, `replay`."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
 
+from miscompile.base.errors import ExecutionError, StoreError, UsageError
+from miscompile.cli import values
 from miscompile.cli.campaigns import show
-from miscompile.cli.single import one_record, out_argument
-from miscompile.findings.store import Store
-from miscompile.reports.summary import record_json, summarise
+from miscompile.cli.options import id_argument, json_option, out_argument, tell
+from miscompile.findings.folder import load, place
+from miscompile.findings.store import Record, Store
+from miscompile.reports.registry import REPORTS
+from miscompile.reports.summary import findings_table, record_json, summarise
 from miscompile.reports.writer import write_issue
+
+
+def one_record(out: Path, identifier: str) -> Record:
+    """Return a finding's row. Raises StoreError when OUT holds no campaign or no such finding, or it is damaged."""
+    with Store.open(out, create=False) as store:
+        store.load(identifier)
+        for record in store.findings():
+            if record.identifier == identifier:
+                return record
+    raise StoreError(f"'{identifier}' is not in the index of {out}; `miscompile fuzz --resume` enters it again")
+
+
+def show_record(out: Path, identifier: str, *, as_json: bool) -> None:
+    """Write a changed finding's issue anew and print its row."""
+    write_issue(out, identifier)
+    record = one_record(out, identifier)
+    if as_json:
+        click.echo(json.dumps(record_json(record), indent=2))
+    else:
+        Console().print(findings_table([record]))
 
 
 @click.command("findings", short_help="What a campaign found.")
 @out_argument
 @click.argument("identifier", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table or text.")
-def command(out: Path, identifier: str | None, as_json: bool) -> int:
+def findings(out: Path, identifier: str | None, as_json: bool) -> int:
     """List the findings in OUT, or print the issue text of finding ID.
 
     \b
@@ -35,3 +62,167 @@ def command(out: Path, identifier: str | None, as_json: bool) -> int:
     text = write_issue(out, identifier)
     click.echo(json.dumps({**record_json(record), "issue": text}, indent=2) if as_json else text, nl=as_json)
     return 0
+
+
+@click.command("report", short_help="Write reports of a campaign.")
+@out_argument
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@json_option
+def report(out: Path, names: tuple[str, ...], as_json: bool) -> int:
+    """Write the reports NAME of the campaign in OUT, and print the files; without NAME, list the reports there are.
+
+    `summary` and `issues` come along; other packages add theirs through the entry points miscompile.reports.
+
+    \b
+    Examples:
+      miscompile report miscompile-out
+      miscompile report miscompile-out summary issues
+    """
+    if not names:
+        titles = {name: REPORTS.get(name).title for name in REPORTS.usable()} | REPORTS.broken()
+        click.echo(json.dumps(titles, indent=2) if as_json else "\n".join(map("  ".join, titles.items())))
+        return 0
+    reports = [REPORTS.get(name) for name in names]
+    with Store.open(out, create=False) as store:
+        written = {report.name: [str(path) for path in report.write(store, out)] for report in reports}
+    click.echo(
+        json.dumps(written, indent=2) if as_json else "\n".join(path for paths in written.values() for path in paths)
+    )
+    return 0
+
+
+@click.command("reduce", short_help="Make a finding smaller.")
+@out_argument
+@id_argument
+@click.option("--time", "seconds", default="2m", show_default=True, metavar="TIME", callback=values.duration,
+              help="Stop after 90, 5m, 2h, ...")  # fmt: skip
+@json_option
+def reduce(out: Path, identifier: str, seconds: float, as_json: bool) -> int:
+    """Reduce finding ID in OUT further: fewer nodes, smaller shapes, plainer attributes and values.
+
+    \b
+    Example:
+      miscompile reduce miscompile-out wrong-0a1b2c3d4e --time 10m
+
+    The finding's folder then holds the smaller model; the first one stays as original.onnx.
+    """
+    one_record(out, identifier)
+    from miscompile.engine import single
+
+    single.reduce(out, identifier, seconds)
+    show_record(out, identifier, as_json=as_json)
+    return 0
+
+
+@click.command("bisect", short_help="Find the passes, or the release, that are to blame.")
+@out_argument
+@id_argument
+@click.option("--releases", is_flag=True, help="Find the first release of the compiler that shows the finding.")
+@click.option("--keep", is_flag=True, help="With --releases: keep the environments that are made.")
+@json_option
+def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool) -> int:
+    """Find the smallest set of passes that must be on for finding ID in OUT to show.
+
+    With --releases, find the first release that shows it: the finding's script runs in environments with older
+    releases, which are made one after the other (each some hundred megabytes) and removed again. The search assumes
+    that every release from the first bad one to the one of the finding shows it. Releases that cannot be
+    installed or cannot run the script are skipped.
+
+    \b
+    Examples:
+      miscompile bisect miscompile-out wrong-0a1b2c3d4e
+      miscompile bisect miscompile-out wrong-0a1b2c3d4e --releases
+    """
+    if keep and not releases:
+        raise UsageError("--keep goes with --releases")
+    one_record(out, identifier)
+    from miscompile.engine import single
+
+    if not releases:
+        single.bisect(out, identifier)
+        show_record(out, identifier, as_json=as_json)
+        return 0
+    found = single.releases(out, identifier, keep, tell).as_json()
+    click.echo(json.dumps({"id": identifier, **found}, indent=2) if as_json else verdict(identifier, found))
+    return 0
+
+
+def verdict(identifier: str, found: Mapping[str, Any]) -> str:
+    """Return the result of a search among releases, in a few lines."""
+    name, newest = found["distribution"], found["newest"]
+    lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
+    if newest["release"] != found["first_bad"]:
+        answer = {"shows": "shows it", "absent": "does not show it", "skipped": "cannot say"}[newest["answer"]]
+        lines.append(f"the newest release, {newest['release']}, {answer}")
+    if found["skipped"]:
+        lines.append(f"skipped: {', '.join(found['skipped'])}")
+    return "\n".join(lines)
+
+
+def _before(found: Mapping[str, Any]) -> str:
+    if found["last_good"] is not None:
+        return f"the last release without it is {found['last_good']}"
+    if found["tried"][0]["release"] == found["first_bad"]:
+        return "that is the oldest release"
+    return "no older release can run its script"
+
+
+@click.command("repro", short_help="Run a finding's standalone script.")
+@out_argument
+@id_argument
+@click.option("--limit-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
+              metavar="SECONDS", help="Give up after this long.")  # fmt: skip
+@json_option
+def repro(out: Path, identifier: str, limit_seconds: float, as_json: bool) -> int:
+    """Run the standalone script of finding ID in OUT, in a fresh Python process.
+
+    \b
+    Example:
+      miscompile repro miscompile-out wrong-0a1b2c3d4e
+
+    Exit code 1 when the bug shows, 0 when it does not.
+    """
+    from miscompile.environments.resolve import python_of, versions_of
+    from miscompile.triage.confirm import run_script
+
+    stored = load(out, identifier)
+    script = place(out, identifier).resolve() / "repro.py"
+    if not stored.script:
+        raise StoreError(f"finding {identifier} has no script yet; `miscompile replay` runs its case")
+    target = stored.finding.property.target
+    versions_of(target)
+    result = run_script(script, python_of(target), limit_seconds)
+    if result.status == "broken":
+        said = (result.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        code = f"did not end within {limit_seconds:g} s" if result.code is None else f"ended with status {result.code}"
+        raise ExecutionError(f"the script {code}, which says neither that the bug shows nor that not: {said}")
+    shows = result.status == "shows"
+    if as_json:
+        click.echo(json.dumps({"id": identifier, "shows": shows, "status": result.code, "stdout": result.stdout}))
+    else:
+        click.echo(f"{result.stdout.rstrip()}\n{identifier} {'shows' if shows else 'does not show'}".lstrip())
+    return int(shows)
+
+
+@click.command("replay", short_help="Run a finding's case through the tool again.")
+@out_argument
+@id_argument
+@json_option
+def replay(out: Path, identifier: str, as_json: bool) -> int:
+    """Run the case of finding ID in OUT again, with the tool's own workers and judgement.
+
+    \b
+    Example:
+      miscompile replay miscompile-out wrong-0a1b2c3d4e
+
+    Exit code 1 when it shows, 0 when it does not.
+    """
+    one_record(out, identifier)
+    from miscompile.engine import single
+
+    shows, message = single.replay(out, identifier)
+    if as_json:
+        click.echo(json.dumps({"id": identifier, "shows": shows, "message": message}))
+    else:
+        click.echo(f"{identifier} {'shows' if shows else 'does not show'}: {message}")
+    return int(shows)

@@ -2,26 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.campaigns import campaign_options, conduct, cpus, validate
-from miscompile.cli.environments import ready
-from miscompile.cli.options import (
-    check_generation,
-    check_out,
-    default_out,
-    limits_of_time,
-    new_seed,
-)
-from miscompile.engine.checks import CHECKS, DEFAULT
+from miscompile.cli.campaigns import campaign_options, conduct, plan_of, validate
+from miscompile.cli.options import check_generation, check_out, ready, slice_nodes_option
+from miscompile.engine.checks import CHECKS, DEFAULT, PRESETS
 from miscompile.engine.plan import Plan
-from miscompile.engine.presets import PRESETS
 from miscompile.findings.store import Store
 from miscompile.producers.registry import PRODUCERS
 from miscompile.targets.registry import parse_target
@@ -58,14 +49,7 @@ from miscompile.targets.registry import parse_target
     help="Begin from the operators in FILE as well, with the parameters that library tests gave them, as `miscompile"
     " harvest` makes it; onnx: those of onnx's own tests.",
 )
-@click.option(
-    "--slice-nodes",
-    callback=values.span,
-    default="3..12",
-    show_default=True,
-    metavar="SPAN",
-    help="Operators in a slice.",
-)
+@slice_nodes_option
 @click.option(
     "--check",
     "checks",
@@ -147,13 +131,6 @@ def _was_given(ctx: click.Context, name: str) -> bool:
 
 
 def _options(given: dict[str, Any]) -> Plan:
-    seconds: float | None = given.pop("seconds")
-    tests: int | None = given.pop("tests")
-    seed: int | None = given.pop("seed")
-    workers: int | None = given.pop("workers")
-    keep: bool = given.pop("keep_passes")
-    out: Path = given.pop("out") or default_out(resume=given["resume"])
-    compare: Literal["strict", "fixed"] = given.pop("compare")
     targets: tuple[str, ...] = given.pop("targets")
     preset: str | None = given.pop("preset")
     if preset is not None:
@@ -163,18 +140,7 @@ def _options(given: dict[str, Any]) -> Plan:
         given["checks"] = given["checks"] or PRESETS[preset].checks
     if len(set(targets)) < len(targets):
         raise UsageError("a target is named twice; a compiler can be held against another version of it: A==1.2")
-    return Plan(
-        targets[0],
-        targets[1:],
-        seconds=limits_of_time(seconds, tests),
-        tests=tests,
-        seed=new_seed() if seed is None else seed,
-        workers=workers or cpus(),
-        steer=not keep,
-        out=out,
-        compare=compare,
-        **given,
-    )
+    return plan_of(targets, given, resume=given["resume"])
 
 
 def _resumed(options: Plan, given: Collection[str]) -> Plan:

@@ -2,26 +2,27 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 from rich.console import Console
-from rich.table import Table
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.environments import ready
-from miscompile.cli.harvesting import KINDS, LIBRARIES, harvest_library
+from miscompile.cli.harvesting import KINDS, harvest_library
+from miscompile.cli.options import progress, ready
+from miscompile.core.events import ProgressListener
+from miscompile.instances.instance import LIBRARIES
+from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 
 if TYPE_CHECKING:
     from miscompile.core.case import Case
-    from miscompile.instances.instance import Library
     from miscompile.patterns.pattern import Pattern
 
 _TVM, _PROGRAMS = "tvm", "programs"
@@ -110,15 +111,13 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
-    say: Callable[[str], None] = _ignore if as_json else _print_progress
+    say = progress(quiet=as_json)
     _check_options(source)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
-        return harvest_library(
-            cast("Library", source), given["kind"], path, out, given["seconds"], say, as_json=as_json
-        )
+        return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:
@@ -147,7 +146,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
 
 
 def _harvest(
-    source: str, path: Path, out: Path, targets: list[str], say: Callable[[str], None], given: Mapping[str, Any]
+    source: str, path: Path, out: Path, targets: list[str], say: ProgressListener, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Gather, extract and write; return all figures as JSON values."""
     from miscompile.harvest.patterns.gather import gather
@@ -188,7 +187,7 @@ def _harvest(
 
 
 def _mine(
-    targets: list[str], path: Path | None, out: Path, say: Callable[[str], None], given: Mapping[str, Any]
+    targets: list[str], path: Path | None, out: Path, say: ProgressListener, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Mine programs for patterns of passes and write them; Ctrl-C keeps the patterns so far."""
     from miscompile.engine.coordinator import probe_support
@@ -274,7 +273,7 @@ def _check_keep(folder: Path | None) -> None:
         raise UsageError(f"{folder} is not empty; choose another --keep")
 
 
-def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: float, *, as_json: bool) -> int:
+def _harvest_tvm(path: Path, out: Path, say: ProgressListener, seconds: float, *, as_json: bool) -> int:
     """Harvest pairs of passes and Relax modules from a checkout of TVM."""
     from miscompile.harvest.patterns.tvm_tests import extract_tvm, harvest_tvm
 
@@ -301,7 +300,7 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
         click.echo(json.dumps(report, indent=2))
         return 0
     columns = ("pairs", "changed", "block", "subgraph")
-    table = _table("pass", numbers=columns)
+    table = plain_table("pass", numbers=columns)
     for row in report["passes"]:
         table.add_row(row["pass"], *(str(row[name]) for name in columns))
     Console().print(table)
@@ -313,7 +312,7 @@ def _harvest_tvm(path: Path, out: Path, say: Callable[[str], None], seconds: flo
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    table = _table("target", "pass", numbers=("blocks", "subgraphs", "pieces that it changes"))
+    table = plain_table("target", "pass", numbers=("blocks", "subgraphs", "pieces that it changes"))
     for row in report["passes"]:
         table.add_row(row["target"], row["pass"], *(str(row[key]) for key in ("block", "subgraph", "pieces")))
     Console().print(table)
@@ -348,20 +347,3 @@ def _print_left(left: Mapping[str, int]) -> None:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {what}" for what, count in counts.items()) or "none"
-
-
-def _table(*names: str, numbers: tuple[str, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
-
-
-def _print_progress(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _ignore(text: str) -> None:
-    """Discard a line of progress, because only JSON is wanted."""

@@ -13,17 +13,16 @@ from rich.table import Table
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import conduct, cpus
-from miscompile.cli.environments import ready, tell
-from miscompile.cli.options import check_out, default_out, new_seed
+from miscompile.cli.options import check_out, default_out, new_seed, ready, tell
 from miscompile.core.ports import Listener
 from miscompile.findings.store import Store
 from miscompile.instances.archive import library_in
+from miscompile.instances.instance import LIBRARIES
 from miscompile.migration.plan import DEFAULT_ORDER, ORDERS, MigrationPlan
 from miscompile.migration.results import Totals, place_of, read_rows, totals
 from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
 
-_LIBRARIES = ("onnx", "torch", "keras")
 _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 """The paper's configuration: its order, its threshold, and its templates."""
 
@@ -152,9 +151,9 @@ def _run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
 
 
 def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
-    unknown = [name for name in given["libraries"] if name not in _LIBRARIES]
+    unknown = [name for name in given["libraries"] if name not in LIBRARIES]
     if unknown:
-        raise UsageError(f"there is no library '{unknown[0]}'; there are: {', '.join(_LIBRARIES)}")
+        raise UsageError(f"there is no library '{unknown[0]}'; there are: {', '.join(LIBRARIES)}")
     preset = _PRESETS.get(given["preset"] or "", {})
     for name in preset:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

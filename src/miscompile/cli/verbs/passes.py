@@ -10,7 +10,8 @@ from rich.table import Table
 
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
-from miscompile.cli.environments import ready
+from miscompile.cli.options import ready
+from miscompile.reports.tables import plain_table
 
 if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
@@ -81,10 +82,7 @@ def _ignore(done: int) -> None:
 
 def _table(found: "PassTable") -> Table:
     title = f"{found.target}: {found.programs:,} programs watched"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("pass", overflow="fold")
-    for name in ("patterns", "fired", "triggered"):
-        table.add_column(name, justify="right")
+    table = plain_table("pass", numbers=("patterns", "fired", "triggered"), title=title)
     table.add_column("combined with", overflow="fold")
     for row in found.rows:
         woken = f"{row.woken / row.tried:.0%}" if row.tried else "-"

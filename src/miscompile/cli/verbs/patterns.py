@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
+from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import parse_target, target_names
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def command(
 def _all(libraries: Sequence[Path]) -> list["Pattern"]:
     """Return the catalogue with its no-ops, the shipped mined patterns, and those of the libraries, in this order."""
     from miscompile.patterns.library import read_library
-    from miscompile.patterns.shipped import shipped_patterns
-    from miscompile.patterns.triggers import patterns_of
+    from miscompile.patterns.shipped import patterns_of, shipped_patterns
 
     catalogue = patterns_of()
     known = {one.name for one in catalogue}
@@ -147,9 +147,7 @@ def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
 
 
 def _table(found: Sequence["Pattern"]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("pattern", "operators", "granularity", "triggers", "origin"):
-        table.add_column(title, overflow="fold")
+    table = plain_table("pattern", "operators", "granularity", "triggers", "origin")
     for one in found:
         triggers = [f"{wake.target}: {wake.name}" for wake in one.triggers]
         cells = (one.name, _some(one.operators, " "), one.granularity, _some(triggers, ", ") or "-", one.origin)

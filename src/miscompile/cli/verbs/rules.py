@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.reports.tables import plain_table
 
 
 @click.command("rules", short_help="The rewrite rules of equivalent programs.")
@@ -62,11 +63,7 @@ def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("rule", "group", "class", "left", "right"):
-        table.add_column(name, overflow="fold")
-    for name in ("certificate", "applied"):
-        table.add_column(name, justify="right")
+    table = plain_table("rule", "group", "class", "left", "right", numbers=("certificate", "applied"))
     for row in rows:
         table.add_row(
             row["name"], row["group"], row["exactness"], row["left"], row["right"], _certified(row), str(row["unions"])

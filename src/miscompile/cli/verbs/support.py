@@ -10,9 +10,9 @@ from rich.console import Console
 from miscompile.base.errors import UsageError
 from miscompile.cli import values
 from miscompile.cli.campaigns import cpus
-from miscompile.cli.environments import ready
+from miscompile.cli.options import ready
 from miscompile.producers.slices.table import SupportTable, difference, load_table
-from miscompile.reports.support import difference_view, table_view
+from miscompile.reports.tables import difference_view, table_view
 from miscompile.targets.registry import parse_target
 
 

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from miscompile.base.errors import UsageError
-from miscompile.cli.environments import ready, tell
+from miscompile.cli.options import ready, tell
 from miscompile.environments import cache
 from miscompile.environments.cache import Environment
 from miscompile.environments.resolve import make_newest, make_version
+from miscompile.reports.tables import plain_table
 from miscompile.targets.registry import about, broken_targets, installed, parse_target, target_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -164,8 +165,9 @@ def _broken_rows() -> list[dict[str, Any]]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _plain_table("target", "version", "kinds", "levels", "devices", "environments")
-    table.add_column("passes to switch", justify="right")
+    table = plain_table(
+        "target", "version", "kinds", "levels", "devices", "environments", numbers=("passes to switch",)
+    )
     for row in rows:
         version = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
         shown = Text(version or "built in")
@@ -185,19 +187,11 @@ def _missing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _environments_table(found: Sequence[Environment]) -> Table:
-    table = _plain_table("target", "python")
-    table.add_column("size", justify="right")
+    table = plain_table("target", "python", numbers=("size",))
     table.add_column("requirements", overflow="fold")
     for one in found:
         name = f"{one.target}=={one.version}" + (f" (also {one.target})" if one.bare else "")
         table.add_row(Text(name), one.python, f"{one.size >> 20} MiB", Text(" ".join(one.requirements)))
-    return table
-
-
-def _plain_table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
     return table
 
 

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from miscompile.core.case import Dim
-from miscompile.core.tensor import Tensor, tensor
+from miscompile.core.tensor import Tensor, tensor, text_of
 from miscompile.graph.equality import float_bits
 from miscompile.graph.model import (
     Attribute,
@@ -164,7 +164,7 @@ def _sparse(value: SparseTensor) -> str:
 def _elements(value: Tensor) -> str:
     array = value.array
     if value.dtype == "string":
-        return f"[{', '.join(quote(_decoded(item)) for item in array.reshape(-1))}]"
+        return f"[{', '.join(quote(text_of(item)) for item in array.reshape(-1))}]"
     if array.size > _MANY and (all_words := words(array)).size == array.size and (all_words == all_words[0]).all():
         return f"fill {format_elements(Tensor(value.dtype, array.reshape(-1)[:1]))[0]}"
     if array.size > _LONG:
@@ -173,10 +173,6 @@ def _elements(value: Tensor) -> str:
     if array.dtype.kind == "c":
         texts = [f"({real}, {imaginary})" for real, imaginary in zip(texts[::2], texts[1::2], strict=True)]
     return f"[{', '.join(texts)}]"
-
-
-def _decoded(item: str | bytes) -> str:
-    return item if isinstance(item, str) else item.decode("utf-8", "surrogateescape")
 
 
 def _attributes(attributes: Mapping[str, Attribute], indent: str) -> str:

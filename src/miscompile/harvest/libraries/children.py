@@ -17,7 +17,7 @@ from typing import Any
 
 from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.libraries.hooks.recording import LIMIT, LINES
 from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line
 from miscompile.instances.archive import Archive, distinct

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_files
 from miscompile.harvest.libraries.hooks.recording import LIMIT
 from miscompile.harvest.patterns.suites import files_of

@@ -10,7 +10,7 @@ from platformdirs import user_cache_path
 
 from miscompile.base.digest import digest_words
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.libraries.keras import harvest_first, harvest_keras, harvest_keras_tests
 from miscompile.harvest.libraries.onnx import harvest_onnx
 from miscompile.harvest.libraries.torch import harvest_database, harvest_tests

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.libraries.children import Child, Harvested, run_child, run_files
 from miscompile.harvest.libraries.hooks.recording import LIMIT
 from miscompile.harvest.patterns.suites import files_of

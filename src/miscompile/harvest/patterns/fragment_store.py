@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from miscompile.base.errors import MiscompileError
-from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
+from miscompile.core.events import ProgressListener
 from miscompile.graph.fingerprint import fingerprint
 from miscompile.graph.model import Model
 from miscompile.graph.read import load

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.patterns.model_folder import gather_models
 from miscompile.harvest.patterns.pairs import Gathered
 from miscompile.harvest.patterns.suites import SUITES, check_packages, files_of, run_suite

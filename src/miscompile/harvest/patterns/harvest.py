@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from miscompile.base.progress import ProgressListener
 from miscompile.base.rng import stream
+from miscompile.core.events import ProgressListener
 from miscompile.core.ports import Runner
 from miscompile.execution.pool import LocalPool
 from miscompile.graph.fingerprint import fingerprint

@@ -10,8 +10,8 @@ from miscompile.core.ports import Runner
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Violated
 from miscompile.graph.edges import reads
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model, TensorType
-from miscompile.graph.program import to_program
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed
 from miscompile.ops.values import Range, draw

@@ -20,8 +20,8 @@ from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Violated
 from miscompile.graph.check import check
 from miscompile.graph.edges import reads
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.rename import redirect
 from miscompile.harvest.patterns.shrink import Fires
 from miscompile.ops.seed import Seed

@@ -15,8 +15,8 @@ from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence, Holds, Verdict, Violated
 from miscompile.graph.bodies import CONTROL
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Model
-from miscompile.graph.program import to_program
 from miscompile.graph.specialise import folded, is_symbolic, specialised
 from miscompile.harvest.patterns.pass_observation import observed
 from miscompile.ops.analysis import analyse, require_well_formed

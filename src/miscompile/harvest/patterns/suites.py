@@ -13,7 +13,7 @@ from pathlib import Path
 from miscompile.base.child import attend, start
 from miscompile.base.digest import digest_bytes
 from miscompile.base.errors import UsageError
-from miscompile.base.progress import ProgressListener
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.patterns.pairs import Gathered, read_record
 from miscompile.harvest.processes import ENVIRONMENT, LOG, home_of, last_line, need
 

@@ -31,8 +31,8 @@ from miscompile.harvest.patterns.pass_observation import fired
 from miscompile.ops.spec import Operand, OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style, choose_range
-from miscompile.patterns.catalogue import catalogue
 from miscompile.patterns.language import Motif
+from miscompile.patterns.shipped import catalogue
 from miscompile.patterns.triggers import Hidden, ObservedTriggers, print_triggers
 from miscompile.producers.finish import finish, leaves
 from miscompile.producers.motifs.plant import NONE, Planted, plant

@@ -11,6 +11,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -100,10 +101,9 @@ def write(words: Sequence[str], operations: Sequence[Operation], run: InstanceRu
     lines = Lines(out)
     alike = classes(operations)
     tasks: list[tuple[str, Callable[[], tuple[list[Relation], list[Instance]]]]] = [
-        (members[0].api, lambda members=members: study(members, known, run))  # type: ignore[misc]
-        for members in alike
+        (members[0].api, partial(study, members, known, run)) for members in alike
     ]
-    tasks += [(pair[0].api, lambda pair=pair: study_pair(pair, known, run)) for pair in counterparts(operations)]  # type: ignore[misc]
+    tasks += [(pair[0].api, partial(study_pair, pair, known, run)) for pair in counterparts(operations)]
     tasks.append(("compositions", lambda: (_composed(alike, known, run), [])))
     for number, (name, task) in enumerate(tasks[first:], first):
         print(json.dumps({"begin": number, "operator": name}), flush=True)

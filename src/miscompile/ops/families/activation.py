@@ -14,6 +14,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.elementwise import hull, narrow, of_facts, piecewise, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.page_rules import scalars
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 
 _FAMILY = "activation"
@@ -192,7 +193,10 @@ def _clip_defined(call: Call) -> bool:
 
 
 SPECS = (
-    OpSpec("Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast"),
+    OpSpec(
+        "Relu", FLOATS + SIGNED, _sample_relu, of_facts(_relu), Exactness.MOVES, _FAMILY, shapes="broadcast",
+        fusion="elementwise",
+    ),
     _function("LeakyRelu", _leaky, exactness=Exactness.ROUNDS, options={"alpha": (0.0, 0.1, 0.25, 1.5, -0.5)}),
     _function("Elu", _elu, options={"alpha": (0.25, 0.7, 2.0)}, approximated=True),
     _function("Selu", _selu, options={"alpha": (0.5, 1.7), "gamma": (0.5, 1.1, 2.0)}, approximated=True),
@@ -211,13 +215,16 @@ SPECS = (
     _function("Softsign", _between(-1, 1), exactness=Exactness.ROUNDS),
     OpSpec(
         "Gelu", FLOATS, _sample_gelu, _gelu_bounds, Exactness.TRANSCENDENTAL, _FAMILY, _gelu_defined, since=20,
-        shapes="broadcast", approximated=True,
+        shapes="broadcast", approximated=True, fusion="elementwise",
     ),
     _function("Mish", _dips(-0.30885), domain=(-16, 10), since=18, approximated=True),
     OpSpec(
         "Shrink", NUMBERS, _sample_shrink, _shrink_bounds, Exactness.INTEGER, _FAMILY, _shrink_defined,
-        shapes="broadcast",
+        shapes="broadcast", fusion="elementwise",
     ),
     _function("Swish", _swish, options={"alpha": (0.5, 1.7, 2.0)}, since=24, approximated=True),
-    OpSpec("Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined, shapes="first"),
+    OpSpec(
+        "Clip", NUMBERS, _sample_clip, _clip_bounds, Exactness.MOVES, _FAMILY, _clip_defined, shapes="first",
+        well_formed=scalars(1, 2), fusion="elementwise",
+    ),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.page_rules import numbers_of
 from miscompile.ops.rounding import rounded, span, times
 from miscompile.ops.spec import Call, OpSpec, Shape, Site
 from miscompile.ops.structural import INDEX_TYPES, accumulated, draw_axis, hull, kept, numbers, scalar, signed, vector
@@ -196,22 +197,31 @@ def _bounds_gated(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds, ...]:
 
 _BITS = tuple(dtype for dtype in PLAIN if dtype in _TWINS)
 
+
+def _page_affine_grid(call: Call) -> bool:
+    sizes = numbers_of(call, 1)
+    theta = call.operand(0).shape
+    return len(theta) == 3 and (
+        sizes is None or (theta[0] == sizes[0] and theta[1:] == (len(sizes) - 2, len(sizes) - 1))
+    )
+
+
 SPECS = (
     OpSpec(
         "BitCast", _BITS, _sample_bits, _bounds_bits, Exactness.MOVES, _FAMILY, _defined_bits, since=26,
         exact_when=_of_integers, shapes="first",
     ),
     OpSpec(
-        "CumProd", NUMBERS, _sample_products, _bounds_products, Exactness.INTEGER, _FAMILY, _defined_products,
-        since=26, shapes=rules.like_first,
+        "CumProd", NUMBERS, _sample_products, _bounds_products, Exactness.INTEGER, _FAMILY, _defined_products, since=26,
+        shapes=rules.like_first, structural={"shape": (1,)},
     ),
     OpSpec(
         "TensorScatter", PLAIN, _sample_cache, _bounds_cache, Exactness.MOVES, _FAMILY, _defined_cache, since=24,
-        shapes=rules.like_first,
+        shapes=rules.like_first, structural={"shape": (2,)},
     ),
     OpSpec(
         "AffineGrid", ("float32", "float64"), _sample_grid, _bounds_grid, Exactness.ROUNDS, _FAMILY, _defined_grid,
-        since=20, shapes=_shape_grid,
+        since=20, shapes=_shape_grid, well_formed=_page_affine_grid, structural={"shape": (1,)},
     ),
     OpSpec("SwiGLU", FLOATS, _sample_gated, _bounds_gated, Exactness.TRANSCENDENTAL, _FAMILY, since=28),
 )  # fmt: skip

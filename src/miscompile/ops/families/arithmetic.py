@@ -10,10 +10,11 @@ from dataclasses import replace
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, SIGNED, is_float
 from miscompile.core.tensor import Tensor
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair, reach, several
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Site
+from miscompile.ops.page_rules import broadcasts_to
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Site
 
 _FAMILY = "arithmetic"
 _SMALLEST = 0.5
@@ -187,7 +188,7 @@ def _variadic(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exa
     def sample(site: Site) -> Call:
         return Call(op, several(site))
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, _FAMILY, shapes="broadcast")
+    return OpSpec(op, dtypes, sample, bounds, exactness, _FAMILY, shapes="broadcast", fusion="broadcast")
 
 
 def _maximum(*facts: Facts) -> Bounds:
@@ -206,19 +207,47 @@ def _mean_bounds(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...
     return _fold_bounds(call, types, len(call.inputs))
 
 
+def _page_prelu(call: Call) -> bool:
+    return broadcasts_to(call.operand(1).shape, call.operand(0).shape)
+
+
+def _divides(node: Node, value: RunOperands) -> bool:
+    """Integers must not be divided by zero, nor the smallest one by -1."""
+    dividend, divisor = value(0), value(1)
+    if divisor is None or divisor.array.dtype.kind not in "iu" or DTYPES[divisor.dtype].kind == "float":
+        return True
+    if (divisor.array == 0).any():
+        return False
+    if dividend is None or divisor.array.dtype.kind != "i" or not (divisor.array == -1).any():
+        return True
+    return not (dividend.array == DTYPES[dividend.dtype].low).any()
+
+
 SPECS = (
-    binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY),
-    binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY),
-    replace(binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds),
-    OpSpec("Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast"),
-    OpSpec("Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined, shapes="broadcast"),
+    replace(binary("Add", NUMBERS, _add, Exactness.INTEGER, _FAMILY), traits=("shape-arithmetic",)),
+    replace(binary("Sub", NUMBERS, _subtract, Exactness.INTEGER, _FAMILY), traits=("shape-arithmetic",)),
+    replace(
+        binary("Mul", NUMBERS, _multiply, Exactness.INTEGER, _FAMILY), bounds=_product_bounds,
+        traits=("shape-arithmetic",),
+    ),
+    OpSpec(
+        "Div", NUMBERS, _sample_div, _div_bounds, Exactness.INTEGER, _FAMILY, _divisible, shapes="broadcast",
+        defined_on=_divides, fusion="broadcast", traits=("shape-arithmetic",),
+    ),
+    OpSpec(
+        "Mod", NUMBERS, _sample_mod, _mod_bounds, Exactness.INDEX, _FAMILY, _mod_defined, shapes="broadcast",
+        defined_on=_divides, fusion="broadcast", traits=("shape-arithmetic",),
+    ),
     OpSpec(
         "Pow", (*FLOATS, "int32", "int64"), _sample_pow, _pow_bounds, Exactness.INTEGER, _FAMILY, _pow_defined,
-        shapes="broadcast",
+        shapes="broadcast", structural={"domain": (1,)}, fusion="broadcast",
     ),
-    OpSpec("PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first"),
-    _variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES),
-    _variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES),
+    OpSpec(
+        "PRelu", NUMBERS, _sample_prelu, of_facts(_prelu_bounds), Exactness.INTEGER, _FAMILY, shapes="first",
+        well_formed=_page_prelu, fusion="broadcast",
+    ),
+    replace(_variadic("Max", NUMBERS, of_facts(_maximum), Exactness.MOVES), traits=("shape-arithmetic",)),
+    replace(_variadic("Min", NUMBERS, of_facts(_minimum), Exactness.MOVES), traits=("shape-arithmetic",)),
     _variadic("Sum", FLOATS, _sum_bounds, Exactness.INTEGER),
     _variadic("Mean", FLOATS, _mean_bounds, Exactness.ROUNDS),
 )  # fmt: skip

@@ -10,10 +10,11 @@ import numpy as np
 from miscompile.base.dtypes import FLOATS
 from miscompile.core.tensor import tensor
 from miscompile.graph.attributes import PlainValue, attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import accumulated, dot, rounded
-from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 
 _FAMILY = "attention"
 
@@ -146,13 +147,65 @@ def _defined_rotary(call: Call) -> bool:
     return positions is not None and bool(((positions >= 0) & (positions < call.operand(1).shape[0])).all())
 
 
+def _page_attention(call: Call) -> bool:
+    """Batches, heads and sizes of queries, keys, values and past caches agree; a mask covers all scores."""
+    q, k, v = (_heads(call, place) for place in range(3))
+    if q is None or k is None or v is None:
+        return False
+    past = shape_of(call, 4)
+    keys = k[2] + (past[2] if past is not None and len(past) == 4 else 0)
+    same = q[0] == k[0] == v[0] and k[1] == v[1] and k[2] == v[2] and q[3] == k[3]
+    if not same or k[1] == 0 or q[1] % k[1]:
+        return False
+    if past is not None and (past != (*k[:2], past[2], k[3]) or shape_of(call, 5) != (*v[:2], past[2], v[3])):
+        return False
+    mask = shape_of(call, 3)
+    if mask is not None and len(mask) > 4:
+        return False
+    scores = (q[0], q[1], q[2], keys)
+    tail = scores[4 - len(mask) :] if mask is not None else ()
+    return mask is None or all(have == want or have == 1 for have, want in zip(mask, tail, strict=True))
+
+
+def _heads(call: Call, place: int) -> Shape | None:
+    """Return (batch, heads, length, size) of queries, keys or values; None where heads do not divide the size."""
+    shape = call.operand(place).shape
+    if len(shape) == 4:
+        return shape
+    heads = call.integer("kv_num_heads" if place else "q_num_heads")
+    if len(shape) != 3 or heads < 1 or shape[2] % heads:
+        return None
+    return shape[0], heads, shape[1], shape[2] // heads
+
+
+def _page_rotary(call: Call) -> bool:
+    """Caches have half the rotated size, by position, or for each batch element and step."""
+    x, heads, part = call.operand(0).shape, call.integer("num_heads"), call.integer("rotary_embedding_dim")
+    if len(x) == 3 and (heads < 1 or x[2] % heads):
+        return False
+    batch, steps, size = (x[0], x[2], x[3]) if len(x) == 4 else (x[0], x[1], x[-1] // max(heads, 1))
+    cache = call.operand(1).shape
+    turned = part or size
+    if turned % 2 or turned > size or call.operand(2).shape != cache or cache[-1] != turned // 2:
+        return False
+    return call.operand(3).shape == (batch, steps) if call.has(3) else cache[:-1] == (batch, steps)
+
+
+def _inside_cache(node: Node, value: RunOperands) -> bool:
+    """Positions are indices of the cache."""
+    cache, positions = value(1), value(3)
+    if cache is None or positions is None or not cache.shape:
+        return True
+    return bool(((positions.array >= 0) & (positions.array < cache.shape[0])).all())
+
+
 SPECS = (
     OpSpec(
         "Attention", FLOATS, _sample_attention, _bounds_attention, Exactness.TRANSCENDENTAL, _FAMILY,
-        _defined_attention, since=23,
+        _defined_attention, since=23, well_formed=_page_attention,
     ),
     OpSpec(
         "RotaryEmbedding", ("float32", "float16", "bfloat16"), _sample_rotary, _bounds_rotary, Exactness.INTEGER,
-        _FAMILY, _defined_rotary, since=23,
+        _FAMILY, _defined_rotary, since=23, well_formed=_page_rotary, defined_on=_inside_cache,
     ),
 )  # fmt: skip

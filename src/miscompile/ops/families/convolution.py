@@ -10,6 +10,7 @@ from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.page_rules import fits_filters, fits_windows, shape_of
 from miscompile.ops.rounding import dot, minus, span
 from miscompile.ops.spatial import (
     Window,
@@ -153,16 +154,36 @@ def _bounds_conv_integer(call: Call, _: tuple[TensorType, ...]) -> tuple[Bounds,
     return (dot("int32", math.prod(call.operand(1).shape[1:]), *centred, padded=True),)
 
 
+def _page_conv(call: Call) -> bool:
+    return fits_filters(call, call.operand(0).shape, call.operand(1).shape, shape_of(call, 2))
+
+
+def _page_conv_transpose(call: Call) -> bool:
+    x, filters, group = call.operand(0).shape, call.operand(1).shape, call.integer("group", 1)
+    if len(filters) != len(x) or group < 1 or not fits_windows(call, x, filters[2:], over_result=True):
+        return False
+    return x[1] == filters[0] and x[1] % group == 0 and shape_of(call, 2) in (None, (filters[1] * group,))
+
+
+def _page_conv_integer(call: Call) -> bool:
+    filters = call.operand(1).shape
+    zeros = shape_of(call, 2) in (None, ()) and shape_of(call, 3) in (None, (), filters[:1])
+    return zeros and fits_filters(call, call.operand(0).shape, filters, None)
+
+
 SPECS = (
     OpSpec(
         "Conv", FLOATS, _sample_conv, _bounds_conv, Exactness.INTEGER, _FAMILY, _defined_conv,
-        shapes=rules.convolution(1),
+        shapes=rules.convolution(1), well_formed=_page_conv, fusion="out-elementwise-fusable",
+        traits=("weights-as-inputs",),
     ),
     OpSpec(
-        "ConvTranspose", FLOATS, _sample_transpose, _bounds_transpose, Exactness.INTEGER, _FAMILY, _defined_transpose
+        "ConvTranspose", FLOATS, _sample_transpose, _bounds_transpose, Exactness.INTEGER, _FAMILY, _defined_transpose,
+        well_formed=_page_conv_transpose, fusion="out-elementwise-fusable",
     ),
     OpSpec(
         "ConvInteger", _BYTES, _sample_conv_integer, _bounds_conv_integer, Exactness.INTEGER, _FAMILY, _defined_conv,
-        shapes=rules.convolution(1),
+        shapes=rules.convolution(1), well_formed=_page_conv_integer, structural={"quantisation": (2, 3)},
+        fusion="out-elementwise-fusable",
     ),
 )  # fmt: skip

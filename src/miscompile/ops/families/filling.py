@@ -15,6 +15,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, measure
+from miscompile.ops.page_rules import scalars
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 from miscompile.ops.structural import kept, numbers, vector
 
@@ -114,8 +115,10 @@ def _constant_of_shape_holds(call: Call) -> bool:
 _MOVES, _INTEGER = Exactness.MOVES, Exactness.INTEGER
 
 SPECS = (
-    OpSpec("Shape", PLAIN, _shape, _shape_bounds, _MOVES, "filling", shapes=rules.shape_of_shape),
-    OpSpec("Size", PLAIN, _size, _size_bounds, _MOVES, "filling", shapes=rules.scalar),
+    OpSpec(
+        "Shape", PLAIN, _shape, _shape_bounds, _MOVES, "filling", shapes=rules.shape_of_shape, traits=("reads-shape",)
+    ),
+    OpSpec("Size", PLAIN, _size, _size_bounds, _MOVES, "filling", shapes=rules.scalar, traits=("reads-shape",)),
     OpSpec(
         "ConstantOfShape",
         PLAIN,
@@ -127,7 +130,32 @@ SPECS = (
         since=9,
         main=~0,
         shapes=rules.written_shape,
+        well_formed=lambda call: call.operand(0).rank == 1,
+        structural={"shape": (0,)},
+        traits=("holds-sizes", "shape-arithmetic"),
     ),
-    OpSpec("Range", _RANGES, _range, _range_bounds, _INTEGER, "filling", _range_holds, since=11),
-    OpSpec("EyeLike", PLAIN, _eye_like, _eye_like_bounds, _MOVES, "filling", since=9, shapes=rules.like_first),
+    OpSpec(
+        "Range",
+        _RANGES,
+        _range,
+        _range_bounds,
+        _INTEGER,
+        "filling",
+        _range_holds,
+        since=11,
+        well_formed=scalars(0, 1, 2),
+        structural={"size": (0, 1, 2)},
+        traits=("holds-sizes", "shape-arithmetic"),
+    ),
+    OpSpec(
+        "EyeLike",
+        PLAIN,
+        _eye_like,
+        _eye_like_bounds,
+        _MOVES,
+        "filling",
+        since=9,
+        shapes=rules.like_first,
+        well_formed=lambda call: call.operand(0).rank == 2,
+    ),
 )

@@ -6,16 +6,18 @@ index out of range is undefined behaviour.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from miscompile.base.dtypes import PLAIN
-from miscompile.core.tensor import Array
+from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, ShapeRule, Site, always
+from miscompile.ops.page_rules import has_axis, shape_of
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Sampler, Shape, ShapeRule, Site, always
 from miscompile.ops.structural import (
     accumulated,
     axis_of,
@@ -261,11 +263,104 @@ def _spec(
 
 _INTEGER = Exactness.INTEGER
 
+
+def _page_elements(call: Call) -> bool:
+    """GatherElements, ScatterElements: away from the axis, an element's place in the indices is one in the data."""
+    data, places = call.operand(0).shape, call.operand(1).shape
+    if not has_axis(0)(call) or len(places) != len(data) or shape_of(call, 2) not in (None, places):
+        return False
+    at = call.integer("axis") % len(data)
+    return all(inner <= outer for axis, (inner, outer) in enumerate(zip(places, data, strict=True)) if axis != at)
+
+
+def _page_scatter_nd(call: Call) -> bool:
+    """An update for each index, of the axes that indices do not name."""
+    data, places = call.operand(0).shape, call.operand(1).shape
+    if not places or places[-1] > len(data):
+        return False
+    return call.operand(2).shape == (*places[:-1], *data[places[-1] :])
+
+
+def _page_gather_nd(call: Call) -> bool:
+    """The batch axes are those of the data, and there are enough axes."""
+    data, places, batch = call.operand(0).shape, call.operand(1).shape, call.integer("batch_dims")
+    if not 0 <= batch < min(len(data), len(places)) or not 1 <= places[-1] <= len(data) - batch:
+        return False
+    return data[:batch] == places[:batch]
+
+
+def _inside(node: Node, value: RunOperands) -> bool:
+    data, indices = value(0), value(1)
+    if data is None or indices is None or not indices.array.size:
+        return True
+    attribute = node.attributes.get("axis")
+    axis = 0 if attribute is None else int(attribute.value)
+    if not -len(data.shape) <= axis < len(data.shape):
+        return False
+    size = data.shape[axis]
+    inside = bool(((indices.array >= -size) & (indices.array < size)).all())
+    return inside and (node.op != "ScatterElements" or _reduces(node) or _distinct(indices, axis, size))
+
+
+def _reduces(node: Node) -> bool:
+    """Several writes to one element are defined if they are summed, multiplied, or reduced to an extreme."""
+    reduction = node.attributes.get("reduction")
+    return reduction is not None and reduction.value != "none"
+
+
+def _distinct(indices: Tensor, axis: int, size: int) -> bool:
+    """No element is written twice, because the order of writes is unspecified."""
+    lines = np.moveaxis(indices.array % max(size, 1), axis, -1).reshape(-1, indices.shape[axis])
+    return all(np.unique(line).size == line.size for line in lines)
+
+
+def _tuples_inside(node: Node, value: RunOperands) -> bool:
+    """Each tuple of GatherND and ScatterND names a place; none is written twice."""
+    data, indices = value(0), value(1)
+    if data is None or indices is None or not indices.array.size or not indices.shape:
+        return True
+    batch = node.attributes.get("batch_dims")
+    sizes = np.asarray(data.shape[0 if batch is None else int(batch.value) :][: indices.shape[-1]], np.int64)
+    if len(sizes) != indices.shape[-1]:
+        return False
+    if not ((indices.array >= -sizes) & (indices.array < sizes)).all():
+        return False
+    rows = (indices.array % np.maximum(sizes, 1)).reshape(-1, len(sizes))
+    return node.op != "ScatterND" or _reduces(node) or len(np.unique(rows, axis=0)) == len(rows)
+
+
 SPECS = (
-    _spec("Gather", _gather, _gather_holds, shapes=rules.gather),
-    _spec("GatherElements", _gather_elements, _gather_holds, shapes=rules.like_second),
-    _spec("GatherND", _gather_nd, _gather_nd_holds, shapes=rules.gather_nd),
-    _spec("ScatterElements", _scatter_elements, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
-    _spec("ScatterND", _scatter_nd, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
-    _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
+    replace(
+        _spec("Gather", _gather, _gather_holds, shapes=rules.gather),
+        well_formed=has_axis(0),
+        defined_on=_inside,
+        fusion="injective",
+        traits=("shape-arithmetic",),
+    ),
+    replace(
+        _spec("GatherElements", _gather_elements, _gather_holds, shapes=rules.like_second),
+        well_formed=_page_elements,
+        defined_on=_inside,
+        fusion="injective",
+    ),
+    replace(
+        _spec("GatherND", _gather_nd, _gather_nd_holds, shapes=rules.gather_nd),
+        well_formed=_page_gather_nd,
+        defined_on=_tuples_inside,
+        fusion="injective",
+    ),
+    replace(
+        _spec("ScatterElements", _scatter_elements, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
+        well_formed=_page_elements,
+        defined_on=_inside,
+    ),
+    replace(
+        _spec("ScatterND", _scatter_nd, _scatter_holds, _scatter_bounds, _INTEGER, shapes=rules.like_first),
+        well_formed=_page_scatter_nd,
+        defined_on=_tuples_inside,
+    ),
+    replace(
+        _spec("OneHot", _one_hot, _one_hot_holds, _one_hot_bounds, Exactness.INDEX, since=11, main=2),
+        structural={"size": (1,)},
+    ),
 )

@@ -12,6 +12,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.page_rules import broadcasts_to, lines, shape_of, stacks
 from miscompile.ops.rounding import accumulated, dot, minus, rounded, span, times, widest
 from miscompile.ops.shapes import draw_size, matrix_partner
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
@@ -213,13 +214,62 @@ def _bounds_det(call: Call, types: tuple[TensorType, ...]) -> tuple[Bounds, ...]
 
 _INTEGER = Exactness.INTEGER
 
+
+def _page_gemm(call: Call) -> bool:
+    left, right = call.operand(0).shape, call.operand(1).shape
+    if len(left) != 2 or len(right) != 2:
+        return False
+    rows, inner = left[::-1] if call.integer("transA") else left
+    same, columns = right[::-1] if call.integer("transB") else right
+    bias = shape_of(call, 2)
+    return inner == same and (bias is None or broadcasts_to(bias, (rows, columns)))
+
+
+def _page_einsum(call: Call) -> bool:
+    """A letter stands for one size."""
+    sizes: dict[str, int] = {}
+    terms = call.text("equation").replace(" ", "").partition("->")[0].split(",")
+    if len(terms) != len(call.inputs):
+        return False
+    for place, term in enumerate(terms):
+        shape = call.operand(place).shape
+        before, dots, after = term.partition("...")
+        letters = before + after
+        if len(letters) > len(shape) or (not dots and len(letters) != len(shape)):
+            return False
+        ends = (*shape[: len(before)], *shape[len(shape) - len(after) :]) if dots else shape
+        if any(sizes.setdefault(letter, size) != size for letter, size in zip(letters, ends, strict=True)):
+            return False
+    return True
+
+
+def _page_matmul_integer(call: Call) -> bool:
+    left, right = call.operand(0).shape, call.operand(1).shape
+    return lines(_optional(call, 2), left, -2) and lines(_optional(call, 3), right, -1)
+
+
+def _optional(call: Call, index: int) -> Operand | None:
+    return call.operand(index) if call.has(index) else None
+
+
 SPECS = (
-    OpSpec("MatMul", _PRODUCTS, _sample_matmul, _bounds_matmul, _INTEGER, _FAMILY, shapes=rules.product()),
-    OpSpec("Gemm", _PRODUCTS, _sample_gemm, _bounds_gemm, _INTEGER, _FAMILY, shapes=rules.gemm),
-    OpSpec("Einsum", (*FLOATS[:3], *INTEGERS), _sample_einsum, _bounds_einsum, Exactness.INTEGER, _FAMILY),
+    OpSpec(
+        "MatMul", _PRODUCTS, _sample_matmul, _bounds_matmul, _INTEGER, _FAMILY, shapes=rules.product(),
+        well_formed=lambda call: bool(call.operand(0).rank and call.operand(1).rank), broadcasting=stacks,
+        fusion="out-elementwise-fusable", traits=("weights-as-inputs",),
+    ),
+    OpSpec(
+        "Gemm", _PRODUCTS, _sample_gemm, _bounds_gemm, _INTEGER, _FAMILY, shapes=rules.gemm, well_formed=_page_gemm,
+        fusion="out-elementwise-fusable", traits=("weights-as-inputs",),
+    ),
+    OpSpec(
+        "Einsum", (*FLOATS[:3], *INTEGERS), _sample_einsum, _bounds_einsum, Exactness.INTEGER, _FAMILY,
+        well_formed=_page_einsum, fusion="out-elementwise-fusable",
+    ),
     OpSpec(
         "MatMulInteger", _BYTES, _sample_matmul_integer, _bounds_matmul_integer, _INTEGER, _FAMILY, since=10,
-        shapes=rules.product(),
+        shapes=rules.product(), well_formed=_page_matmul_integer, structural={"quantisation": (2, 3)},
+        broadcasting=stacks, fusion="out-elementwise-fusable",
     ),
     OpSpec("Det", FLOATS, _sample_det, _bounds_det, Exactness.ROUNDS, _FAMILY),
 )  # fmt: skip

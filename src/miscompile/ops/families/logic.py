@@ -5,13 +5,14 @@ never drawn.
 """
 
 import math
+from dataclasses import replace
 
 from miscompile.base.dtypes import DTYPES, FLOATS, INTEGERS, NUMBERS, PLAIN
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import binary, corners, hull, of_facts, pair
 from miscompile.ops.facts import Bounds, Exactness, Facts
-from miscompile.ops.spec import BoundsOf, Call, OpSpec, Sampler, Site
+from miscompile.ops.spec import BoundsOf, Call, OpSpec, RunOperands, Sampler, Site
 
 _FAMILY = "logic"
 _BOOL = ("bool",)
@@ -28,7 +29,9 @@ def _compare(op: str, dtypes: tuple[str, ...] = NUMBERS, since: int = 13) -> OpS
 
 
 def _unary(op: str, dtypes: tuple[str, ...], bounds: BoundsOf, exactness: Exactness, since: int = 13) -> OpSpec:
-    return OpSpec(op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since, shapes="broadcast")
+    return OpSpec(
+        op, dtypes, _plain(op), bounds, exactness, _FAMILY, since=since, shapes="broadcast", fusion="elementwise"
+    )
 
 
 def _plain(op: str) -> Sampler:
@@ -89,27 +92,32 @@ def _finite(call: Call) -> bool:
     return math.isfinite(call.facts().magnitude)
 
 
+def _shifts(node: Node, value: RunOperands) -> bool:
+    amount = value(1)
+    return amount is None or not (amount.array >= DTYPES[amount.dtype].bits).any()
+
+
 SPECS = (
-    _compare("Equal", PLAIN),
-    _compare("Less"),
+    replace(_compare("Equal", PLAIN), traits=("shape-arithmetic",)),
+    replace(_compare("Less"), traits=("shape-arithmetic",)),
     _compare("LessOrEqual", since=16),  # before 16 a function of which inference gives no shape
-    _compare("Greater"),
+    replace(_compare("Greater"), traits=("shape-arithmetic",)),
     _compare("GreaterOrEqual", since=16),
-    binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7),
-    binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7),
+    replace(binary("And", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("shape-arithmetic",)),
+    replace(binary("Or", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7), traits=("shape-arithmetic",)),
     binary("Xor", _BOOL, _truth, Exactness.MOVES, _FAMILY, since=7),
-    _unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1),
+    replace(_unary("Not", _BOOL, of_facts(_truth), Exactness.MOVES, since=1), traits=("shape-arithmetic",)),
     binary("BitwiseAnd", INTEGERS, _bitwise_and, Exactness.MOVES, _FAMILY, since=18),
     binary("BitwiseOr", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
     binary("BitwiseXor", INTEGERS, _bitwise, Exactness.MOVES, _FAMILY, since=18),
     _unary("BitwiseNot", INTEGERS, _bitwise_not, Exactness.MOVES, since=18),
     OpSpec(
         "BitShift", INTEGERS, _sample_shift, _shift_bounds, Exactness.MOVES, _FAMILY, _shift_defined, since=11,
-        shapes="broadcast",
+        shapes="broadcast", defined_on=_shifts, fusion="broadcast",
     ),
     _unary("IsNaN", FLOATS, of_facts(_truth), Exactness.INDEX),
     OpSpec(
         "IsInf", FLOATS, _sample_is_inf, of_facts(_truth), Exactness.INDEX, _FAMILY, _finite, since=10,
-        shapes="broadcast",
+        shapes="broadcast", fusion="elementwise",
     ),
 )  # fmt: skip

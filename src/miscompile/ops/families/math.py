@@ -6,6 +6,7 @@ one ulp outside (arcus functions at 1) is NaN.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from miscompile.base.dtypes import FLOATS, NUMBERS, SIGNED
 from miscompile.graph.model import TensorType
@@ -73,8 +74,11 @@ def _cosh(x: Facts) -> Bounds:
 
 
 SPECS = (
-    unary("Abs", _absolute, dtypes=NUMBERS, exactness=_MOVES),
-    unary("Neg", lambda x: Bounds(-x.hi, -x.lo, x.integral), dtypes=FLOATS + SIGNED, exactness=_MOVES),
+    replace(unary("Abs", _absolute, dtypes=NUMBERS, exactness=_MOVES), traits=("shape-arithmetic",)),
+    replace(
+        unary("Neg", lambda x: Bounds(-x.hi, -x.lo, x.integral), dtypes=FLOATS + SIGNED, exactness=_MOVES),
+        traits=("shape-arithmetic",),
+    ),
     unary("Exp", monotone(math.exp), domain=(-16, 10)),
     unary("Log", monotone(math.log), domain=(1e-3, math.inf)),
     unary("Sqrt", monotone(math.sqrt), domain=(0, math.inf), exactness=Exactness.ROUNDS),

@@ -5,15 +5,17 @@ Sources: the operator pages of the ONNX documentation. Every output holds elemen
 
 import math
 import random
+from dataclasses import replace
 
 from miscompile.base.dtypes import PLAIN
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.page_rules import different_axes, has_axis, listed_axes, numbers_of
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spec import BoundsOf, Call, OpSpec, OutputShapes, Sampler, Shape, Site
-from miscompile.ops.structural import carried, draw_axes, draw_axis, hull, signed, vector
+from miscompile.ops.structural import carried, draw_axes, draw_axis, hull, integers_of, signed, vector
 
 
 def _factors(rng: random.Random, count: int, rank: int) -> list[int]:
@@ -224,16 +226,134 @@ def _move(op: str, sample: Sampler, shapes: OutputShapes, bounds: BoundsOf = car
     return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "movement", shapes=shapes)
 
 
+def _page_unsqueeze(call: Call) -> bool:
+    axes = call.integers("axes") if "axes" in call.attributes else numbers_of(call, 1)
+    return axes is None or different_axes(axes, call.operand(0).rank + len(axes))
+
+
+def _page_transpose(call: Call) -> bool:
+    rank = call.operand(0).rank
+    return sorted(call.integers("perm", range(rank))) == list(range(rank))
+
+
+def _page_reshape(call: Call) -> bool:
+    """The number of elements stays; a size written as -1 follows from the others."""
+    shape, written = call.operand(0).shape, numbers_of(call, 1)
+    if written is None:
+        return True
+    copies = not call.integer("allowzero")
+    if any(size < -1 for size in written) or written.count(-1) > 1 or (not copies and {0, -1} <= set(written)):
+        return False
+    if copies and any(size == 0 and place >= len(shape) for place, size in enumerate(written)):
+        return False
+    sizes = [shape[place] if size == 0 and copies else size for place, size in enumerate(written)]
+    rest = math.prod(size for size in sizes if size >= 0)
+    if -1 in written:
+        return rest > 0 and math.prod(shape) % rest == 0
+    return rest == math.prod(shape)
+
+
+def _page_split(call: Call) -> bool:
+    """Sizes add up to the axis; equal parts, of which from 18 on the last may be smaller, are none of them empty."""
+    x, parts = call.operand(0), numbers_of(call, 1)
+    if not has_axis(0)(call) or call.integer("num_outputs", call.outputs) != call.outputs:
+        return False
+    size = x.shape[call.integer("axis")]
+    if call.has(1):
+        given = call.operand(1).shape == (call.outputs,) and "num_outputs" not in call.attributes
+        return given and (parts is None or (min(parts) >= 0 and sum(parts) == size))
+    chunk = -(-size // call.outputs)
+    return size % call.outputs == 0 or ("num_outputs" in call.attributes and size > (call.outputs - 1) * chunk)
+
+
+def _page_expand(call: Call) -> bool:
+    sizes = numbers_of(call, 1)
+    return call.operand(1).rank == 1 and (sizes is None or min(sizes, default=0) >= 0)
+
+
+def _page_tile(call: Call) -> bool:
+    counts = numbers_of(call, 1)
+    return call.operand(1).shape == (call.operand(0).rank,) and (counts is None or min(counts, default=0) >= 0)
+
+
+def _page_blocks(call: Call) -> bool:
+    """DepthToSpace and SpaceToDepth: images whose depth, or height and width, the block size divides."""
+    shape, block = call.operand(0).shape, call.integer("blocksize")
+    if len(shape) != 4 or block < 1:
+        return False
+    if call.op == "DepthToSpace":
+        return shape[1] % block**2 == 0
+    return shape[2] % block == 0 and shape[3] % block == 0
+
+
+def _expanded(call: Call) -> tuple[Shape, ...]:
+    """The shapes of the data and, if it is known, of the result, which broadcast against each other."""
+    x, shape = call.operand(0), call.operand(1)
+    return (x.shape, shape.shape if shape.value is None else integers_of(shape.value))
+
+
 SPECS = (
-    _move("Reshape", _reshape, rules.reshape),
-    _move("Flatten", _flatten, rules.flatten),
-    _move("Squeeze", _squeeze, rules.squeeze),
-    _move("Unsqueeze", _unsqueeze, rules.unsqueeze),
-    _move("Transpose", _transpose, rules.transpose),
-    _move("Expand", _expand, rules.expand),
-    _move("Tile", _tile, rules.tile),
-    _move("Concat", _concat, rules.concat, _concat_bounds),
-    _move("Split", _split, rules.split),
-    _move("DepthToSpace", _depth_to_space, rules.depth_to_space),
-    _move("SpaceToDepth", _space_to_depth, rules.space_to_depth),
+    replace(
+        _move("Reshape", _reshape, rules.reshape),
+        well_formed=_page_reshape,
+        structural={"shape": (1,)},
+        fusion="injective",
+        traits=("holds-sizes", "shape-arithmetic"),
+    ),
+    replace(
+        _move("Flatten", _flatten, rules.flatten),
+        well_formed=has_axis(1, beyond=True),
+        fusion="injective",
+        traits=("shape-arithmetic",),
+    ),
+    replace(
+        _move("Squeeze", _squeeze, rules.squeeze),
+        well_formed=listed_axes,
+        structural={"shape": (1,)},
+        fusion="injective",
+        traits=("shape-arithmetic",),
+    ),
+    replace(
+        _move("Unsqueeze", _unsqueeze, rules.unsqueeze),
+        well_formed=_page_unsqueeze,
+        structural={"shape": (1,)},
+        fusion="injective",
+        traits=("shape-arithmetic",),
+    ),
+    replace(
+        _move("Transpose", _transpose, rules.transpose),
+        well_formed=_page_transpose,
+        fusion="injective",
+        traits=("shape-arithmetic",),
+    ),
+    replace(
+        _move("Expand", _expand, rules.expand),
+        well_formed=_page_expand,
+        structural={"shape": (1,)},
+        broadcasting=_expanded,
+        fusion="broadcast",
+        traits=("holds-sizes", "shape-arithmetic"),
+    ),
+    replace(
+        _move("Tile", _tile, rules.tile),
+        well_formed=_page_tile,
+        structural={"shape": (1, 2)},
+        fusion="injective",
+        traits=("holds-sizes",),
+    ),
+    replace(
+        _move("Concat", _concat, rules.concat, _concat_bounds),
+        well_formed=has_axis(0),
+        fusion="injective",
+        traits=("shape-arithmetic", "weights-as-inputs"),
+    ),
+    replace(
+        _move("Split", _split, rules.split),
+        well_formed=_page_split,
+        structural={"shape": (1,)},
+        fusion="injective",
+        traits=("holds-sizes",),
+    ),
+    replace(_move("DepthToSpace", _depth_to_space, rules.depth_to_space), well_formed=_page_blocks, fusion="injective"),
+    replace(_move("SpaceToDepth", _space_to_depth, rules.space_to_depth), well_formed=_page_blocks, fusion="injective"),
 )

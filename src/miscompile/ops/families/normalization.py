@@ -16,10 +16,11 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
+from miscompile.ops.page_rules import broadcasts_to, has_axis, shape_of
 from miscompile.ops.rounding import rounded
 from miscompile.ops.shapes import draw_size
 from miscompile.ops.spatial import divisors, images
-from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, CallRule, Operand, OpSpec, Shape, Site
 
 _FAMILY = "normalization"
 _EPSILON = 1e-5
@@ -276,14 +277,118 @@ _SINGLE = ("float32",)
 
 _LIKE = rules.only_like_first
 
+
+def _channels(*places: int) -> CallRule:
+    """Rule: these inputs hold one number for each channel of the first input."""
+
+    def rule(call: Call) -> bool:
+        x = call.operand(0).shape
+        channels = (x[1] if len(x) > 1 else 1,)
+        return all(shape_of(call, place) in (None, channels) for place in places)
+
+    return rule
+
+
+def _page_group_normalization(call: Call) -> bool:
+    """Groups divide the channels. The Reshape in the operator's function body is not defined for an empty batch."""
+    groups = call.integer("num_groups")
+    if 0 in call.operand(0).shape:
+        return False
+    return _channels(1, 2)(call) and groups > 0 and call.operand(0).shape[1] % groups == 0
+
+
+def _page_layer_normalization(call: Call) -> bool:
+    """Scale and bias broadcast to the normalised axes of the data, and these are not empty."""
+    x = call.operand(0)
+    if not has_axis(-1)(call):
+        return False
+    tail = x.shape[call.integer("axis", -1) % x.rank :]
+    return 0 not in tail and all(
+        shape is None or broadcasts_to(shape, tail) for shape in (shape_of(call, 1), shape_of(call, 2))
+    )
+
+
 SPECS = (
-    OpSpec("BatchNormalization", FLOATS, _sample_batch, _bounds_batch, _ROUGH, _FAMILY, _defined_batch, shapes=_LIKE),
-    OpSpec("InstanceNormalization", FLOATS, _sample_instance, _bounds_instance, _ROUGH, _FAMILY, _calm, shapes=_LIKE),
-    OpSpec("GroupNormalization", FLOATS, _sample_group, _bounds_group, _ROUGH, _FAMILY, _calm, since=21, shapes=_LIKE),
-    OpSpec("LayerNormalization", FLOATS, _sample_layer, _bounds_layer, _ROUGH, _FAMILY, _calm, since=17, shapes=_LIKE),
-    OpSpec("RMSNormalization", FLOATS, _sample_rms, _bounds_rms, _ROUGH, _FAMILY, _calm, since=23, shapes=_LIKE),
+    OpSpec(
+        "BatchNormalization",
+        FLOATS,
+        _sample_batch,
+        _bounds_batch,
+        _ROUGH,
+        _FAMILY,
+        _defined_batch,
+        shapes=_LIKE,
+        well_formed=_channels(1, 2, 3, 4),
+        fusion="out-elementwise-fusable",
+        traits=("weights-as-inputs",),
+    ),
+    OpSpec(
+        "InstanceNormalization",
+        FLOATS,
+        _sample_instance,
+        _bounds_instance,
+        _ROUGH,
+        _FAMILY,
+        _calm,
+        shapes=_LIKE,
+        well_formed=_channels(1, 2),
+        fusion="reduction",
+    ),
+    OpSpec(
+        "GroupNormalization",
+        FLOATS,
+        _sample_group,
+        _bounds_group,
+        _ROUGH,
+        _FAMILY,
+        _calm,
+        since=21,
+        shapes=_LIKE,
+        well_formed=_page_group_normalization,
+        fusion="reduction",
+        traits=("stash-type",),
+    ),
+    OpSpec(
+        "LayerNormalization",
+        FLOATS,
+        _sample_layer,
+        _bounds_layer,
+        _ROUGH,
+        _FAMILY,
+        _calm,
+        since=17,
+        shapes=_LIKE,
+        well_formed=_page_layer_normalization,
+        fusion="reduction",
+        traits=("stash-type", "weights-as-inputs"),
+    ),
+    OpSpec(
+        "RMSNormalization",
+        FLOATS,
+        _sample_rms,
+        _bounds_rms,
+        _ROUGH,
+        _FAMILY,
+        _calm,
+        since=23,
+        shapes=_LIKE,
+        well_formed=_page_layer_normalization,
+        fusion="reduction",
+        traits=("stash-type",),
+    ),
     OpSpec("LRN", FLOATS, _sample_lrn, _bounds_lrn, _ROUGH, _FAMILY, _defined_lrn, shapes=_LIKE),
-    OpSpec("LpNormalization", FLOATS, _sample_lp, _bounds_lp, _ROUGH, _FAMILY, _defined_lp, shapes=_LIKE),
+    OpSpec(
+        "LpNormalization",
+        FLOATS,
+        _sample_lp,
+        _bounds_lp,
+        _ROUGH,
+        _FAMILY,
+        _defined_lp,
+        shapes=_LIKE,
+        well_formed=has_axis(-1),
+        fusion="reduction",
+    ),
     OpSpec(
         "MeanVarianceNormalization",
         _SINGLE,

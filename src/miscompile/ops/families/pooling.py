@@ -14,6 +14,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.page_rules import fits_windows
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import draw_window, images, window_attributes, window_of, without_default_dilations
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
@@ -138,6 +139,11 @@ def _filled(call: Call) -> bool:
 
 _ROUNDS, _MOVES, _POWERS = Exactness.ROUNDS, Exactness.MOVES, Exactness.TRANSCENDENTAL
 
+
+def _page_pool(call: Call) -> bool:
+    return "kernel_shape" in call.attributes and fits_windows(call, call.operand(0).shape) and call.integer("p", 2) >= 1
+
+
 SPECS = (
     OpSpec(
         "MaxPool",
@@ -148,9 +154,24 @@ SPECS = (
         _FAMILY,
         _defined_max,
         shapes=rules.pooled,
+        well_formed=_page_pool,
+        fusion="out-elementwise-fusable",
     ),
-    OpSpec("AveragePool", FLOATS, _sample_average, _bounds_average, _ROUNDS, _FAMILY, _covers, shapes=rules.pooled),
-    OpSpec("LpPool", FLOATS, _sample_lp, _bounds_lp, _POWERS, _FAMILY, _covers, shapes=rules.pooled),
+    OpSpec(
+        "AveragePool",
+        FLOATS,
+        _sample_average,
+        _bounds_average,
+        _ROUNDS,
+        _FAMILY,
+        _covers,
+        shapes=rules.pooled,
+        well_formed=_page_pool,
+        fusion="out-elementwise-fusable",
+    ),
+    OpSpec(
+        "LpPool", FLOATS, _sample_lp, _bounds_lp, _POWERS, _FAMILY, _covers, shapes=rules.pooled, well_formed=_page_pool
+    ),
     OpSpec(
         "GlobalAveragePool",
         FLOATS,
@@ -160,6 +181,7 @@ SPECS = (
         _FAMILY,
         _filled,
         shapes=rules.pooled_whole,
+        fusion="reduction",
     ),
     OpSpec(
         "GlobalMaxPool",
@@ -170,6 +192,7 @@ SPECS = (
         _FAMILY,
         _filled,
         shapes=rules.pooled_whole,
+        fusion="reduction",
     ),
     OpSpec(
         "GlobalLpPool",

@@ -18,6 +18,7 @@ from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.elementwise import narrow
 from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.page_rules import fits_filters, lines, scalars, shape_of, stacks
 from miscompile.ops.rounding import minus, rounded, span, times
 from miscompile.ops.shapes import matrix_partner
 from miscompile.ops.spatial import conv_attributes, draw_filters, draw_group, draw_window, images, window_of
@@ -276,14 +277,62 @@ _INDEX = Exactness.INDEX
 _ROUNDS = Exactness.ROUNDS
 """Quantising never counts as exact: an integer kernel that replaces a whole chain may round to the next integer."""
 
+
+def _page_qlinear_matmul(call: Call) -> bool:
+    left, right = call.operand(0).shape, call.operand(3).shape
+    sides = ((1, left, -2), (4, right, -1))
+    pairs = _none_below_zero(call, 1, 4, 6) and all(
+        call.operand(place).shape == call.operand(place + 1).shape for place in (1, 4, 6)
+    )
+    return pairs and scalars(6)(call) and all(lines(call.operand(place), matrix, at) for place, matrix, at in sides)
+
+
+def _page_qlinear_conv(call: Call) -> bool:
+    filters = call.operand(3).shape
+    scale = call.operand(4).shape
+    numbers = (
+        scalars(1, 2, 6, 7)(call)
+        and _none_below_zero(call, 1, 4, 6)
+        and scale in ((), filters[:1])
+        and call.operand(5).shape == scale
+    )
+    return numbers and fits_filters(call, call.operand(0).shape, filters, shape_of(call, 8))
+
+
+def _page_quantize(call: Call) -> bool:
+    """One scale; or one for each place on the axis; or, with a block size, one for each block of places.
+
+    No scale that is known is zero or negative.
+    """
+    x, scale, axis = call.operand(0).shape, call.operand(1).shape, call.integer("axis", 1)
+    if shape_of(call, 2) not in (None, scale) or not _none_below_zero(call, 1):
+        return False
+    block = call.integer("block_size")
+    if not block:
+        return not scale or (len(scale) == 1 and -len(x) <= axis < len(x) and scale[0] == x[axis])
+    if block < 0 or len(scale) != len(x) or not -len(x) <= axis < len(x):
+        return False
+    at = axis % len(x)
+    wanted = tuple(-(-size // block) if place == at else size for place, size in enumerate(x))
+    return scale == wanted
+
+
+def _none_below_zero(call: Call, *places: int) -> bool:
+    """Tell whether no scale at `places` that is known is zero or negative."""
+    scales = [call.operand(place) for place in places]
+    return all(scale.value is None or scale.value.size == 0 or scale.facts.lo > 0 for scale in scales)
+
+
 SPECS = (
     OpSpec(
         "QuantizeLinear", ("float32", "int32", "float16", "bfloat16"), _sample_quantize, _bounds_quantize, _ROUNDS,
-        _FAMILY, _scaled, shapes=rules.like_first,
+        _FAMILY, _scaled, shapes=rules.like_first, well_formed=_page_quantize, structural={"quantisation": (1, 2)},
+        fusion="broadcast", probes=30,
     ),
     OpSpec(
         "DequantizeLinear", (*_BYTES, *_WORDS, "int32", *SMALL), _sample_dequantize, _bounds_dequantize, _INDEX,
-        _FAMILY, _scaled, exact_when=_exact_dequantize, shapes=rules.like_first,
+        _FAMILY, _scaled, exact_when=_exact_dequantize, shapes=rules.like_first, well_formed=_page_quantize,
+        structural={"quantisation": (1, 2)}, fusion="broadcast", traits=("float32-numbers",), probes=20,
     ),
     OpSpec(
         "DynamicQuantizeLinear", ("float32",), _sample_dynamic, _bounds_dynamic, _ROUNDS, _FAMILY,
@@ -291,10 +340,12 @@ SPECS = (
     ),
     OpSpec(
         "QLinearMatMul", _BYTES, _sample_matmul, _bounds_matmul, _ROUNDS, _FAMILY, _defined_matmul,
-        shapes=rules.product(0, 3),
+        shapes=rules.product(0, 3), well_formed=_page_qlinear_matmul, structural={"quantisation": (1, 2, 4, 5, 6, 7)},
+        broadcasting=stacks, fusion="out-elementwise-fusable",
     ),
     OpSpec(
-        "QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv,
-        shapes=rules.convolution(3),
+        "QLinearConv", _BYTES, _sample_conv, _bounds_conv, _ROUNDS, _FAMILY, _defined_conv, shapes=rules.convolution(3),
+        well_formed=_page_qlinear_conv, structural={"quantisation": (1, 2, 4, 5, 6, 7, 8)},
+        fusion="out-elementwise-fusable",
     ),
 )  # fmt: skip

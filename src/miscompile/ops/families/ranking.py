@@ -9,6 +9,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.page_rules import has_axis, numbers_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 from miscompile.ops.structural import axis_of, draw_axis, kept, numbers, signed, vector
 
@@ -61,12 +62,41 @@ def _arg(op: str) -> OpSpec:
         x = call.operand(0)
         return x.rank > 0 and x.shape[axis_of(call, x.rank)] > 0
 
-    return OpSpec(op, NUMBERS, sample, bounds, Exactness.INDEX, "ranking", defined, shapes=rules.ranked)
+    return OpSpec(
+        op,
+        NUMBERS,
+        sample,
+        bounds,
+        Exactness.INDEX,
+        "ranking",
+        defined,
+        shapes=rules.ranked,
+        fusion="reduction",
+        well_formed=has_axis(0),
+    )
+
+
+def _page_top_k(call: Call) -> bool:
+    count = numbers_of(call, 1)
+    if call.operand(1).shape != (1,) or not has_axis(-1)(call):
+        return False
+    return count is None or 0 <= count[0] <= call.operand(0).shape[call.integer("axis", -1)]
 
 
 SPECS = (
     OpSpec(
-        "TopK", NUMBERS, _top_k, _top_k_bounds, Exactness.INDEX, "ranking", _top_k_holds, since=11, shapes=rules.top_k
+        "TopK",
+        NUMBERS,
+        _top_k,
+        _top_k_bounds,
+        Exactness.INDEX,
+        "ranking",
+        _top_k_holds,
+        since=11,
+        shapes=rules.top_k,
+        well_formed=_page_top_k,
+        structural={"shape": (1,)},
+        traits=("holds-sizes",),
     ),
     _arg("ArgMax"),
     _arg("ArgMin"),

@@ -13,6 +13,7 @@ from miscompile.base.dtypes import FLOATS
 from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
 
@@ -156,7 +157,34 @@ def _defined(call: Call) -> bool:
 
 def _layer(op: str) -> OpSpec:
     rough = Exactness.TRANSCENDENTAL
-    return OpSpec(op, FLOATS, lambda site: _sample(site, op), _bounds, rough, _FAMILY, _defined, approximated=True)
+    return OpSpec(
+        op,
+        FLOATS,
+        lambda site: _sample(site, op),
+        _bounds,
+        rough,
+        _FAMILY,
+        _defined,
+        approximated=True,
+        well_formed=_page_recurrent,
+        structural={"setting": (4,)},
+    )
+
+
+def _page_recurrent(call: Call) -> bool:
+    """Weights, biases, lengths and states fit the series: time, batch, features (layout 1: the batch first)."""
+    x, weights, inner, gates = call.operand(0).shape, shape_of(call, 1), shape_of(call, 2), _CELLS[call.op].gates
+    hidden = call.integer("hidden_size", inner[-1] if inner else 0)
+    ways = 2 if call.text("direction") == "bidirectional" else 1
+    if len(x) != 3:
+        return False
+    first = bool(call.integer("layout"))
+    batch = x[0] if first else x[1]
+    state: Shape = (batch, ways, hidden) if first else (ways, batch, hidden)
+    wanted: tuple[Shape, ...] = ((ways, 2 * gates * hidden), (batch,), state, state, (ways, 3 * hidden))
+    if weights != (ways, gates * hidden, x[2]) or inner != (ways, gates * hidden, hidden):
+        return False
+    return all(shape_of(call, place) in (None, shape) for place, shape in enumerate(wanted, 3))
 
 
 SPECS = tuple(_layer(op) for op in _CELLS)

@@ -7,6 +7,7 @@ fraction is rounded to an integer. Extremum, mean and logarithm of an empty redu
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from miscompile.base.dtypes import DTYPES, FLOATS, NUMBERS, PLAIN
 from miscompile.base.errors import RejectedDraft
@@ -14,6 +15,7 @@ from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness, Facts, settle
+from miscompile.ops.page_rules import listed_axes, numbers_of
 from miscompile.ops.spec import Call, Operand, OpSpec, Site
 from miscompile.ops.structural import (
     INDEX_TYPES,
@@ -144,7 +146,10 @@ def reduction(
         n = _count(call)
         return n is not None and (n > 0 or empty) and (domain is None or call.facts().inside(*domain))
 
-    return OpSpec(op, dtypes, sample, bounds, exactness, "reduction", defined, shapes=rules.reduced)
+    return OpSpec(
+        op, dtypes, sample, bounds, exactness, "reduction", defined, shapes=rules.reduced, fusion="reduction",
+        well_formed=listed_axes, structural={"shape": (1,)},
+    )  # fmt: skip
 
 
 def _draw(site: Site, op: str, x: Operand, moved: int, *, few: bool) -> Call:
@@ -188,12 +193,18 @@ def _cum_sum_holds(call: Call) -> bool:
 _MOVES, _INTEGER = Exactness.MOVES, Exactness.INTEGER
 _ROUNDS, _TRANSCENDENTAL = Exactness.ROUNDS, Exactness.TRANSCENDENTAL
 
+
+def _page_cum_sum(call: Call) -> bool:
+    axis, rank = numbers_of(call, 1), call.operand(0).rank
+    return call.operand(1).rank == 0 and (axis is None or -rank <= axis[0] < rank)
+
+
 SPECS = (
-    reduction("ReduceSum", _sum, _INTEGER, empty=True, moved=13),
+    replace(reduction("ReduceSum", _sum, _INTEGER, empty=True, moved=13), traits=("shape-arithmetic",)),
     reduction("ReduceMean", _mean, _ROUNDS, dtypes=FLOATS),
-    reduction("ReduceMax", _extremum, _MOVES, dtypes=PLAIN),
-    reduction("ReduceMin", _extremum, _MOVES, dtypes=PLAIN),
-    reduction("ReduceProd", _product, _INTEGER, prefers=(-2, 2), empty=True),
+    replace(reduction("ReduceMax", _extremum, _MOVES, dtypes=PLAIN), traits=("shape-arithmetic",)),
+    replace(reduction("ReduceMin", _extremum, _MOVES, dtypes=PLAIN), traits=("shape-arithmetic",)),
+    replace(reduction("ReduceProd", _product, _INTEGER, prefers=(-2, 2), empty=True), traits=("shape-arithmetic",)),
     reduction("ReduceL1", _l1, _INTEGER, empty=True),
     reduction("ReduceL2", _l2, _ROUNDS, dtypes=FLOATS, empty=True),
     reduction("ReduceLogSum", _log_sum, _TRANSCENDENTAL, dtypes=FLOATS, domain=_LOG_DOMAIN),
@@ -201,6 +212,6 @@ SPECS = (
     reduction("ReduceSumSquare", _sum_square, _INTEGER, empty=True),
     OpSpec(
         "CumSum", NUMBERS, _cum_sum, _cum_sum_bounds, _INTEGER, "reduction", _cum_sum_holds, since=11,
-        shapes=rules.like_first,
+        shapes=rules.like_first, well_formed=_page_cum_sum, structural={"shape": (1,)},
     ),
 )  # fmt: skip

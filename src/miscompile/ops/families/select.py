@@ -18,10 +18,11 @@ from miscompile.base.dtypes import (
     is_integer,
 )
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.elementwise import of_facts, reach
 from miscompile.ops.facts import Bounds, Exactness, Facts, Span
-from miscompile.ops.spec import Call, OpSpec, Site
+from miscompile.ops.page_rules import scalars
+from miscompile.ops.spec import Call, OpSpec, RunOperands, Site
 
 _FAMILY = "select"
 _SATURATING = frozenset(SMALL_FLOATS) - {"float4e2m1"}
@@ -152,15 +153,44 @@ def _in_range(source: str, target: str, facts: Facts, *, saturates: bool) -> boo
     return facts.inside(DTYPES[target].low, DTYPES[target].high)
 
 
+def _page_dropout(call: Call) -> bool:
+    """The ratio is a scalar in [0, 1), and the call is in inference mode."""
+    if not scalars(1, 2)(call) or call.has(2):
+        return False
+    return not call.has(1) or call.facts(1).inside(0.0, 0.999)
+
+
+def _converts(node: Node, value: RunOperands) -> bool:
+    """A float outside the integer type's range has no defined conversion."""
+    x, to = value(0), node.attributes.get("to")
+    if x is None or to is None or to.kind != "int" or DTYPES[x.dtype].kind != "float":
+        return True
+    goal = BY_CODE[int(to.value)]
+    if goal.kind not in ("int", "uint"):
+        return True
+    numbers = x.numbers().astype(np.float64)
+    return bool(((numbers > goal.low - 1) & (numbers < goal.high + 1)).all())
+
+
 SPECS = (
     OpSpec(
         "Where", PLAIN, _sample_where, of_facts(_where_bounds), Exactness.MOVES, _FAMILY, main=1, shapes="broadcast",
+        fusion="broadcast", traits=("shape-arithmetic",),
     ),
-    OpSpec("Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY, shapes="first"),
-    OpSpec("Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY, shapes="first"),
-    OpSpec("Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined, shapes="first"),
+    OpSpec(
+        "Identity", PLAIN, _sample_identity, of_facts(_same), Exactness.MOVES, _FAMILY, shapes="first",
+        fusion="elementwise", traits=("shape-arithmetic",),
+    ),
+    OpSpec(
+        "Dropout", FLOATS, _sample_dropout, _dropout_bounds, Exactness.MOVES, _FAMILY, shapes="first",
+        well_formed=_page_dropout, structural={"control": (1, 2)}, fusion="elementwise", traits=("float32-numbers",),
+    ),
+    OpSpec(
+        "Cast", PLAIN, _sample_cast, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_defined, shapes="first",
+        defined_on=_converts, fusion="elementwise", traits=("shape-arithmetic",), probes=40,
+    ),
     OpSpec(
         "CastLike", PLAIN, _sample_cast_like, _cast_bounds, Exactness.INTEGER, _FAMILY, _cast_like_defined, since=15,
-        shapes="first",
+        shapes="first", fusion="elementwise", probes=40,
     ),
 )  # fmt: skip

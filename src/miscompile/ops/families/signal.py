@@ -9,15 +9,14 @@ import numpy as np
 
 from miscompile.base.dtypes import DTYPES, FLOATS
 from miscompile.graph.attributes import PlainValue, attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness
 from miscompile.ops.rounding import rounded
-from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import Call, Operand, OpSpec, RunOperands, Shape, Site
 from miscompile.ops.structural import scalar, signed
 
 _FAMILY = "signal"
 _INDEX = ("int64", "int32")
-_PRECISE = ("float32", "float64")
 
 
 def _sample_dft(site: Site) -> Call:
@@ -128,14 +127,53 @@ def _window(op: str) -> OpSpec:
 
     return OpSpec(
         op, FLOATS, lambda site: _sample_window(site, op), bounds, Exactness.TRANSCENDENTAL, _FAMILY, defined,
-        since=17, main=~0,
+        since=17, main=~0, structural={"size": (0,)},
     )  # fmt: skip
 
 
 _ROUGH = Exactness.TRANSCENDENTAL
 
+
+def _page_signal(call: Call) -> bool:
+    """A signal's last axis holds real numbers, or pairs; nothing is empty."""
+    shape = call.operand(0).shape
+    fits = len(shape) == 3 if call.op == "STFT" else len(shape) >= 2
+    return fits and 0 not in shape and shape[-1] in (1, 2)
+
+
+def _sounds(node: Node, value: RunOperands) -> bool:
+    """A signal has at least one element."""
+    length = value(1)
+    return length is None or not (length.array < 1).any()
+
+
 SPECS = (
-    OpSpec("DFT", FLOATS, _sample_dft, _bounds_dft, _ROUGH, _FAMILY, _defined_dft, since=17),
-    OpSpec("STFT", FLOATS, _sample_stft, _bounds_stft, _ROUGH, _FAMILY, _defined_stft, since=17),
+    OpSpec(
+        "DFT",
+        FLOATS,
+        _sample_dft,
+        _bounds_dft,
+        _ROUGH,
+        _FAMILY,
+        _defined_dft,
+        since=17,
+        well_formed=_page_signal,
+        defined_on=_sounds,
+        structural={"shape": (2,), "size": (1,)},
+        noise=16,
+    ),
+    OpSpec(
+        "STFT",
+        FLOATS,
+        _sample_stft,
+        _bounds_stft,
+        _ROUGH,
+        _FAMILY,
+        _defined_stft,
+        since=17,
+        well_formed=_page_signal,
+        structural={"size": (1, 3)},
+        noise=16,
+    ),
     *(_window(op) for op in ("HannWindow", "HammingWindow", "BlackmanWindow")),
 )

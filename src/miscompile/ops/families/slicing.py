@@ -6,12 +6,14 @@ Sources: the operator pages of the ONNX documentation.
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from miscompile.base.dtypes import NUMBERS, PLAIN
 from miscompile.graph.attributes import attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops import output_shapes as rules
 from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.page_rules import different_axes, numbers_of, scalars, shape_of
 from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Sampler, Shape, ShapeRule, Site, always
 from miscompile.ops.structural import (
     accumulated,
@@ -254,11 +256,77 @@ def _move(
     return OpSpec(op, PLAIN, sample, bounds, Exactness.MOVES, "slicing", defined, since, shapes=shapes)
 
 
+def _page_slice(call: Call) -> bool:
+    """One start, end and step for each axis; no axis twice; no step of zero."""
+    count, rank = call.operand(1).shape, call.operand(0).rank
+    if len(count) != 1 or any(shape_of(call, place) not in (None, count) for place in (2, 3, 4)):
+        return False
+    axes = numbers_of(call, 3) if call.has(3) else tuple(range(count[0])) if count[0] == rank else (rank,)
+    return (axes is None or different_axes(axes, rank)) and 0 not in (numbers_of(call, 4) or ())
+
+
+def _page_pad(call: Call) -> bool:
+    rank = call.operand(0).rank
+    axes = numbers_of(call, 3) if call.has(3) else tuple(range(rank))
+    if axes is None or not different_axes(axes, rank) or not scalars(2)(call):
+        return False
+    return call.operand(1).shape == (2 * len(axes),)
+
+
+def _page_reverse_sequence(call: Call) -> bool:
+    """One length for each member of the batch."""
+    x = call.operand(0)
+    if x.rank < 2 or {call.integer("time_axis"), call.integer("batch_axis", 1)} != {0, 1}:
+        return False
+    return call.operand(1).shape == (x.shape[call.integer("batch_axis", 1)],)
+
+
+def _page_col2im(call: Call) -> bool:
+    shape = call.operand(0).shape
+    return len(shape) == 3 and 0 not in shape
+
+
 SPECS = (
-    _move("Slice", _slice, shapes=rules.slices),
-    _move("Pad", _pad, _pad_bounds, _pad_holds, shapes=rules.pad),
-    _move("CenterCropPad", _center_crop_pad, _with_zeros, since=18, shapes=rules.center_crop_pad),
-    _move("Trilu", _trilu, _with_zeros, _trilu_holds, since=14, shapes=rules.like_first),
-    _move("ReverseSequence", _reverse_sequence, carried, _reverse_sequence_holds, since=10, shapes=rules.like_first),
-    OpSpec("Col2Im", NUMBERS, _col2im, _col2im_bounds, Exactness.INTEGER, "slicing", _col2im_holds, 18),
+    replace(
+        _move("Slice", _slice, shapes=rules.slices),
+        well_formed=_page_slice,
+        structural={"shape": (1, 2, 3, 4)},
+        fusion="injective",
+        traits=("holds-sizes", "shape-arithmetic"),
+    ),
+    replace(
+        _move("Pad", _pad, _pad_bounds, _pad_holds, shapes=rules.pad),
+        well_formed=_page_pad,
+        structural={"shape": (1, 3), "setting": (2,)},
+        fusion="injective",
+    ),
+    replace(
+        _move("CenterCropPad", _center_crop_pad, _with_zeros, since=18, shapes=rules.center_crop_pad),
+        structural={"shape": (1,)},
+        traits=("holds-sizes",),
+    ),
+    replace(
+        _move("Trilu", _trilu, _with_zeros, _trilu_holds, since=14, shapes=rules.like_first),
+        structural={"size": (1,)},
+        fusion="injective",
+    ),
+    replace(
+        _move(
+            "ReverseSequence", _reverse_sequence, carried, _reverse_sequence_holds, since=10, shapes=rules.like_first
+        ),
+        well_formed=_page_reverse_sequence,
+        fusion="injective",
+    ),
+    OpSpec(
+        "Col2Im",
+        NUMBERS,
+        _col2im,
+        _col2im_bounds,
+        Exactness.INTEGER,
+        "slicing",
+        _col2im_holds,
+        18,
+        well_formed=_page_col2im,
+        structural={"shape": (1, 2)},
+    ),
 )

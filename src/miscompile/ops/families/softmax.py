@@ -4,17 +4,19 @@ Sources: the operator pages of the ONNX documentation.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from miscompile.base.dtypes import FLOATS
 from miscompile.core.tensor import Array
 from miscompile.graph.attributes import attributes
-from miscompile.graph.model import TensorType
+from miscompile.graph.model import Node, TensorType
 from miscompile.ops.facts import Bounds, Exactness, Facts
+from miscompile.ops.page_rules import has_axis, shape_of
 from miscompile.ops.rounding import rounded
 from miscompile.ops.shapes import draw_size
-from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, Shape, Site
+from miscompile.ops.spec import BoundsOf, Call, Operand, OpSpec, RunOperands, Shape, Site
 
 _FAMILY = "softmax"
 
@@ -37,7 +39,16 @@ def _along_axis(op: str, bounds: BoundsOf, exactness: Exactness, *, near: bool =
         return x.shape[call.integer("axis", -1)] > 0 and (not near or x.facts.inside(*_near(x.dtype)))
 
     return OpSpec(
-        op, FLOATS, sample, bounds, exactness, _FAMILY, defined, shapes="first", approximated=exactness is _ROUGH
+        op,
+        FLOATS,
+        sample,
+        bounds,
+        exactness,
+        _FAMILY,
+        defined,
+        shapes="first",
+        approximated=exactness is _ROUGH,
+        well_formed=has_axis(-1),
     )
 
 
@@ -153,16 +164,35 @@ def _bounds_cross_entropy(call: Call, types: tuple[TensorType, ...]) -> tuple[Bo
 
 _ROUGH = Exactness.TRANSCENDENTAL
 
+
+def _page_loss(call: Call) -> bool:
+    """A label for each place, a weight for each class."""
+    x = call.operand(0).shape
+    if len(x) < 2 or call.operand(1).shape != (x[0], *x[2:]):
+        return False
+    return shape_of(call, 2) in (None, (x[1],))
+
+
+def _labelled(node: Node, value: RunOperands) -> bool:
+    """Labels are classes, or the index to ignore."""
+    scores, labels = value(0), value(1)
+    if scores is None or labels is None or len(scores.shape) < 2:
+        return True
+    ignored = node.attributes.get("ignore_index")
+    counted = labels.array if ignored is None else labels.array[labels.array != int(ignored.value)]
+    return bool(((counted >= 0) & (counted < scores.shape[1])).all())
+
+
 SPECS = (
-    _along_axis("Softmax", _bounds_softmax, _ROUGH),
-    _along_axis("LogSoftmax", _bounds_log_softmax, _ROUGH, near=True),
+    replace(_along_axis("Softmax", _bounds_softmax, _ROUGH), fusion="reduction"),
+    replace(_along_axis("LogSoftmax", _bounds_log_softmax, _ROUGH, near=True), fusion="reduction"),
     _along_axis("Hardmax", _bounds_hardmax, Exactness.INDEX),
     OpSpec(
         "SoftmaxCrossEntropyLoss", FLOATS, _sample_cross_entropy, _bounds_cross_entropy, _ROUGH, _FAMILY,
-        _defined_cross_entropy,
+        _defined_cross_entropy, well_formed=_page_loss, defined_on=_labelled,
     ),
     OpSpec(
         "NegativeLogLikelihoodLoss", FLOATS, _sample_likelihood, _bounds_likelihood, Exactness.ROUNDS, _FAMILY,
-        _defined_loss,
+        _defined_loss, well_formed=_page_loss, defined_on=_labelled,
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.model import TensorType
 from miscompile.ops.facts import Bounds, Exactness
+from miscompile.ops.page_rules import shape_of
 from miscompile.ops.rounding import rounded
 from miscompile.ops.spatial import check_size, images
 from miscompile.ops.spec import Call, Operand, OpSpec, Shape, Site
@@ -231,21 +232,37 @@ def _nearest_grid(call: Call) -> bool:
     return call.text("mode", "bilinear") == "nearest"
 
 
+def _page_resize(call: Call) -> bool:
+    """A size or scale for each axis, or for each named one; scales are greater than 0."""
+    count = len(call.integers("axes")) if "axes" in call.attributes else call.operand(0).rank
+    scales = call.operand(2).value if call.has(2) else None
+    if scales is not None and not (scales > 0).all():
+        return False
+    return all(shape_of(call, place) in (None, (0,), (count,)) for place in (2, 3))
+
+
+def _page_grid_sample(call: Call) -> bool:
+    x, grid = call.operand(0).shape, call.operand(1).shape
+    return len(grid) == len(x) and len(x) > 2 and grid[0] == x[0] and grid[-1] == len(x) - 2
+
+
+def _page_roi_align(call: Call) -> bool:
+    boxes = call.operand(1).shape
+    return len(call.operand(0).shape) == 4 and len(boxes) == 2 and boxes[1] == 4 and call.operand(2).shape == boxes[:1]
+
+
 SPECS = (
     OpSpec(
         "Resize", (*NUMBERS, "bool"), _sample_resize, _bounds_resize, Exactness.MOVES, _FAMILY, _defined_resize,
-        exact_when=_nearest
+        exact_when=_nearest, well_formed=_page_resize, structural={"shape": (1, 2, 3)}, fusion="injective",
+        traits=("float32-numbers", "image-positions"),
     ),
     OpSpec(
-        "GridSample",
-        FLOATS,
-        _sample_grid,
-        _bounds_grid,
-        Exactness.MOVES,
-        _FAMILY,
-        _defined_grid,
-        since=16,
-        exact_when=_nearest_grid,
+        "GridSample", FLOATS, _sample_grid, _bounds_grid, Exactness.MOVES, _FAMILY, _defined_grid, since=16,
+        exact_when=_nearest_grid, well_formed=_page_grid_sample, traits=("image-positions",),
     ),
-    OpSpec("RoiAlign", FLOATS, _sample_roi, _bounds_roi, Exactness.ROUNDS, _FAMILY, _defined_roi),
+    OpSpec(
+        "RoiAlign", FLOATS, _sample_roi, _bounds_roi, Exactness.ROUNDS, _FAMILY, _defined_roi,
+        well_formed=_page_roi_align, traits=("image-positions",),
+    ),
 )  # fmt: skip

@@ -16,8 +16,8 @@ from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.edges import reads
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.ops.registry import schema, version_of
 from miscompile.ops.support import CallKey, Support
 from miscompile.producers.finish import ir_version_of

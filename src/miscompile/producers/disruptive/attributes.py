@@ -46,9 +46,9 @@ def break_attribute(rng: random.Random, draft: InvalidDraft) -> Broken:
     if not label:
         give_up("nothing to vary")
     changed = replace(draft, attributes={**draft.attributes, name: Attribute(kind, other)})
-    was = "its default" if given is None else _shown(given.value)
-    detail = f"attribute {name} is {_shown(other)} where a valid call has {was}"
-    return Broken(changed, detail, f"{name}:{label}", "form")
+    was = "its default" if given is None else shown(given.value)
+    detail = f"attribute {name} is {shown(other)} where a valid call has {was}"
+    return Broken(changed, detail, f"{name}:{label}", "form", f"attribute {name}")
 
 
 def break_signature(rng: random.Random, draft: InvalidDraft) -> Broken:
@@ -91,8 +91,8 @@ def break_declared(rng: random.Random, draft: InvalidDraft) -> Broken:
         axis = int(rng.random() * len(shape))
         other = TensorType(kind.dtype, (*shape[:axis], size, *shape[axis + 1 :]))
     outputs = (*draft.outputs[:place], other, *draft.outputs[place + 1 :])
-    detail = f"result {place} is declared as {other.dtype}{_shown(other.shape)}"
-    return Broken(replace(draft, outputs=outputs), detail, f"{place}:{how}")
+    detail = f"result {place} is declared as {other.dtype}{shown(other.shape)}"
+    return Broken(replace(draft, outputs=outputs), detail, f"{place}:{how}", place=f"result {place}")
 
 
 def _too_many_results(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401 - onnx's schema
@@ -102,7 +102,7 @@ def _too_many_results(rng: random.Random, draft: InvalidDraft, known: Any) -> Br
     count = known.max_output + 1
     first = draft.outputs[0]
     outputs = tuple(draft.outputs[n] if n < len(draft.outputs) else first for n in range(count))
-    return Broken(replace(draft, outputs=outputs), f"{count} results are asked for", "results+")
+    return Broken(replace(draft, outputs=outputs), f"{count} results are asked for", "results+", place="results")
 
 
 def _too_many_operands(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
@@ -111,14 +111,15 @@ def _too_many_operands(rng: random.Random, draft: InvalidDraft, known: Any) -> B
         return None
     more = known.max_input + 1 - len(draft.parts)
     parts = (*draft.parts, *([draft.parts[0]] * more))
-    return Broken(replace(draft, parts=parts), f"{len(parts)} operands are given", "operands+")
+    return Broken(replace(draft, parts=parts), f"{len(parts)} operands are given", "operands+", place="operands")
 
 
 def _too_few_operands(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
     if known.min_input == 0:
         return None
     count = int(rng.random() * known.min_input)
-    return Broken(replace(draft, parts=draft.parts[:count]), f"{count} operands are given", f"operands={count}")
+    changed = replace(draft, parts=draft.parts[:count])
+    return Broken(changed, f"{count} operands are given", f"operands={count}", place="operands")
 
 
 def _absent_operand(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken | None:  # noqa: ANN401
@@ -154,7 +155,8 @@ def _other_kind(rng: random.Random, draft: InvalidDraft, known: Any) -> Broken |
     name, kind = rng.choice(names)
     other = _OTHER_KIND[kind]
     detail = f"attribute {name} is of kind {other.kind} instead of {kind}"
-    return Broken(replace(draft, attributes={**draft.attributes, name: other}), detail, f"{name}:kind")
+    changed = replace(draft, attributes={**draft.attributes, name: other})
+    return Broken(changed, detail, f"{name}:kind", place=f"attribute {name}")
 
 
 def _schema_attributes(draft: InvalidDraft) -> list[tuple[str, AttributeKind]]:
@@ -223,7 +225,8 @@ def _resized(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return Tensor(value.dtype, np.resize(value.array, shape))
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401
+def shown(value: Any) -> str:  # noqa: ANN401
+    """Return the value of an attribute, or a tensor's type and sizes, as at most 80 letters for a line for people."""
     if isinstance(value, Tensor):
         return f"{value.dtype}{list(value.shape)}"
     return str(list(value) if isinstance(value, tuple) else value)[:80]

@@ -1,23 +1,30 @@
-"""onnx's checker in a child process, because it is C++ code and some invalid models crash it.
+"""onnx's checker and inference in a child process, because they are C++ code and some invalid models crash them.
 
 Run as `python -m miscompile.producers.disruptive.checker`: reads models, each after its length in eight bytes, and
-prints one line of JSON for each: the error message.
+prints one line of JSON for each: the error message. Where the highest bit of the length is set, the line holds the
+types of the model's inner values instead.
 """
 
 import json
 import struct
 import sys
-from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 import onnx
 
 from miscompile.base.child import Conversation
+from miscompile.base.dtypes import BY_CODE
 from miscompile.graph.typing import brief
 
 PATIENCE = 10.0
 """Timeout of one check in seconds; exceeding it counts as a crash."""
 
 _LENGTH = struct.Struct("<Q")
+_INFER = 1 << 63
+
+ResultTypes = Mapping[str, tuple[str, int]]
+"""Element type and rank by name, for the values of which both are known."""
 
 
 def refusal_of(payload: bytes) -> str:
@@ -29,6 +36,17 @@ def refusal_of(payload: bytes) -> str:
     return ""
 
 
+def result_types(payload: bytes) -> ResultTypes:
+    """Return the types of a model's inner values, as far as onnx's inference finds them in spite of errors."""
+    try:
+        found = onnx.shape_inference.infer_shapes(onnx.load_from_string(payload), strict_mode=False)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return {}
+    types = {info.name: info.type.tensor_type for info in found.graph.value_info}
+    known = {name: kind for name, kind in types.items() if kind.elem_type in BY_CODE and kind.HasField("shape")}
+    return {name: (BY_CODE[kind.elem_type].name, len(kind.shape.dim)) for name, kind in known.items()}
+
+
 class ChildChecker:
     """The child process, started on first use and restarted after a crash; it ends with this process."""
 
@@ -37,13 +55,22 @@ class ChildChecker:
 
     def __call__(self, payload: bytes) -> str | None:
         """Return the error of `refusal_of` for a model; None when the check crashes or exceeds its timeout."""
+        line = self._ask(len(payload), payload)
+        return None if line is None else str(json.loads(line))
+
+    def types(self, payload: bytes) -> ResultTypes:
+        """Return the types that `result_types` finds; none when inference crashes or exceeds its timeout."""
+        line = self._ask(len(payload) | _INFER, payload)
+        found: dict[str, list[Any]] = {} if line is None else json.loads(line)
+        return {name: (str(dtype), int(rank)) for name, (dtype, rank) in found.items()}
+
+    def _ask(self, head: int, payload: bytes) -> str | bytes | None:
         self._child = child = self._child or Conversation([sys.executable, "-m", __name__])
-        child.write(_LENGTH.pack(len(payload)) + payload)
+        child.write(_LENGTH.pack(head) + payload)
         line = child.read_line(PATIENCE)
         if line is None:
             self.close()
-            return None
-        return str(json.loads(line))
+        return line
 
     def close(self) -> None:
         """End the process; the next check starts a new one."""
@@ -55,8 +82,10 @@ class ChildChecker:
 def serve(models: BinaryIO, answers: BinaryIO) -> None:
     """Check models one after the other until end of input."""
     while len(head := models.read(_LENGTH.size)) == _LENGTH.size:
-        payload = models.read(_LENGTH.unpack(head)[0])
-        answers.write(json.dumps(refusal_of(payload)).encode() + b"\n")
+        (number,) = _LENGTH.unpack(head)
+        payload = models.read(number & ~_INFER)
+        answer = result_types(payload) if number & _INFER else refusal_of(payload)
+        answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
 

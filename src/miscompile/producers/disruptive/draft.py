@@ -155,5 +155,7 @@ def _cast(value: Tensor, dtype: str) -> Tensor:
         return Tensor(dtype, texts.reshape(value.shape))
     if DTYPES[dtype].kind == "bool":
         return Tensor(dtype, np.asarray(numbers != 0))
+    if DTYPES[dtype].kind != "complex":
+        numbers = np.real(numbers)
     with np.errstate(invalid="ignore", over="ignore"):
         return tensor(np.asarray(numbers), dtype)

@@ -40,6 +40,10 @@ class Formal(NamedTuple):
 class Broken(NamedTuple):
     """A changed draft; `detail` describes the violation, `key` identifies it for the coverage.
 
+    `place` names the part of the call that was changed, so that a reduction can describe and repair it: `operand 0`,
+    `operand 0,2` (several in the same way), `attribute axis`, `result 0`, `operands` or `results` (their number), and
+    `call` for anything else.
+
     `page` selects the rules of the operator's page that may prove it invalid. Rules on elements may do so for indices
     only, because for other operands they also demand conditions that merely make results unique or exact.
     """
@@ -48,6 +52,7 @@ class Broken(NamedTuple):
     detail: str
     key: str
     page: Page = "none"
+    place: str = "call"
 
 
 def formals(draft: InvalidDraft) -> list[Formal]:
@@ -77,7 +82,9 @@ def break_dtype(rng: random.Random, draft: InvalidDraft) -> Broken:
     )
     outputs = draft.outputs if len(places) == 1 < len(known) else _retyped(draft, formal.variable, dtype)
     detail = f"operand {formal.name} has type {dtype} instead of {part.dtype}, which {draft.op} does not take"
-    return Broken(replace(draft, parts=parts, outputs=outputs), detail, f"{formal.name}:{dtype}:{len(places)}")
+    label = f"operand {','.join(map(str, sorted(places)))}"
+    changed = replace(draft, parts=parts, outputs=outputs)
+    return Broken(changed, detail, f"{formal.name}:{dtype}:{len(places)}", place=label)
 
 
 def break_mixed(rng: random.Random, draft: InvalidDraft) -> Broken:
@@ -93,7 +100,8 @@ def break_mixed(rng: random.Random, draft: InvalidDraft) -> Broken:
     part = _given(draft, place)
     dtype = rng.choice([name for name in PLAIN if name in known[place].dtypes and name != part.dtype] or _nothing())
     detail = f"operand {known[place].name} has type {dtype}, others that must have the same type have {part.dtype}"
-    return Broken(_put(draft, place, part.cast(dtype)), detail, f"{place}:{part.dtype}/{dtype}")
+    key = f"{place}:{part.dtype}/{dtype}"
+    return Broken(_put(draft, place, part.cast(dtype)), detail, key, place=f"operand {place}")
 
 
 def break_shape(rng: random.Random, draft: InvalidDraft) -> Broken:
@@ -139,7 +147,9 @@ def break_contents(rng: random.Random, draft: InvalidDraft) -> Broken:
     shown = elements.ravel()[:8].tolist()
     detail = f"operand {known[place].name} holds {shown} where a valid call has {part.value.array.ravel()[:8].tolist()}"
     page: Page = "elements" if known[place].name in INDICES else "form"
-    return Broken(_put(draft, place, changed), detail, f"{known[place].name}:{label}:{changed.role}", page)
+    return Broken(
+        _put(draft, place, changed), detail, f"{known[place].name}:{label}:{changed.role}", page, f"operand {place}"
+    )
 
 
 def _corrupted(rng: random.Random, part: DraftOperand) -> tuple[str, Array]:
@@ -172,7 +182,7 @@ def _reshaped(draft: InvalidDraft, place: int, shape: Shape, key: str) -> Broken
         give_up("too large")
     name = formals(draft)[place].name
     detail = f"operand {name} has shape {list(shape)} where a valid call has {list(part.shape)}"
-    return Broken(_put(draft, place, part.sized(shape)), detail, key, "form")
+    return Broken(_put(draft, place, part.sized(shape)), detail, key, "form", f"operand {place}")
 
 
 def _size_class(size: int) -> str:

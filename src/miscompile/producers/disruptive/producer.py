@@ -230,7 +230,8 @@ class DisruptiveProducer:
         draft, proof = invalid.broken.draft, invalid.proof
         model = draft.model(invalid.presentation)
         feed = tuple(part.value for _, part in draft.fed())
-        broken = {"kind": invalid.kind, "detail": invalid.broken.detail, "refusal": proof.message}
+        found = invalid.broken
+        broken = {"kind": invalid.kind, "place": found.place, "detail": found.detail, "refusal": proof.message}
         recipe: dict[str, Any] = {
             "producer": self.spec,
             "oracle": ORACLE,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from miscompile.graph.emit import emit
-from miscompile.ops.registry import specs
-from miscompile.ops.wellformed.check import well_formed
+from miscompile.ops.registry import specs, well_formed
 from miscompile.producers.disruptive.draft import InvalidDraft, Presentation
 
 Check = Callable[[bytes], str | None]

@@ -9,12 +9,10 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.model import Node
-from miscompile.ops.registry import specs
+from miscompile.ops.registry import having, specs
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import Range
 from miscompile.producers.finish import Finisher
@@ -141,9 +139,8 @@ class Base:
                 value = Tensor(operand.dtype, self.value(name, plan, sizes))
                 known[name] = scope.new_constant(value)
         for place, node in enumerate(self.nodes):
-            inputs = tuple(known[name] if name else None for name in node.inputs)
             try:
-                results = scope.apply(Call(node.op, inputs, node.attributes, len(node.outputs), node.domain))
+                results = scope.apply(_call(node, known))
             except RejectedDraft as error:
                 raise ReplayError(str(error), place, known) from None
             known.update(zip(node.outputs, results, strict=True))
@@ -172,7 +169,7 @@ def _samples_anew(base: Base, node: Node, known: Mapping[str, Operand]) -> bool:
     Results are unspecified for coordinates halfway between two elements; samplers exclude those for the drawn sizes
     only.
     """
-    if node.op not in ("Resize", "GridSample", "RoiAlign"):
+    if node.op not in having("image-positions"):
         return False
     name = node.inputs[0]
     return known[name].shape[2:] != base.scope.operands[name].shape[2:]
@@ -188,28 +185,17 @@ def _stretches(left: int, right: int, generic_left: int, generic_right: int) -> 
     return (left == 1 and generic_left != 1) or (right == 1 and generic_right != 1)
 
 
-_BROADCASTING = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm", "PRelu", "Expand"})
-
-
 def _aligned(node: Node, generic: Mapping[str, Operand], known: Mapping[str, Operand]) -> Iterator[Aligned]:
-    """Yield the sizes of operands aligned from the right, and of the written shape of Expand."""
-    if node.op not in _BROADCASTING and not specs()[node.op].elementwise:
-        return
-    names = [name for name in node.inputs if name]
-    shapes = [
-        (_reach(node, known[name], place), _reach(node, generic[name], place)) for place, name in enumerate(names)
-    ]
+    """Yield the sizes that `node` broadcasts against each other, aligned from the right."""
+    spec = specs()[node.op]
+    shapes = list(
+        zip(spec.broadcast_shapes(_call(node, known)), spec.broadcast_shapes(_call(node, generic)), strict=True)
+    )
     for place, (left, wide) in enumerate(shapes):
         for right, wider in shapes[place + 1 :]:
             yield from zip(left[::-1], right[::-1], wide[::-1], wider[::-1], strict=False)
 
 
-def _reach(node: Node, operand: Operand, place: int) -> Shape:
-    """Return the sizes of an operand that take part in broadcasting."""
-    if node.op in ("MatMul", "MatMulInteger", "QLinearMatMul"):
-        return operand.shape[:-2]
-    if node.op == "Gemm":
-        return operand.shape if place == 2 else ()
-    if node.op == "Expand" and place == 1 and operand.value is not None:
-        return tuple(np.asarray(operand.value).tolist())
-    return operand.shape
+def _call(node: Node, operands: Mapping[str, Operand]) -> Call:
+    inputs = tuple(operands[name] if name else None for name in node.inputs)
+    return Call(node.op, inputs, node.attributes, len(node.outputs), node.domain)

@@ -19,7 +19,7 @@ from miscompile.core.outcome import Outcome, Rejected, Unsupported, Values
 from miscompile.core.tensor import Tensor
 from miscompile.core.verdict import Verdict
 from miscompile.graph.check import check
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.ops.registry import specs
 from miscompile.ops.spec import Operand
 from miscompile.ops.support import Support

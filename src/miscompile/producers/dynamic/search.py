@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.graph.model import Node
+from miscompile.ops.registry import having
 from miscompile.ops.spec import Operand
 from miscompile.producers.dynamic.plan import Base, Linear, ReplayError, SizePlan, Sizes, require_same_kind
 
@@ -24,10 +25,6 @@ _TIE_ALL = 0.35
 """Share of searches that start with every input axis of the chosen size."""
 _FOLLOW_ALL = 0.5
 """Share of searches that start with every structural element of the chosen size following it."""
-_FOLLOWED = frozenset(
-    {"Reshape", "Expand", "ConstantOfShape", "Slice", "Tile", "Split", "TopK", "Range", "CenterCropPad"}
-)
-"""Operators whose structural operands hold sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def _begin(base: Base, rng: random.Random, plan: SizePlan, symbol: str, size: in
                     plan = plan.tied((name, axis), symbol)
     if rng.random() < _FOLLOW_ALL:
         for node in base.nodes:
-            for name in node.inputs if node.op in _FOLLOWED else ():
+            for name in node.inputs if node.op in having("holds-sizes") else ():
                 if name in base.structural:
                     for position, element in enumerate(_elements(base.structural[name])):
                         if element == size and position not in plan.adapted.get(name, {}):

@@ -18,7 +18,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.case import Case
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.edges import all_names, captured, producers
-from miscompile.graph.emit import model_proto
+from miscompile.graph.emit import model_proto, to_program
 from miscompile.graph.infer import infer
 from miscompile.graph.model import (
     Attribute,
@@ -31,7 +31,6 @@ from miscompile.graph.model import (
     ValueInfo,
     ValueType,
 )
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.instances.instance import Instance
 from miscompile.instances.values import Drawn, Held, Made, Value, tensor_of

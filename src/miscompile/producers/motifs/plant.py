@@ -18,12 +18,11 @@ from miscompile.base.dtypes import DTYPES, NUMBERS, is_float
 from miscompile.base.errors import RejectedDraft
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.model import Attribute
-from miscompile.ops.registry import schema
+from miscompile.ops.registry import having, schema
 from miscompile.ops.shapes import draw_shape
 from miscompile.ops.spec import Call, Operand, Shape
 from miscompile.ops.values import choose_range
 from miscompile.patterns.language import (
-    FLOAT_SETTINGS,
     Argument,
     Full,
     Ints,
@@ -333,7 +332,7 @@ class _Planter:
 
     def _literal_dtype(self, statement: MotifCall) -> str:
         """Return the dtype of the other operand, which may differ from the motif's behind a Cast."""
-        if statement.op in FLOAT_SETTINGS:
+        if statement.op in having("float32-numbers"):
             return "float32"
         for argument in statement.arguments:
             if isinstance(argument, Ref) and self.bound[argument.name].dtype != "bool":

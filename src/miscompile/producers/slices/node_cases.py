@@ -18,7 +18,7 @@ from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import ModelError
 from miscompile.core.case import Case, Feed
 from miscompile.core.tensor import Tensor
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.graph.randomness import RANDOM
 from miscompile.graph.read import read
 

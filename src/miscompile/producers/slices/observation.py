@@ -22,7 +22,7 @@ from miscompile.base.errors import ModelError
 from miscompile.core.tensor import Array, Tensor
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
-from miscompile.graph.typing import value_types
+from miscompile.graph.typing import static_types
 from miscompile.ops.values import Range, draw
 from miscompile.producers.slices.binding import bindings, fed
 
@@ -87,7 +87,7 @@ def observed(model: Model, rng: random.Random, seconds: float = 60.0) -> Observe
 
 def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
     """Return the values of `model` from the observer's output `lines`, completed by inference."""
-    values = {name: ObservedValue(kind) for name, kind in _inferred(model).items()}
+    values = {name: ObservedValue(kind) for name, kind in static_types(model).items()}
     told: dict[str, list[Mapping[str, Any]]] = {}
     rows = [0] * len(_WHOLE_NUMBERS)
     for line in lines:
@@ -109,16 +109,6 @@ def known(model: Model, lines: Iterable[Mapping[str, Any]]) -> Observed:
             values[info.name] = ObservedValue(values[info.name].type, span)
     made = [name for node in model.graph.nodes for name in node.outputs if name]
     return Observed(model, values, all(name in told for name in made))
-
-
-def _inferred(model: Model) -> dict[str, TensorType]:
-    """Return the inferred types with static sizes."""
-    types = value_types(model, strict=False)
-    return {
-        name: kind
-        for name, kind in types.items()
-        if isinstance(kind, TensorType) and kind.shape is not None and all(isinstance(size, int) for size in kind.shape)
-    }
 
 
 def _ranges(kind: object) -> tuple[Range, ...]:

@@ -13,13 +13,13 @@ from miscompile.base.specs import print_spec
 from miscompile.core.case import Case
 from miscompile.core.outcome import Outcome, Values
 from miscompile.core.verdict import Holds, Verdict
-from miscompile.graph.program import to_program
+from miscompile.graph.emit import to_program
 from miscompile.ops.seed import Seed
 from miscompile.ops.spec import OperatorLimits
 from miscompile.ops.support import Support
 from miscompile.ops.values import Style
-from miscompile.patterns.catalogue import noop_motifs
 from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.shipped import noop_motifs
 from miscompile.producers.finish import AS_BUILT, Finisher, inner_results, leaves
 from miscompile.producers.motifs.plant import NONE, Mutations
 from miscompile.producers.options import GeneratorOptions

@@ -2,7 +2,7 @@
 
 The names of passes are of three kinds, in the order in which they run: FX passes by the compiler's names; patterns
 by the names of their handlers, or of the functions that describe them; and settings of the scheduler and the code
-generator, whose names are ours (see `switches.py`). Patterns that only apply on GPUs are omitted.
+generator, whose names are ours (see `settings.py`). Patterns that only apply on GPUs are omitted.
 """
 
 from miscompile.base.specs import Spec

@@ -4,11 +4,10 @@
 compiler is distinguished from an error of the compiled code.
 """
 
-import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -34,6 +33,7 @@ from miscompile.targets.inductor.program import program as lowered
 from miscompile.targets.inductor.runner import (
     backend_for,
     compile_program,
+    configure,
     decomposing,
     known,
     make_exact,
@@ -43,7 +43,8 @@ from miscompile.targets.inductor.runner import (
     tensor,
 )
 from miscompile.targets.inductor.settings import ALWAYS
-from miscompile.targets.inductor.switches import OFF, Switchboard, install, name_patterns
+from miscompile.targets.inductor.switch_runner import cuda_hidden, register_patterns, switch_off, switch_patterns
+from miscompile.targets.inductor.switches import Switchboard, install
 from miscompile.targets.inductor.transforms import TRANSFORMS, Decomposed, Related
 from miscompile.targets.presentations import own_transform
 
@@ -64,22 +65,19 @@ class Inductor:
     def __init__(self) -> None:
         _need_compiler()
         self._gate = Gate(ABOUT.name, {"cuda": self._lacks_cuda})
-        torch.set_num_threads(1)
-        torch.backends.nnpack.set_flags(False)  # warns on many processors
+        configure()
         torch._logging.set_logs(all=logging.CRITICAL)
         for name, value in ALWAYS.items():
             if known(name):
                 _set(name, value)
-        torch._functorch.config.enable_autograd_cache = False
         self._folders = KernelFolders()
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=True)
-        os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
         headers = header_folder(torch.__version__)
         keep_header(headers)
         self._board = Switchboard()
         self._builds = 0
         with cuda_hidden():
-            _register_patterns()
+            register_patterns()
             install(self._board)
             flags = torch._inductor.cpu_vec_isa.pick_vec_isa()  # runs the C++ compiler; workers inherit the result
             once(headers, str(flags), self._compile_header)
@@ -98,8 +96,8 @@ class Inductor:
                 found.append(str(error))
             else:
                 make_exact()
-                _register_patterns(torch.device("cuda", 0))
-                name_patterns(self._board)
+                register_patterns(torch.device("cuda", 0))
+                switch_patterns()
         return found
 
     def _compile_header(self) -> None:
@@ -135,7 +133,7 @@ class Inductor:
             torch._inductor.utils.clear_caches()
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = self._folders.enter(anew=renew)
         self._builds += 1
-        self._board.off = build.disabled | OFF.get(build.level, frozenset())
+        switch_off(build.level, build.disabled)
         self._board.observing = build.observe
         self._board.seen.clear()
 
@@ -162,20 +160,6 @@ class InductorSession:
         with torch.no_grad(), on_device(self._device):
             results = self._function(*[to_torch(value).to(self._device) for value in feed])
         return tuple(from_torch(result) for result in results)
-
-
-@contextlib.contextmanager
-def cuda_hidden() -> Iterator[None]:
-    """Hide CUDA, because a check for it starts the driver, and then workers cannot be forked any more.
-
-    Inductor checks when it registers its patterns, and traces them on the device if there is one.
-    """
-    original = torch.cuda.is_available
-    torch.cuda.is_available = lambda: False
-    try:
-        yield
-    finally:
-        torch.cuda.is_available = original
 
 
 def to_torch(value: Tensor) -> torch.Tensor:
@@ -230,19 +214,6 @@ def _compiled(function: Any, backend: Any, zeros: Sequence[torch.Tensor], device
         pass
     compiling = False
     return InductorSession(made, device)
-
-
-def _register_patterns(device: torch.device | None = None) -> None:
-    """Register the patterns that Inductor registers at the first compilation, so that the hooks find them.
-
-    For a `device` only one module registers its patterns again.
-    """
-    for module in ("pre_grad", "joint_graph", "post_grad") if device is None else ("joint_graph",):
-        try:
-            passes = __import__(f"torch._inductor.fx_passes.{module}", fromlist=["lazy_init"])
-            passes.lazy_init(*([] if device is None else [device]))
-        except (ImportError, AttributeError, TypeError):  # other versions register them differently
-            continue
 
 
 def _set(name: str, value: object) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 from collections.abc import Collection
 from typing import Any
 
@@ -17,6 +18,14 @@ from torch._inductor import config
 from miscompile.targets.inductor.decompositions import chosen_decompositions
 from miscompile.targets.inductor.related import with_related
 from miscompile.targets.inductor.settings import ALWAYS, CUDA_SETTINGS, settings_of
+
+
+def configure() -> None:
+    """Configure torch for one thread, and without cached results of its compiler."""
+    torch.set_num_threads(1)
+    torch.backends.nnpack.set_flags(False)  # warns on many processors
+    torch._functorch.config.enable_autograd_cache = False
+    os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
 
 
 def tensor(words: NDArray[np.generic], dtype: str) -> torch.Tensor:

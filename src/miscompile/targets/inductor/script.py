@@ -1,12 +1,7 @@
-"""The parts of standalone scripts for Inductor, besides the runner and the parts common to all scripts.
-
-The script switches FX passes and patterns off with less code than the worker's hooks, because these also observe
-passes.
-"""
+"""The parts of standalone scripts for Inductor, besides the runner and the parts common to all scripts."""
 
 from miscompile.targets.about import ScriptLines
-from miscompile.targets.inductor.about import ABOUT
-from miscompile.targets.inductor.settings import SETTINGS
+from miscompile.targets.inductor.about import ABOUT, EARLY_PATTERNS, GRAPH_PASSES, LATE_PATTERNS
 from miscompile.targets.placement import PLACEMENT
 from miscompile.targets.presentations import PRESENTED
 
@@ -15,112 +10,99 @@ _PRESENTED = """\
 {% set nothing = "None" if presented and not alike else nothing %}
 """
 
+_SWITCHED = f"""\
+{{% set builds = [faulty, reference] if reference is not none else [faulty] %}}
+{{% set off = builds | map(attribute="disabled") | map("list") | sum(start=culprits | list) %}}
+{{% set graph_passes = off | select("in", {sorted(GRAPH_PASSES)!r}) | list %}}
+{{% set patterns = off | select("in", {sorted((*EARLY_PATTERNS, *LATE_PATTERNS))!r}) | list %}}
+{{% set vectors = "vectorization" in off or "nopasses" in builds | map(attribute="level") %}}
+"""
+
 _PRELUDE = (
-    PRESENTED
+    PLACEMENT
+    + _SWITCHED
     + """\
-{% if presented == "decomposed" %}
-os.environ.pop("CI", None)  # under which no kernel is called for an operator that could be decomposed
+configure()
+{% if graph_passes %}
+switch_graph_passes()
+{% endif %}
+{% if patterns %}
+with cuda_hidden():
+    register_patterns()
+{% if placed %}
+register_patterns(torch.device("cuda", 0))
+{% endif %}
+switch_patterns()
+{% endif %}
+{% if vectors %}
+switch_vectors()
 {% endif %}
 """
 )
 
-_LINES = f"""\
-{{% set off = (faulty.disabled | sort | list) + (culprits | list) %}}
-{{% set hooked = off | reject("in", {sorted((*SETTINGS, "vectorization"))!r}) | list %}}
-{{% set levels_used = [faulty.level] + ([reference.level] if reference is not none else []) %}}
-{{% set scalar = "vectorization" in off or "nopasses" in levels_used %}}
-{{% set made = "decomposing" if presented == "decomposed" else "relating" %}}
-{{% if placed %}}
-def run(level, off={{{{ nothing }}}}):
-    \"\"\"Do what `run_here` does, on the device of this call, with the constants of `program` there as well.\"\"\"
-    device = {{{{ where }}}}
+_LINES = '''\
+{% set made = "decomposing" if presented == "decomposed" else "relating" %}
+{% if placed %}
+def run(level, off={{ nothing }}):
+    """Do what `run_here` does, on the device of this call, with the constants of `program` there as well."""
+    device = {{ where }}
     make_exact()
     for name, value in list(globals().items()):
         if isinstance(value, torch.Tensor):
             globals()[name] = value.to(device)
     with on_device(device):
-        return run_here(level, off or (), device{{{{ ", " ~ sees if presented }}}})
+        return run_here(level, off or (), device{{ ", " ~ sees if presented }})
 
 
-def run_here(level, off, device{{{{ ", changed" if presented }}}}):
-    \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
-{{% else %}}
-def run(level, off={{{{ nothing }}}}):
-    \"\"\"Compile `program` at `level` without the passes `off`; return the outputs for each feed.\"\"\"
-{{% if presented %}}
-    changed, off = {{{{ sees }}}}, off or ()
-{{% endif %}}
-{{% endif %}}
+def run_here(level, off, device{{ ", changed" if presented }}):
+    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
+{% else %}
+def run(level, off={{ nothing }}):
+    """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
+{% if presented %}
+    changed, off = {{ sees }}, off or ()
+{% endif %}
+{% endif %}
     torch._dynamo.reset()
-    settings = settings_for(level, off{{{{ ", device" if placed }}}})
-{{% if scalar %}}
-    if level == "nopasses" or "vectorization" in off:
-        settings["cpp.simdlen"] = 1
-{{% endif %}}
-{{% if hooked %}}
-    switch_off(set(off))
-{{% endif %}}
-{{% if presented %}}
+    settings = settings_for(level, off{{ ", device" if placed }})
+{% if graph_passes or patterns or vectors %}
+    switch_off(level, off)
+{% endif %}
+{% if presented %}
     if changed:
-        backend = {{{{ made }}}}(level, {{{{ given.seed }}}}, {{{{ given.share }}}})
+        backend = {{ made }}(level, {{ given.seed }}, {{ given.share }})
     else:
         backend = backend_for(level)
     function = program if level == "off" and not changed else compile_program(program, backend)
-{{% else %}}
+{% else %}
     function = program if level == "off" else compile_program(program, backend_for(level))
-{{% endif %}}
+{% endif %}
     with torch.no_grad(), torch._inductor.config.patch(settings):
-        results = [function(*arrays(feed{{{{ ", device" if placed }}}})) for feed in feeds]
+        results = [function(*arrays(feed{{ ", device" if placed }})) for feed in feeds]
     return [[seen(*from_torch(value)) for value in result] for result in results]
 
 
-def arrays(feed{{{{ ", device" if placed }}}}):
-    \"\"\"Return the tensors of a feed.\"\"\"
-    found = [tensor(array, {{{{ 'types.get(name, "")' if types else '""' }}}}) for name, array in feed.items()]
-    return {{{{ "[value.to(device) for value in found]" if placed else "found" }}}}
+def arrays(feed{{ ", device" if placed }}):
+    """Return the tensors of a feed."""
+    found = [tensor(array, {{ 'types.get(name, "")' if types else '""' }}) for name, array in feed.items()]
+    return {{ "[value.to(device) for value in found]" if placed else "found" }}
 
 
 def seen(words, is_bfloat16):
-    \"\"\"Return an output as an array; brain floats are widened.\"\"\"
+    """Return an output as an array; brain floats are widened."""
     return (words.astype(np.uint32) << 16).view(np.float32) if is_bfloat16 else words
-{{% if hooked %}}
+'''
 
+_RUN = PLACEMENT + PRESENTED + _PRESENTED + _SWITCHED + _LINES
 
-def switch_off(off, checks={{}}):
-    \"\"\"Switch off FX passes and patterns, which have no settings: by their observer, and by their own checks.\"\"\"
-    import gc
-
-    from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad
-    from torch._inductor.pattern_matcher import PatternMatcherPass
-    from torch.fx.passes.graph_transform_observer import GraphTransformObserver
-
-    GraphTransformObserver._check_disable_pass = lambda self: self.passname in off
-    for module in (pre_grad, joint_graph, post_grad):
-        module.lazy_init()
-    for item in gc.get_objects():
-        if type(item) is PatternMatcherPass:
-            for entry in sum(item.patterns.values(), []):
-                check = checks.setdefault(id(entry), entry.extra_check)
-                entry.extra_check = (lambda match: False) if pattern_name(entry, check) in off else check
-
-
-def pattern_name(entry, check):
-    \"\"\"Return the name of a pattern: its handler's, or that of the function that describes it.\"\"\"
-    import inspect
-
-    if hasattr(entry, "handler"):
-        return entry.handler.__name__
-    name = entry.pattern_name or inspect.getclosurevars(check).nonlocals["search_fn"].__name__
-    return "fuse_attention" if "sfdp_" in name else name
-{{% endif %}}
-"""
-
-_RUN = PLACEMENT + PRESENTED + _PRESENTED + _LINES
-
-_SOURCES = ("settings", "decompositions", "relations", "related", "runner")
+SOURCES = tuple(
+    f"miscompile.targets.inductor.{name}"
+    for name in ("settings", "decompositions", "relations", "related", "switch_runner", "runner")
+)
+"""The modules whose functions scripts may contain."""
 
 SCRIPT = ScriptLines(
-    sources=tuple(f"miscompile.targets.inductor.{name}" for name in _SOURCES),
+    sources=SOURCES,
     setup=("import os", "", 'os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"  # on a hit no pass would run', ""),
     imports=("import torch", "import torch._inductor.config"),
     levels={level: f'"{level}"' for level in ABOUT.levels},

@@ -5,10 +5,10 @@ Each hook observes the code that depends on a setting. Two settings have no effe
 `about.py`.
 """
 
-import functools
 import importlib
-from collections.abc import Callable
 from typing import Any, Protocol
+
+from miscompile.targets.inductor.switch_runner import wrap
 
 
 class Board(Protocol):
@@ -17,18 +17,6 @@ class Board(Protocol):
     def note(self, name: str) -> None:
         """Record that a pass has changed the program."""
         ...
-
-
-def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class or module of torch
-    """Replace function or method `name` of `owner` by `wrapper`, whose first argument is the original."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def wrapped(*args: Any, **words: Any) -> Any:  # noqa: ANN401
-        return wrapper(original, *args, **words)
-
-    plain = isinstance(vars(owner).get(name), staticmethod)
-    setattr(owner, name, staticmethod(wrapped) if plain else wrapped)
 
 
 def see_fusion(board: Board) -> None:

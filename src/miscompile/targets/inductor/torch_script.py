@@ -1,13 +1,15 @@
 """The parts of standalone scripts for programs of torch compiled by `torch.compile`."""
 
 from miscompile.targets.about import FrontLines
+from miscompile.targets.inductor.script import SOURCES
 
 TORCH = FrontLines(
-    sources=tuple(f"miscompile.targets.inductor.{name}" for name in ("settings", "runner")),
+    sources=SOURCES,
     imports=("import torch._inductor.config",),
     run='''\
 def converted(model, inputs):
     """Compile the model as a whole; return its outputs."""
+    configure()
     torch._dynamo.reset()
     compiled = compile_program(model, backend_for("full"))
     with torch.no_grad(), torch._inductor.config.patch(settings_for("full", ())):

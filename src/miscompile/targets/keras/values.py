@@ -5,7 +5,7 @@ and operations. An archive of instances is untrusted data and must not be able t
 """
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from miscompile.core.tensor import Array, Tensor, numpy_name
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
 from miscompile.targets.keras.errors import OutsideKerasError
+from miscompile.targets.keras.runner import tensors_in
 from miscompile.targets.keras.source import THEIRS
 
 _FOREIGN = {
@@ -123,21 +124,17 @@ def flat(outputs: Any) -> Iterator[Any]:  # noqa: ANN401 - whatever an operator 
     """Yield the tensors in an operator's result, in order. Raises NotImplementedError for other objects in it."""
     import keras
 
-    match outputs:
-        case tuple() | list():
-            for item in outputs:
-                yield from flat(item)
-        case dict():
-            for item in outputs.values():
-                yield from flat(item)
-        case _ if getattr(outputs, "sparse", False) or type(outputs).__name__ in _NOT_DENSE:
-            raise NotImplementedError(f"a sparse result of type {type(outputs).__name__} is no tensor")
-        case np.ndarray() | np.generic() | keras.KerasTensor():
-            yield outputs
-        case _ if keras.ops.is_tensor(outputs):
-            yield outputs
-        case _:
-            raise NotImplementedError(f"a result of type {type(outputs).__name__} is no tensor")
+    for value in tensors_in(outputs):
+        if getattr(value, "sparse", False) or type(value).__name__ in _NOT_DENSE:
+            raise NotImplementedError(f"a sparse result of type {type(value).__name__} is no tensor")
+        if not isinstance(value, np.ndarray | np.generic | keras.KerasTensor) and not keras.ops.is_tensor(value):
+            raise NotImplementedError(f"a result of type {type(value).__name__} is no tensor")
+        yield value
+
+
+def dense(model: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """Return `model` with its results as a flat list of tensors. The function that is returned raises as `flat`."""
+    return lambda *values, **options: list(flat(model(*values, **options)))
 
 
 def tensors_of(outputs: Any) -> tuple[Tensor, ...]:  # noqa: ANN401 - whatever an operator returned

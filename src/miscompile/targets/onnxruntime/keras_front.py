@@ -18,6 +18,7 @@ from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.graphs import BACKEND, SILENT, graph_of, still
 from miscompile.targets.keras.layers import operator_of
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
+from miscompile.targets.onnxruntime.keras_runner import export_model
 from miscompile.targets.scratch import scratch
 
 
@@ -82,16 +83,7 @@ def _noting(kind: str, function: Any, options: Any, seen: dict[str, None]) -> tu
 def _exported(model: Any) -> bytes:  # noqa: ANN401 - a model of Keras
     with scratch() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = folder / "model.onnx"
-        model.export(str(path), format="onnx", verbose=False, input_signature=[_signature(model)])
-        return path.read_bytes()
-
-
-def _signature(model: Any) -> list[Any]:  # noqa: ANN401 - a model of Keras
-    """Return the inputs' shapes for the export, which by default has an unknown first size."""
-    import keras
-
-    return [keras.InputSpec(shape=one.shape, dtype=one.dtype, name=one.name) for one in model.inputs]
+        return export_model(model, str(folder / "model.onnx"))
 
 
 Ports = tuple[Sequence[str], Sequence[str]]

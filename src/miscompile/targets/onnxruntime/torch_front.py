@@ -1,19 +1,15 @@
 """ONNX Runtime for programs that PyTorch exports to ONNX; the exporter is the front end."""
 
 import functools
-import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx.checker
 import onnx.shape_inference
 import torch
-import torch.onnx
-import torch.onnx.errors
 from torch.onnx._internal.exporter import _dispatching as dispatching
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
@@ -22,13 +18,18 @@ from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor, tensor
 from miscompile.targets.about import Session
 from miscompile.targets.onnxruntime.adapter import OnnxRuntime, OnnxSession
+from miscompile.targets.onnxruntime.torch_runner import (
+    complex_outputs,
+    export_program,
+    export_traced,
+    place_of,
+    restored,
+    to_pairs,
+)
 from miscompile.targets.torch.adapter import quiet
 from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused
 from miscompile.targets.torch.modules import OperatorModule, module_of
-
-NAMES = "input_"
-"""The prefix of input names, followed by their numbers, so that dropped inputs can be identified by name."""
 
 
 class TorchOnnxRuntime:
@@ -49,8 +50,7 @@ class TorchOnnxRuntime:
         self._conversions.begin(build)
         module = module_of(program.payload)
         graph = exported(module, examples(program, module))
-        payload = _translated(graph, program)
-        complexes = [kind.is_complex for kind in _output_types(graph)]
+        payload, complexes = export_program(graph, len(program.inputs)), complex_outputs(graph)
         session = ExportedTorchSession(self._runtime, payload, replace(build, observe=False), complexes)
         return checked(session, program, graph)
 
@@ -86,10 +86,7 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
         module = module_of(program.payload)
         given = examples(program, module)
         traced = _traced(module, given)
-        file = io.BytesIO()
-        with torch.no_grad():
-            torch.onnx.export(module, given, file, input_names=_names(program), dynamo=False, verbose=False)
-        session = ExportedTorchSession(self._runtime, file.getvalue(), replace(build, observe=False))
+        session = ExportedTorchSession(self._runtime, export_traced(module, given), replace(build, observe=False))
         return CapturedSession(session, program.payload, traced)
 
     def _watch(self) -> None:
@@ -108,30 +105,6 @@ class TracedOnnxRuntime(TorchOnnxRuntime):
             return function
 
         group.get = get
-
-
-def _translated(graph: Any, program: Program) -> bytes:  # noqa: ANN401 - an ExportedProgram
-    """Return the model of an exported program. Raises the original exception if the exporter has wrapped one."""
-    try:
-        made = torch.onnx.export(graph, input_names=_names(program), dynamo=True, verbose=False)
-    except torch.onnx.errors.OnnxExporterError as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        raise cause from None
-    assert made is not None
-    payload: bytes = made.model_proto.SerializeToString()
-    return payload
-
-
-def _output_types(graph: Any) -> list[torch.dtype]:  # noqa: ANN401 - an ExportedProgram
-    """Return the element types of an exported program's outputs."""
-    kinds = {node.name: node.meta["val"].dtype for node in graph.graph.nodes if hasattr(node.meta.get("val"), "dtype")}
-    return [kinds.get(name, torch.float32) for name in graph.graph_signature.user_outputs]
-
-
-def _names(program: Program) -> list[str]:
-    return [f"{NAMES}{place}" for place in range(len(program.inputs))]
 
 
 def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - a ScriptModule
@@ -155,7 +128,7 @@ class ExportedTorchSession:
         graph = onnx.load_model_from_string(payload).graph
         constants = {constant.name for constant in graph.initializer}
         kept = [value for value in graph.input if value.name not in constants]
-        self._places = [int(value.name.removeprefix(NAMES)) for value in kept]
+        self._places = [place_of(value.name) for value in kept]
         self._complexes = complexes
         program = Program("onnx", payload, tuple(map(_port, kept)), tuple(map(_port, graph.output)))
         self._session = _valid_session(runtime, program, build)
@@ -163,9 +136,11 @@ class ExportedTorchSession:
     def run(self, feed: Feed) -> tuple[Tensor | None, ...]:
         """Run on one feed."""
         results = self._session.run(tuple(_real(feed[place]) for place in self._places))
-        if len(results) != len(self._complexes):
-            return results
-        return tuple(_complex(one) if pairs else one for one, pairs in zip(results, self._complexes, strict=True))
+        arrays = restored([None if one is None else one.array for one in results], self._complexes)
+        return tuple(
+            one if one is None or array is None or array is one.array else tensor(array)
+            for one, array in zip(results, arrays, strict=True)
+        )
 
 
 def _valid_session(runtime: OnnxRuntime, program: Program, build: Build) -> OnnxSession:
@@ -184,13 +159,7 @@ def _valid_session(runtime: OnnxRuntime, program: Program, build: Build) -> Onnx
 def _real(value: Tensor) -> Tensor:
     if DTYPES[value.dtype].kind != "complex":
         return value
-    return tensor(np.stack([value.array.real, value.array.imag], -1))
-
-
-def _complex(value: Tensor | None) -> Tensor | None:
-    if value is None or DTYPES[value.dtype].kind != "float" or value.shape[-1:] != (2,):
-        return value
-    return tensor(np.ascontiguousarray(value.array).view("c16" if value.dtype == "float64" else "c8")[..., 0])
+    return tensor(to_pairs(value.array))
 
 
 def _port(value: onnx.ValueInfoProto) -> Port:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import PurePath
 from types import FrameType
 from typing import Any
@@ -16,9 +15,10 @@ from miscompile.instances.values import Slot
 from miscompile.targets.keras import weights
 from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.layers import operator_of
-from miscompile.targets.keras.values import flat
+from miscompile.targets.keras.values import dense
 from miscompile.targets.openvino.adapter import TYPES
 from miscompile.targets.openvino.keras_base import OpenVinoBehind
+from miscompile.targets.openvino.keras_runner import built_by_keras
 
 _ELEMENTS = {dtype: getattr(ov.Type, name) for name, dtype in TYPES.items() if hasattr(ov.Type, name)}
 
@@ -32,7 +32,6 @@ class OpenVinoKeras(OpenVinoBehind):
     def __init__(self) -> None:
         load("openvino")
         weights.install()
-        self._core_module = import_module("keras.src.backend.openvino.core")
         super().__init__()
 
     def converted(self, program: Program, observe: bool) -> tuple[Any, Sequence[int | None]]:
@@ -40,12 +39,10 @@ class OpenVinoKeras(OpenVinoBehind):
         operator = operator_of(program)
         called = operator.model() if operator.slots else operator
         parameters = [_parameter(slot) for slot in operator.slots]
-        tensor = self._core_module.OpenVINOKerasTensor
         with entered() as names:
-            outputs = list(flat(called([tensor(parameter.output(0)) for parameter in parameters])))
+            model = built_by_keras(dense(called), parameters)
         self._functions = tuple(names) if observe else ()
-        results = [opset16.result(self._core_module.get_ov_output(output)) for output in outputs]
-        return ov.Model(results=results, parameters=parameters), range(len(parameters))
+        return model, range(len(parameters))
 
 
 def _parameter(slot: Slot) -> Any:  # noqa: ANN401 - an extension type

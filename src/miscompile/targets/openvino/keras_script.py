@@ -2,13 +2,27 @@
 
 from miscompile.targets.about import FrontLines
 
-_WIDENED = '''\
-def widened(value, port):
-    """Return a result as an array; brain floats, which come as bits, are widened."""
-    if port.element_type == ov.Type.bf16:
-        return (value.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return np.array(value)
+_REST = '''\
+    request = compile_read(ov.Core(), read, "full").create_infer_request()
+    kinds = [KINDS.get(array.dtype.name, 0) for array in inputs]
+    words = [array.view(f"u{array.itemsize}") if kind else array for array, kind in zip(inputs, kinds)]
+    infer(request, places, words, kinds)
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(read.outputs))]
+
+
+KINDS = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e5m2": 19}  # numbers of onnx.TensorProto
+
+
+def widened(name, array):
+    """Return an output; brain floats are widened."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
 '''
+
+_SOURCES = (
+    "miscompile.targets.keras.runner",
+    "miscompile.targets.openvino.keras_runner",
+    "miscompile.targets.openvino.runner",
+)
 
 KERAS = FrontLines(
     setup=("import os", "", 'os.environ["KERAS_BACKEND"] = "openvino"', ""),
@@ -16,24 +30,20 @@ KERAS = FrontLines(
         "import openvino as ov",
         "import openvino.opset16 as opset",
         "import keras",
-        "from keras.src.backend.openvino.core import OPENVINO_DTYPES, OpenVINOKerasTensor, get_ov_output",
+        "from keras.src.backend.openvino.core import OPENVINO_DTYPES",
     ),
     run='''\
 def converted(model, inputs):
     """Have the back end make a graph of the model, as `predict` does; compile and run it."""
     kinds = [OPENVINO_DTYPES[keras.backend.standardize_dtype(array.dtype)] for array in inputs]
     parameters = [opset.parameter(list(array.shape), kind) for array, kind in zip(inputs, kinds)]
-    outputs = model([OpenVINOKerasTensor(parameter.output(0)) for parameter in parameters], training=False)
-    results = [opset.result(get_ov_output(output)) for output in keras.tree.flatten(outputs)]
-    compiled = compile_read(ov.Core(), ov.Model(results, parameters), "full")
-    return [widened(value, port) for port, value in zip(compiled.outputs, compiled(inputs).to_tuple())]
-
-
+    read = built_by_keras(model, parameters)
+    places = range(len(parameters))
 '''
-    + _WIDENED,
+    + _REST,
     versions='"openvino", ov.__version__, "keras", keras.__version__',
     isolated=True,
-    sources=("miscompile.targets.openvino.runner",),
+    sources=_SOURCES,
 )
 
 TENSORFLOW = FrontLines(
@@ -42,22 +52,11 @@ TENSORFLOW = FrontLines(
     run='''\
 def converted(model, inputs):
     """Trace the model, convert its graph, compile and run it."""
-    def called(*values):
-        outputs = keras.tree.flatten(model(list(values), training=False))
-        return {f"y{place:03d}": output for place, output in enumerate(outputs)}
-
-    specs = [tf.TensorSpec(array.shape, array.dtype, f"x{place}") for place, array in enumerate(inputs)]
-    graph = tf.function(called, autograph=False).get_concrete_function(*specs)
-    made = ov.convert_model(graph)
-    compiled = compile_read(ov.Core(), made, "full")
-    names = [name for port in made.inputs for name in port.get_names()]
-    values = compiled({name: inputs[int(name[1:])] for name in names})
-    return [widened(value, port) for port, value in zip(compiled.outputs, values.to_tuple())]
-
-
+    read = convert_graph(concrete_function(model, [(array.shape, array.dtype.name) for array in inputs]))
+    places = named_places(len(inputs), read)
 '''
-    + _WIDENED,
+    + _REST,
     versions='"openvino", ov.__version__, "tensorflow", tf.__version__, "keras", keras.__version__',
     isolated=True,
-    sources=("miscompile.targets.openvino.runner",),
+    sources=_SOURCES,
 )

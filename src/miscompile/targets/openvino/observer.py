@@ -1,8 +1,8 @@
 """The preloaded library that counts and switches passes: its compilation, and Python wrappers of its functions.
 
-The library is `shim.cpp`. It is compiled on first use against the headers of the installed OpenVINO and cached in
-the user's cache folder, under a name that identifies version, source and machine. This module does not import the
-compiler.
+The library is `shim.cpp`, which includes `switch.cpp`. It is compiled on first use against the headers of the
+installed OpenVINO and cached in the user's cache folder, under a name that identifies version, source and machine. This
+module does not import the compiler.
 """
 
 import contextlib
@@ -20,9 +20,10 @@ from importlib import metadata
 from pathlib import Path
 
 from miscompile.base.child import collect
+from miscompile.targets.openvino.switch import compile_command, skip
 
 SOURCE = Path(__file__).with_name("shim.cpp")
-FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
+SWITCH = Path(__file__).with_name("switch.cpp")
 COMPILE_SECONDS = 120.0
 _COMPILERS = ("g++", "clang++", "c++")
 
@@ -32,10 +33,8 @@ class Observer:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._reset = library.pass_observer_reset
-        self._disable = library.pass_observer_disable
         self._report = library.pass_observer_report
         self._reset.argtypes, self._reset.restype = [], None
-        self._disable.argtypes, self._disable.restype = [ctypes.c_char_p], None
         self._report.argtypes, self._report.restype = [], ctypes.c_char_p
 
     @staticmethod
@@ -48,7 +47,7 @@ class Observer:
 
     def begin(self, disabled: Iterable[str]) -> None:
         """Switch exactly the passes `disabled` off and reset all counts."""
-        self._disable("".join(f"{name}\n" for name in sorted(disabled)).encode())
+        skip(sorted(disabled))
         self._reset()
 
     def report(self) -> list[tuple[str, str, int, int]]:
@@ -83,14 +82,13 @@ class ObserverError(Exception):
 def built() -> Path:
     """Return the path of the library, compiled if necessary. Raises ObserverError."""
     headers, library = _installed()
-    compiler = _compiler()
-    source = SOURCE.read_bytes()
-    words = [library.name, metadata.version("openvino"), platform.machine(), str(headers), *compiler, *FLAGS]
-    key = hashlib.sha256("\x1f".join(words).encode() + source).hexdigest()[:16]
+    command = compile_command(_compiler(), str(headers), library.name)
+    words = [metadata.version("openvino"), platform.machine(), *command]
+    key = hashlib.sha256("\x1f".join(words).encode() + SOURCE.read_bytes() + SWITCH.read_bytes()).hexdigest()[:16]
     target = cache_folder() / f"openvino-observer-{key}.so"
     if not target.exists():
         try:
-            _compile([*compiler, *FLAGS, f'-DLIBRARY="{library.name}"', "-isystem", str(headers), str(SOURCE)], target)
+            _compile([*command, str(SOURCE)], target)
         except OSError as error:
             raise ObserverError(f"{target.parent} cannot be written: {error}") from None
     return target

@@ -1,9 +1,11 @@
 """The parts of standalone scripts for OpenVINO, besides the runner and the parts common to all scripts.
 
-A script that switches passes contains a few lines of C++ for that, because OpenVINO's Python package has no switch.
+A script that switches passes contains `switch.cpp`, because OpenVINO's Python package has no switch. The script
+compiles it into a folder that it deletes; the worker's library, which also counts, is kept in a cache (`observer.py`).
 """
 
 import textwrap
+from pathlib import Path
 
 from miscompile.targets.about import ScriptLines
 from miscompile.targets.openvino.about import ABOUT, FRAMES, PASSES
@@ -25,6 +27,29 @@ _PRELUDE = (
     + _SWITCHED
     + '''\
 {% if switched %}
+SWITCH = r"""
+{% raw %}
+'''
+    + Path(__file__).with_name("switch.cpp").read_text("utf-8")
+    + '''\
+{% endraw %}
+"""
+
+
+def preload_switch():
+    """Compile SWITCH and restart this process with it, unless that has been done."""
+    if "SWITCH_FOLDER" in os.environ:
+        shutil.rmtree(os.environ.pop("SWITCH_FOLDER"))
+        return
+    folder, home = tempfile.mkdtemp(), os.path.dirname(ov.__file__)
+    library = next(name for name in os.listdir(home + "/libs") if name.startswith("libopenvino.so."))
+    command = compile_command([os.environ.get("CXX", "g++")], home + "/include", library)
+    command += ["-x", "c++", "-", "-o", folder + "/switch.so", "-ldl"]
+    subprocess.run(command, input=SWITCH.encode(), check=True)
+    os.environ.update(SWITCH_FOLDER=folder, LD_PRELOAD=folder + "/switch.so")
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 preload_switch()
 {% if everything %}
 
@@ -103,7 +128,7 @@ SCRIPT = ScriptLines(
         "miscompile.targets.openvino.switch",
         "miscompile.targets.openvino.runner",
     ),
-    imports=("import tempfile", "import openvino as ov"),
+    imports=("import os, shutil, subprocess, tempfile", "import openvino as ov"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,
     versions='"openvino", ov.__version__',

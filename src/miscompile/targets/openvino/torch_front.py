@@ -11,9 +11,7 @@ from typing import Any
 _modules: dict[str, Any] = sys.modules
 _modules.setdefault("openvino_telemetry", None)  # which makes importing it raise ImportError
 
-import openvino as ov  # noqa: E402
 import torch  # noqa: E402
-from openvino.frontend.pytorch.fx_decoder import TorchFXPythonDecoder  # noqa: E402
 from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: E402
 
 from miscompile.core.case import Program  # noqa: E402
@@ -21,15 +19,19 @@ from miscompile.core.run import Build  # noqa: E402
 from miscompile.targets.about import Session  # noqa: E402
 from miscompile.targets.openvino.adapter import OpenVino, OpenVinoSession  # noqa: E402
 from miscompile.targets.openvino.runner import compile_read  # noqa: E402
+from miscompile.targets.openvino.torch_runner import (  # noqa: E402
+    convert_exported,
+    convert_traced,
+    decode_exported,
+    kept_places,
+    trace_module,
+)
 from miscompile.targets.torch.adapter import quiet  # noqa: E402
 from miscompile.targets.torch.export import CapturedSession, checked, examples, exported, refused  # noqa: E402
 from miscompile.targets.torch.modules import OperatorModule, module_of  # noqa: E402
 
 _SILENT = frozenset({"prim::Param", "prim::Return", "prim::GetAttr", "prim::Constant"})
 """Kinds of nodes that are not operators."""
-
-_TAKES_DECODERS = int(ov.__version__.partition(".")[0]) >= 2024
-"""Whether the converter accepts a traced module; older ones trace it themselves."""
 
 
 class TorchOpenVino(OpenVino):
@@ -51,9 +53,7 @@ class TorchOpenVino(OpenVino):
         if build.observe:
             kinds = dict.fromkeys(_kinds(decoder.graph_element))
             self._kinds = tuple(sorted(kinds, key=lambda kind: not kind.startswith("prim::")))
-        session = self._compiled(
-            ov.convert_model(decoder if _TAKES_DECODERS else module, example_input=given), program, build
-        )
+        session = self._compiled(convert_traced(decoder, module, given), program, build)
         return CapturedSession(session, program.payload, decoder.pt_module)
 
     def passes(self) -> tuple[str, ...]:
@@ -68,14 +68,13 @@ class TorchOpenVino(OpenVino):
     def _compiled(self, model: Any, program: Program, build: Build) -> OpenVinoSession:  # noqa: ANN401
         """Compile a model of OpenVINO that was converted from `program`."""
         compiled = compile_read(self._core, model, build.level, threads=build.threads)
-        return OpenVinoSession(compiled, _places(program, model), len(model.outputs))
+        return OpenVinoSession(compiled, kept_places(len(program.inputs), model), len(model.outputs))
 
 
 def _traced(module: OperatorModule, given: tuple[torch.Tensor, ...]) -> TorchScriptPythonDecoder:
     """Return a trace for the converter. Raises ExportRefusedError when torch cannot trace the module."""
     try:
-        with torch.no_grad():
-            return TorchScriptPythonDecoder(module, example_input=given)
+        return trace_module(module, given)
     except RuntimeError as error:
         if not str(error).startswith("Couldn't get TorchScript module"):
             raise
@@ -90,11 +89,11 @@ class ExportedOpenVino(TorchOpenVino):
         self._kinds = ()
         module = module_of(program.payload)
         graph = exported(module, examples(program, module))
-        decoder = TorchFXPythonDecoder.from_exported_program(graph)
+        decoder = decode_exported(graph)
         if build.observe:
             targets = [node.target for node in decoder._nodes if node.op == "call_function"]
             self._kinds = tuple(dict.fromkeys(str(one) for one in targets if one is not operator.getitem))
-        return checked(self._compiled(ov.convert_model(decoder), program, build), program, graph)
+        return checked(self._compiled(convert_exported(decoder), program, build), program, graph)
 
 
 def _kinds(graph: Any) -> Iterator[str]:  # noqa: ANN401 - a graph or a block of TorchScript
@@ -103,8 +102,3 @@ def _kinds(graph: Any) -> Iterator[str]:  # noqa: ANN401 - a graph or a block of
             yield node.kind()
         for block in node.blocks():
             yield from _kinds(block)
-
-
-def _places(program: Program, model: Any) -> list[int | None]:  # noqa: ANN401 - an extension type
-    """Return for each input of `program` its number in `model`."""
-    return [place if place < len(model.inputs) else None for place in range(len(program.inputs))]

@@ -3,22 +3,10 @@
 from miscompile.targets.about import FrontLines
 
 _REST = '''\
-    request = compile_read(ov.Core(), made, "full").create_infer_request()
+    request = compile_read(ov.Core(), read, "full").create_infer_request()
     given = [words_of(value) for value in inputs]
-    numbers = [place if place < len(made.inputs) else None for place in range(len(inputs))]
-    infer(request, numbers, [words for words, _ in given], [kind for _, kind in given])
-    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(made.outputs))]
-
-
-KINDS = {torch.bfloat16: 16, torch.float8_e4m3fn: 17, torch.float8_e5m2: 19}  # numbers of onnx.TensorProto
-
-
-def words_of(value):
-    """Return a tensor as an array, and the number of its type where numpy lacks that; then the array holds words."""
-    value = value.contiguous()
-    if value.dtype not in KINDS:
-        return value.numpy(), 0
-    return value.view(torch.int16 if value.element_size() == 2 else torch.uint8).numpy(), KINDS[value.dtype]
+    infer(request, kept_places(len(inputs), read), [words for words, _ in given], [kind for _, kind in given])
+    return [widened(*from_tensor(request.get_output_tensor(place))) for place in range(len(read.outputs))]
 
 
 def widened(name, array):
@@ -26,7 +14,11 @@ def widened(name, array):
     return (array.astype(np.uint32) << 16).view(np.float32) if name == "bf16" else array
 '''
 
-_SOURCES = ("miscompile.targets.openvino.runner",)
+_SOURCES = (
+    "miscompile.targets.torch.runner",
+    "miscompile.targets.openvino.torch_runner",
+    "miscompile.targets.openvino.runner",
+)
 _VERSIONS = '"torch", torch.__version__, "openvino", ov.__version__'
 
 TORCH = FrontLines(
@@ -35,7 +27,8 @@ TORCH = FrontLines(
     run=f'''\
 def converted(model, inputs):
     """Trace and convert the model, compile it; return its outputs."""
-    made = ov.convert_model(model, example_input=tuple(value.clone() for value in inputs))  # tracing runs it
+    example = tuple(value.clone() for value in inputs)  # tracing runs the model
+    read = convert_traced(trace_module(model, example), model, example)
 {_REST}''',
     versions=_VERSIONS,
 )
@@ -46,7 +39,7 @@ EXPORTED = FrontLines(
     run=f'''\
 def converted(model, inputs):
     """Export and convert the model, compile it; return its outputs."""
-    made = ov.convert_model(torch.export.export(model, tuple(inputs)))
+    read = convert_exported(decode_exported(export_module(model, tuple(inputs))))
 {_REST}''',
     versions=_VERSIONS,
 )

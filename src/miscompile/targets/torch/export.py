@@ -16,6 +16,7 @@ from miscompile.core.tensor import Tensor
 from miscompile.targets.about import Session
 from miscompile.targets.torch.errors import ExportRefusedError
 from miscompile.targets.torch.modules import flat, module_of
+from miscompile.targets.torch.runner import export_module
 from miscompile.targets.torch.values import ELEMENTS, to_torch
 
 
@@ -48,8 +49,7 @@ def _filled(program: Program, number: int) -> Iterator[torch.Tensor]:
 def exported(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - an ExportedProgram
     """Return the program that `torch.export` captures. Raises ExportRefusedError for whatever it raises."""
     try:
-        with torch.no_grad():
-            return torch.export.export(module, given)
+        return export_module(module, given)
     except Exception as error:  # noqa: BLE001 - the exceptions of torch.export have no common class
         raise refused("torch.export", error) from None
 

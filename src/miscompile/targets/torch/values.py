@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from miscompile.base.dtypes import DTYPES
 from miscompile.core.tensor import Tensor, numpy_name
 from miscompile.instances.values import Drawn, Held, Made, Name, SliceValue, Slot, Value, tensor_of
 from miscompile.targets.torch.errors import OutsideTorchError
 from miscompile.targets.torch.names import FOREIGN
+from miscompile.targets.torch.runner import words_of
 
 _PLAIN = (
     *("float32", "float64", "float16", "complex64", "complex128", "bool"),
@@ -164,9 +164,5 @@ def from_torch(value: torch.Tensor) -> Tensor:
     name = _NAMES.get(value.dtype)
     if name is None:
         raise NotImplementedError(f"{value.dtype} has no element type of ONNX's")
-    value = value.detach().resolve_conj().resolve_neg().contiguous()
-    if name not in FOREIGN:
-        array = value.numpy()
-        return Tensor(numpy_name(array.dtype), array)
-    words = torch.int16 if value.element_size() == 2 else torch.uint8
-    return Tensor(name, value.view(words).numpy().view(DTYPES[name].storage))
+    array, _ = words_of(value)
+    return Tensor(name if name in FOREIGN else numpy_name(array.dtype), array)

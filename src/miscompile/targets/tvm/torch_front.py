@@ -25,11 +25,7 @@ from miscompile.targets.torch.conversions import Conversions, name_of
 from miscompile.targets.torch.export import checked, examples, exported
 from miscompile.targets.torch.modules import module_of
 from miscompile.targets.tvm.adapter import Tvm, TvmSession
-
-_LEVELS = {"full": "default"}
-"""Level full is the default of `tvm.compile`. It omits the additional graph passes of the adapter's level, because
-these are for inference: one of them replaces the statistics of a batch, which torch's operators can request, by the
-given statistics."""
+from miscompile.targets.tvm.torch_runner import LEVELS, import_exported
 
 _ITEM = "getitem"
 """The importer's name for the selection of one of several results, which is not a conversion."""
@@ -49,8 +45,8 @@ class TorchTvm:
         self._conversions.begin(build)
         module = module_of(program.payload)
         graph = exported(module, examples(program, module))
-        level = _LEVELS.get(build.level, build.level)
-        executable = self._tvm.compiled(translator.from_exported_program(graph), replace(build, level=level))
+        level = LEVELS.get(build.level, build.level)
+        executable = self._tvm.compiled(import_exported(graph), replace(build, level=level))
         device = tvm.cpu()
         session: Session = TvmSession(relax.VirtualMachine(executable, device), device)
         return checked(session, program, graph)

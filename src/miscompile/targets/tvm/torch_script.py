@@ -4,22 +4,22 @@ from miscompile.targets.about import FrontLines
 
 TORCH = FrontLines(
     setup=("import os", "", 'os.environ["TVM_FFI_DISABLE_TORCH_C_DLPACK"] = "1"  # would be compiled first', ""),
-    sources=("miscompile.targets.tvm.pipelines", "miscompile.targets.tvm.runner"),
-    imports=("import tvm", "from tvm import relax", "from tvm.relax.frontend.torch import from_exported_program"),
+    sources=(
+        "miscompile.targets.torch.runner",
+        "miscompile.targets.tvm.torch_runner",
+        "miscompile.targets.tvm.pipelines",
+        "miscompile.targets.tvm.runner",
+    ),
+    imports=("import tvm", "from tvm import relax"),
     run='''\
 def converted(model, inputs):
     """Export the model, import it into Relax, compile it; return its outputs."""
-    module = from_exported_program(torch.export.export(model, tuple(inputs)))
-    target = cpu_target("default")
-    executable = build_module(module, "default", (), target, lowering("default", target))
+    module, level = import_exported(export_module(model, tuple(inputs))), LEVELS["full"]
+    target = cpu_target(level)
+    executable = build_module(module, level, (), target, lowering(level, target))
     machine = relax.VirtualMachine(executable, tvm.cpu())
-    return [widened(from_tvm(output)) for output in call(machine, map(array_of, inputs), tvm.cpu())]
-
-
-def array_of(value):
-    """Return a tensor as an array."""
-    is_bfloat16 = value.dtype == torch.bfloat16
-    return to_array(value.view(torch.int16).numpy(), 16) if is_bfloat16 else value.numpy()
+    arrays = [to_array(*words_of(value)) for value in inputs]
+    return [widened(from_tvm(output)) for output in call(machine, arrays, tvm.cpu())]
 
 
 def widened(array):

@@ -1,4 +1,5 @@
 """The reference build: one compilation of a function in which barriers isolate all primitives from each other.
+Standalone scripts contain it where they build a reference.
 
 If a function runs call by call, every primitive is a compilation of its own, with its fixed costs. One compilation
 with barriers between the primitives takes a fifth of the time. It uses XLA's older code generator, which is faster
@@ -17,7 +18,7 @@ OLDER = {"xla_cpu_use_fusion_emitters": False}
 """Options that select the older code generator. It converts 8-bit floats wrongly (jaxlib 0.10.2: 0.46875 for 0.5),
 and refuses negative padding."""
 
-_INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
+INNER = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 """Primitives that only call a function, with the parameter that contains the function."""
 
 
@@ -27,12 +28,12 @@ def isolated(function: Callable[..., Sequence[jax.Array]], inputs: Sequence[Any]
     Raises the exceptions of tracing and compilation.
     """
     traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
-    narrow = any(_narrow(atom) for atom in _atoms(traced.jaxpr))
-    lowered = jax.jit(lambda *values: _run(traced, values)).lower(*inputs)
-    return _compiled(lowered, {} if narrow else OLDER)
+    narrow = any(is_narrow(atom) for atom in atoms_of(traced.jaxpr))
+    lowered = jax.jit(lambda *values: run_parted(traced, values)).lower(*inputs)
+    return compile_older(lowered, {} if narrow else OLDER)
 
 
-def _compiled(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[jax.Array]]:  # noqa: ANN401
+def compile_older(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[jax.Array]]:  # noqa: ANN401
     """Compile, without `options` if XLA raises with them, because the older generator lacks a few operations."""
     compiled: Callable[..., Sequence[jax.Array]]
     try:
@@ -44,22 +45,22 @@ def _compiled(lowered: Any, options: dict[str, bool]) -> Callable[..., Sequence[
     return compiled
 
 
-def _atoms(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no public name
+def atoms_of(jaxpr: Any) -> Iterator[Any]:  # noqa: ANN401 - a Jaxpr, which has no public name
     """Yield the inputs and outputs of equations, also in the bodies of calls and of control flow."""
     for equation in jaxpr.eqns:
         yield from (*equation.invars, *equation.outvars)
         for body in jax.tree.leaves(equation.params, is_leaf=lambda value: isinstance(value, core.ClosedJaxpr)):
             if isinstance(body, core.ClosedJaxpr):
-                yield from _atoms(body.jaxpr)
+                yield from atoms_of(body.jaxpr)
 
 
-def _narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
+def is_narrow(atom: Any) -> bool:  # noqa: ANN401 - a variable or a literal
     """Tell whether a value has an 8-bit float type."""
     dtype = atom.aval.dtype
     return bool(jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 1)
 
 
-def _run(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
+def run_parted(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a ClosedJaxpr
     """Evaluate the equations in order, with a barrier after each, and after constants, which XLA would fold."""
     jaxpr = body.jaxpr
     consts = lax.optimization_barrier(list(body.consts))
@@ -70,16 +71,17 @@ def _run(body: Any, values: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a Clo
 
     for equation in jaxpr.eqns:
         operands = [get(atom) for atom in equation.invars]
-        known.update(zip(equation.outvars, _results(equation, operands), strict=True))
+        known.update(zip(equation.outvars, results_of(equation, operands), strict=True))
     return [get(atom) for atom in jaxpr.outvars]
 
 
-def _results(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+def results_of(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - a JaxprEqn
+    """Return the results of one equation behind a barrier."""
     primitive, params = equation.primitive, equation.params
-    if primitive.name in _INNER:
-        return _run(params[_INNER[primitive.name]], operands)
-    if primitive.name in _CONTROL:
-        results = _CONTROL[primitive.name](params, operands)
+    if primitive.name in INNER:
+        return run_parted(params[INNER[primitive.name]], operands)
+    if primitive.name in CONTROL:
+        results = CONTROL[primitive.name](params, operands)
     else:
         results = primitive.bind(*operands, **primitive.get_bind_params(params))
     several = results if primitive.multiple_results else [results]
@@ -87,42 +89,46 @@ def _results(equation: Any, operands: Sequence[Any]) -> Sequence[Any]:  # noqa: 
     return parted
 
 
-def _choose(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def choose(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of a conditional."""
+
     def branch(body: Any) -> Callable[..., list[Any]]:  # noqa: ANN401
-        return lambda *values: _run(body, values)
+        return lambda *values: run_parted(body, values)
 
     index, *values = operands
     results: Sequence[Any] = lax.switch(index, [branch(body) for body in params["branches"]], *values)
     return results
 
 
-def _repeat(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def repeat(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of a loop with a condition."""
     first = params["cond_nconsts"]
     second = first + params["body_nconsts"]
     for_test, for_body, states = operands[:first], operands[first:second], operands[second:]
     results: Sequence[Any] = lax.while_loop(
-        lambda carried: _run(params["cond_jaxpr"], (*for_test, *carried))[0],
-        lambda carried: _run(params["body_jaxpr"], (*for_body, *carried)),
+        lambda carried: run_parted(params["cond_jaxpr"], (*for_test, *carried))[0],
+        lambda carried: run_parted(params["body_jaxpr"], (*for_body, *carried)),
         list(states),
     )
     return results
 
 
-def _scan(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+def scan_rows(params: dict[str, Any], operands: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of a scan over rows."""
     first, carried = params["num_consts"], params["num_carry"]
     fixed, states, rows = operands[:first], operands[first : first + carried], operands[first + carried :]
 
     def step(values: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = _run(params["jaxpr"], (*fixed, *values, *slices))
+        results = run_parted(params["jaxpr"], (*fixed, *values, *slices))
         return results[:carried], results[carried:]
 
     last, every = lax.scan(step, list(states), list(rows), length=params["length"], reverse=params["reverse"])
     return (*last, *every)
 
 
-_CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any]], Sequence[Any]]] = {
-    "cond": _choose,
-    "while": _repeat,
-    "scan": _scan,
+CONTROL: Mapping[str, Callable[[dict[str, Any], Sequence[Any]], Sequence[Any]]] = {
+    "cond": choose,
+    "while": repeat,
+    "scan": scan_rows,
 }
 """Primitives with bodies, which are traced again so that their equations get barriers too."""

@@ -13,8 +13,9 @@ from miscompile.targets.keras import weights
 from miscompile.targets.keras.adapter import set_width
 from miscompile.targets.keras.environment import load
 from miscompile.targets.keras.layers import operator_of
-from miscompile.targets.keras.values import flat
+from miscompile.targets.keras.values import dense, flat
 from miscompile.targets.xla.adapter import Xla
+from miscompile.targets.xla.keras_runner import function_of
 from miscompile.targets.xla.runner import XlaFunction
 
 _CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_lin"})
@@ -43,19 +44,14 @@ class XlaKeras(Xla):
         self._primitives = ()
         operator = set_width(operator_of(program))
         if not operator.slots:
-            return lambda: _arrays(operator(()))
-        model = operator.model()
-        return lambda *values: _arrays(model(list(values), training=False))
+            return function_of(lambda inputs, training: list(flat(operator(inputs))))
+        return function_of(dense(operator.model()))
 
     def _compile(self, function: XlaFunction, inputs: Sequence[Any], build: Build) -> XlaFunction:
         if build.observe:
             traced = jax.make_jaxpr(lambda *values: function(*values))(*inputs)
             self._primitives = tuple(dict.fromkeys(_primitives(traced.jaxpr)))
         return super()._compile(function, inputs, replace(build, observe=False))
-
-
-def _arrays(outputs: Any) -> Sequence[jax.Array]:  # noqa: ANN401 - whatever the operator returned
-    return list(flat(outputs))
 
 
 def _primitives(jaxpr: Any) -> Iterator[str]:  # noqa: ANN401 - an expression of JAX

@@ -1,8 +1,4 @@
-"""The parts of standalone scripts for XLA, besides the runner and the parts common to all scripts.
-
-The script's reference runs one primitive at a time. The worker's reference is a single compilation with barriers
-between primitives (`isolated_build.py`), which is faster, but harder to understand for a reader of a report.
-"""
+"""The parts of standalone scripts for XLA, besides the runner and the parts common to all scripts."""
 
 import textwrap
 
@@ -24,7 +20,16 @@ jax.config.update("jax_platforms", "cpu,{{ gpu }}")
 _RUN = (
     PLACEMENT
     + '''\
-{% set eager = "off" in [faulty.level, reference.level if reference is not none else ""] %}
+{% set builds = [faulty, reference] if reference is not none else [faulty] %}
+{% set plain = builds | selectattr("level", "equalto", "off") | map(attribute="device") | unique | list %}
+{% set given = "arrays(feeds[0])" %}
+{% if not fixed or plain != ["cpu"] and "cpu" not in plain %}
+{% set reference_build = "eager(program)" %}
+{% elif plain == ["cpu"] %}
+{% set reference_build = "isolated(program, %s)" % given %}
+{% else %}
+{% set reference_build = "eager(program) if further else isolated(program, %s)" % given %}
+{% endif %}
 {% if placed %}
 def run(level, off={{ nothing }}):
     """Do what `run_here` does, on the device of this call."""
@@ -38,13 +43,13 @@ def run_here(level, off, further):
 def run(level, off=()):
 {% endif %}
     """Compile `program` at `level` without the passes `off`; return the outputs for each feed."""
-{% if eager %}
-    if level == "off":  # every primitive alone, as the flags above say
-        called = eager(program)
+{% if plain %}
+    if level == "off":  # every primitive alone, by the flags above
+        called = {{ reference_build }}
     else:
-        called = compile_function(program, arrays(feeds[0]), level, off, {{ "further" if placed else "{}" }})
+        called = compile_function(program, {{ given }}, level, off, {{ "further" if placed else "{}" }})
 {% else %}
-    called = compile_function(program, arrays(feeds[0]), level, off, {{ "further" if placed else "{}" }})
+    called = compile_function(program, {{ given }}, level, off, {{ "further" if placed else "{}" }})
 {% endif %}
     return [[seen(value) for value in called(*arrays(feed))] for feed in feeds]
 
@@ -74,16 +79,19 @@ def _flags() -> str:
     return "".join(f'    "{piece}"\n' for piece in pieces)
 
 
+SETUP = (
+    "import os",
+    "",
+    "# For level off, which keeps primitives apart; the other levels override what these say of levels and passes.",
+    f'os.environ["JAX_PLATFORMS"] = "{PLATFORM}"',
+    f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
+    "",
+)
+"""The lines that set the variables of the worker's process."""
+
 SCRIPT = ScriptLines(
-    setup=(
-        "import os",
-        "",
-        "# For level off, which runs one primitive at a time; compilation as a whole overrides levels and passes.",
-        f'os.environ["JAX_PLATFORMS"] = "{PLATFORM}"',
-        f'os.environ["XLA_FLAGS"] = (\n{_flags()})',
-        "",
-    ),
-    sources=("miscompile.targets.xla.runner",),
+    setup=SETUP,
+    sources=("miscompile.targets.xla.isolated_build", "miscompile.targets.xla.runner"),
     imports=("import jax", "import jax.numpy as jnp", "from jax import lax"),
     levels={level: f'"{level}"' for level in ABOUT.levels},
     run=_RUN,

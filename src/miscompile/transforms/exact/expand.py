@@ -11,13 +11,13 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.graph.equality import difference
 from miscompile.graph.model import Function, Model, Node, TensorType, ValueType
 from miscompile.graph.prune import callee_key, function_key
+from miscompile.graph.randomness import MAY_DRAW
 from miscompile.graph.rename import NameSupply
 from miscompile.transforms.exact.bodies import body_of, has_body
 from miscompile.transforms.exact.inline import inlined
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.scopes import NodeScope, rewrite, scopes, types_by_scope
 from miscompile.transforms.exact.wrap_kinds import PLAIN
-from miscompile.transforms.functions.calls import MAY_DRAW
 from miscompile.transforms.functions.compose import importing, own_domain
 
 EXACT = frozenset({

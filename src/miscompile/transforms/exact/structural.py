@@ -9,11 +9,8 @@ from collections.abc import Iterable
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Graph, Model, Node
 from miscompile.graph.prune import FunctionKey, callee_key, function_key
-from miscompile.graph.structural import wanted_constant
-
-_SLOTS = wanted_constant()
-_ENDS = frozenset({"Shape", "Size"})
-"""Operators that depend on the shape of their operand alone."""
+from miscompile.ops.operand_roles import wanted_constant
+from miscompile.ops.registry import having
 
 
 def structural_values(model: Model) -> frozenset[str]:
@@ -29,8 +26,9 @@ def structural_values(model: Model) -> frozenset[str]:
 def _fed(graph: Graph) -> set[str]:
     """Return the values of `graph` that depend on its inputs, beyond their shapes."""
     found = {info.name for info in graph.inputs} - graph.initializers.keys()
+    ends = having("reads-shape")
     for node in graph.nodes:
-        if node.op not in _ENDS and not found.isdisjoint(reads(node)):
+        if node.op not in ends and not found.isdisjoint(reads(node)):
             found.update(filter(None, node.outputs))
     return found
 
@@ -59,12 +57,12 @@ class _Search:
             always, when_wanted = self._operands(key)
             self._mark(node, always | (when_wanted if wanted else frozenset()))
             return
-        self._mark(node, _SLOTS.get(node.op, ()))
+        self._mark(node, wanted_constant().get(node.op, ()))
         for _ in range(2):  # the second time for the values that a Loop carries
             for body in node.subgraphs():
                 self.graph(body, whole=wanted)
                 wanted = wanted or not self.found.isdisjoint(info.name for info in body.inputs)
-        if wanted and node.op not in _ENDS:
+        if wanted and node.op not in having("reads-shape"):
             self._mark(node, range(len(node.inputs)))
 
     def _mark(self, node: Node, slots: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.graph.edges import reads
 from miscompile.graph.model import Attribute, Function, Model, Node
 from miscompile.graph.prune import callee_key, function_key
-from miscompile.graph.randomness import RANDOM
+from miscompile.graph.randomness import MAY_DRAW
 from miscompile.graph.rename import NameSupply, redirect
 from miscompile.ops.registry import version_of
 from miscompile.transforms.functions.compose import PASSED, FunctionPiece, Traits, call_of, function_of, with_function
@@ -16,8 +16,6 @@ from miscompile.transforms.functions.convex_sets import wrappable
 from miscompile.transforms.functions.regions import Region, names_of, regions
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
-MAY_DRAW = RANDOM | {"Dropout"}
-"""Operators that may give different values in each run."""
 
 _Place = tuple[int, int]
 """A node of a model: the number of its region and its position there."""

@@ -8,6 +8,7 @@ the bodies of closures.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from miscompile.base.errors import RejectedDraft, SpecError
 from miscompile.base.rng import stream
@@ -47,6 +48,9 @@ class Functions:
     an operator call one function, and that a call is duplicated; `overloads` lets functions differ in their overload
     only, which needs IR version 10.
     """
+
+    may_be_refused: ClassVar[bool] = False
+    """A check with this transform is only for targets that take functions."""
 
     seed: int = 0
     count: int = 2

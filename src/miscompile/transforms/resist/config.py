@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from miscompile.base.errors import SpecError
-from miscompile.graph.structural import wanted_constant
+from miscompile.ops.operand_roles import wanted_constant
 from miscompile.ops.registry import schema, written
 from miscompile.transforms.resist.rules import CATEGORIES, Config, ResistanceRule, integers, rule_of, strings
 

@@ -7,12 +7,10 @@ from typing import NamedTuple
 from miscompile.core.tensor import Tensor
 from miscompile.graph.edges import captured
 from miscompile.graph.model import Model, Node, TensorType, ValueType
-from miscompile.graph.randomness import RANDOM
+from miscompile.graph.randomness import MAY_DRAW
 from miscompile.graph.typing import value_types
 
 _RESERVED = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "%+,={}@> "})
-_UNKNOWN = RANDOM | {"Dropout"}
-"""Operators whose results are not known at compile time even when their operands are."""
 
 
 class Edge(NamedTuple):
@@ -103,7 +101,7 @@ def _is_known(node: Node, known: set[str]) -> bool:
     if node.op == "Constant" and node.domain in ("", "ai.onnx"):
         return True
     used = [value for value in node.inputs if value]
-    if not used or node.op in _UNKNOWN or any(True for _ in node.subgraphs()):
+    if not used or node.op in MAY_DRAW or any(True for _ in node.subgraphs()):
         return False
     return known.issuperset(used)
 

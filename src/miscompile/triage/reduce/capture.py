@@ -11,8 +11,8 @@ from miscompile.core.outcome import Values
 from miscompile.core.ports import Runner
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.typing import value_types
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.validity import VOTER

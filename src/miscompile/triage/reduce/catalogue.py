@@ -9,22 +9,22 @@ from miscompile.triage.reduce.dtypes import PlainerTypes
 from miscompile.triage.reduce.inlining import InlineFunctions, OneBranch
 from miscompile.triage.reduce.inputs import ConstantNodes, Frozen, OneFeed, SharedConstants
 from miscompile.triage.reduce.names import ShortNames
-from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, SameOperand, Shortcut
+from miscompile.triage.reduce.nodes import Bypass, BypassInBodies, SameOperand, Shortcut, TypesOf, inferred
 from miscompile.triage.reduce.outputs import FewerOutputs
 from miscompile.triage.reduce.reduction import Reduction
 from miscompile.triage.reduce.shapes import LowerRanks, SmallerSizes
 from miscompile.triage.reduce.values import PlainerValues
 
 
-def standard(capture: Capture) -> tuple[Reduction[Draft], ...]:
-    """Return the standard reductions; `capture` gives inner values to those that need them."""
+def standard(capture: Capture, types_of: TypesOf = inferred) -> tuple[Reduction[Draft], ...]:
+    """Return the standard reductions; `capture` gives inner values to those that need them, `types_of` their types."""
     return (
         OneFeed(),
         FewerOutputs(),
         BackCut(),
         FrontCut(capture),
         ConstantNodes(),
-        Bypass(),
+        Bypass(types_of),
         InlineFunctions(),
         OneBranch(),
         OneTurn(capture),
@@ -34,7 +34,7 @@ def standard(capture: Capture) -> tuple[Reduction[Draft], ...]:
         Shortcut(),
         BypassInBodies(),
         BypassDeeper(),
-        SameOperand(),
+        SameOperand(types_of),
         Frozen(),
         SharedConstants(),
         FewerAttributes(),

@@ -11,9 +11,8 @@ from miscompile.core.case import Case, Feed, Port, Program
 from miscompile.core.tensor import Tensor
 from miscompile.graph.bodies import CONTROL, typing_of
 from miscompile.graph.edges import map_bodies, reads
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Graph, Model, Node, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.prune import prune
 from miscompile.graph.read import read
 from miscompile.graph.rename import redirect
@@ -98,6 +97,12 @@ def tidy(draft: Draft) -> Draft:
     Nodes, trailing optional results, initialisers, inputs with their feeds, functions, opset imports and recorded
     inner types go. Raises ModelError when the graph is inconsistent.
     """
+    small = needed(draft)
+    return replace(small, model=_retyped(small.model))
+
+
+def needed(draft: Draft) -> Draft:
+    """Return the draft without the parts that its outputs do not need, as `tidy` does, with the outputs' old types."""
     model = prune(draft.model, inputs=True)
     wanted = {info.name for info in model.graph.outputs}.union(*(reads(node) for node in model.graph.nodes))
     nodes = tuple(_without_unread(node, wanted, model.opset) for node in model.graph.nodes)
@@ -106,7 +111,7 @@ def tidy(draft: Draft) -> Draft:
     model = replace(model, opsets=opsets, graph=replace(model.graph, nodes=nodes, types={}))
     names = {info.name for info in model.graph.inputs}
     feeds = tuple({name: value for name, value in feed.items() if name in names} for feed in draft.feeds)
-    return Draft(_retyped(model), feeds)
+    return Draft(model, feeds)
 
 
 def _domains(nodes: Iterable[Node]) -> set[str]:

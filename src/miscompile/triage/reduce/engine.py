@@ -86,9 +86,9 @@ def reduce_case(
     """Return the smallest case found that violates `oracle` with the symptom of `case`; None if `case` does not.
 
     To keep the attribution, pass the oracle that `bisect.only` makes. `kind` converts such cases to drafts
-    (`GraphDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must also satisfy
-    `admits`, which is called last. A case that `kind` cannot convert is returned unchanged. Deterministic for a given
-    `rng`.
+    (`GraphDrafts`, `InvalidDrafts`, `InstanceDrafts`). Without `reductions` the kind's own are used; their results must
+    also satisfy `admits`, which is called last. A case that `kind` cannot convert is returned unchanged. Deterministic
+    for a given `rng`.
     """
     search = Search(oracle, runner, rng.getrandbits(64), kind, budget or Budget(), admits)
     if not search.start(case):
@@ -195,7 +195,8 @@ class Search(Generic[D]):
         while place is not None and self.best is not None:
             start, place = place, self._first_success(reduction, place)
             if place is not None:
-                self._steps.append(type(reduction).__name__)
+                # A reduction that wraps another one is recorded under the name of that.
+                self._steps.append(type(getattr(reduction, "inner", reduction)).__name__)
             elif start > 0 and not self._spent():
                 place = 0
 

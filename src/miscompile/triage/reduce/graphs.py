@@ -35,8 +35,8 @@ class GraphDrafts:
     def take_apart(self, case: Case, evidence: Evidence) -> Draft:
         """Return the draft of `case`.
 
-        Raises ModelError for a program that is invalid on purpose, because the engine would refuse every candidate that
-        keeps the broken rule.
+        Raises ModelError for a program that is invalid on purpose, because `put_together` would refuse every candidate
+        that keeps the broken rule; `InvalidDrafts` is the kind of such programs.
         """
         if is_invalid(case):
             raise ModelError("the program is invalid on purpose")

@@ -7,6 +7,7 @@ reduction need not know any operator: a call that the library refuses shows no v
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,8 @@ class SmallerTensors:
         for size in sorted({size for one in _tensors(draft) for size in one.shape if size > 1}, reverse=True):
             for smaller in dict.fromkeys((1, 2, size // 2, size - 1)):
                 if 0 < smaller < size:
-                    yield _changed(draft, lambda value, s=size, t=smaller: _resized(value, s, t, numbers=True))  # type: ignore[misc]
-                    yield _changed(draft, lambda value, s=size, t=smaller: _resized(value, s, t, numbers=False))  # type: ignore[misc]
+                    yield _changed(draft, partial(_resized, size=size, smaller=smaller, numbers=True))
+                    yield _changed(draft, partial(_resized, size=size, smaller=smaller, numbers=False))
         for place, one in enumerate(_tensors(draft)):
             for axis, size in enumerate(one.shape):
                 for smaller in dict.fromkeys((1, size // 2, size - 1)):
@@ -153,7 +154,7 @@ class PlainerElementTypes:
         """Yield instances with plainer element types."""
         for dtype in sorted({one.dtype for one in _tensors(draft)}):
             for plainer in _plainer_types(dtype):
-                yield _changed(draft, lambda value, d=dtype, p=plainer: _retyped(value, d, p))  # type: ignore[misc]
+                yield _changed(draft, partial(_retyped, dtype=dtype, plainer=plainer))
         for place, one in enumerate(_tensors(draft)):
             for plainer in _plainer_types(one.dtype):
                 yield _with_tensor(draft, place, _cast(one, plainer))
@@ -166,7 +167,7 @@ class PlainerElements:
     def edits(self, draft: Instance) -> Iterator[Instance]:
         """Yield instances with plainer elements: all tensors at once first."""
         for make in _FILLS:
-            yield _changed(draft, lambda value, m=make: _refilled(value, m))  # type: ignore[misc]
+            yield _changed(draft, partial(_refilled, make=make))
         for place, one in enumerate(_tensors(draft)):
             for make in _FILLS:
                 made = make(one)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from miscompile.core.case import Dim
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import TensorType, ValueInfo
-from miscompile.graph.structural import structural_operands
+from miscompile.ops.operand_roles import structural_operands
 from miscompile.triage.reduce.draft import Draft, loosened
 
 Change = Callable[[str, Tensor], Tensor]
-
-_SHAPE_OPERANDS = structural_operands("shape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +43,9 @@ def changed(draft: Draft, names: set[str], change: Change) -> Draft:
 
 def structural(draft: Draft) -> set[str]:
     """Return the names of leaves whose elements decide shapes (targets of Reshape, axes of reductions, pads)."""
+    places = structural_operands("shape")
     return {
-        name
-        for node in draft.graph.nodes
-        for place, name in enumerate(node.inputs)
-        if place in _SHAPE_OPERANDS.get(node.op, ())
+        name for node in draft.graph.nodes for place, name in enumerate(node.inputs) if place in places.get(node.op, ())
     }
 
 

@@ -1,6 +1,6 @@
 """Fewer nodes in the middle: the readers of a node's result read one of its operands instead."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from miscompile.base.errors import ModelError
@@ -10,15 +10,25 @@ from miscompile.graph.rename import redirect
 from miscompile.graph.typing import value_types
 from miscompile.triage.reduce.draft import Draft, rewired
 
+TypesOf = Callable[[Draft], Mapping[str, ValueType]]
+"""Returns the types of a draft's values, as far as they are known. May raise ModelError."""
+
+
+def inferred(draft: Draft) -> Mapping[str, ValueType]:
+    """Return the types that onnx's shape inference finds. Raises ModelError for an invalid model."""
+    return value_types(draft.model)
+
 
 @dataclass(frozen=True, slots=True)
 class Bypass:
     """Takes nodes out whose first result has the type of an operand: many at once, then half as many, then each."""
 
+    types_of: TypesOf = inferred
+
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which nodes are bypassed."""
         try:
-            types = value_types(draft.model)
+            types = self.types_of(draft)
         except ModelError:
             return
         pairs = [pair for node in draft.graph.nodes if (pair := _same_type(node, types)) is not None]
@@ -61,10 +71,12 @@ class SameOperand:
     node; a left-out operand is the empty name at the end of the list.
     """
 
+    types_of: TypesOf = inferred
+
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which one operand of one node is another."""
         try:
-            types = value_types(draft.model)
+            types = self.types_of(draft)
         except ModelError:
             return
         nodes, leaves = draft.graph.nodes, [info.name for info in draft.graph.inputs]
@@ -76,7 +88,7 @@ class SameOperand:
                     yield draft.with_nodes((*nodes[:at], changed, *nodes[at + 1 :]))
 
 
-def _same_type(node: Node, types: dict[str, ValueType]) -> tuple[str, str] | None:
+def _same_type(node: Node, types: Mapping[str, ValueType]) -> tuple[str, str] | None:
     if not node.outputs:
         return None
     made = types.get(node.outputs[0])
@@ -105,7 +117,9 @@ def _without(body: Graph, place: int, old: str, new: str) -> Graph:
     return replace(body, nodes=tuple(nodes), outputs=outputs, types={})
 
 
-def _stand_ins(node: Node, place: int, name: str, leaves: Sequence[str], types: dict[str, ValueType]) -> Iterator[str]:
+def _stand_ins(
+    node: Node, place: int, name: str, leaves: Sequence[str], types: Mapping[str, ValueType]
+) -> Iterator[str]:
     if not name:
         return
     kind = types.get(name)

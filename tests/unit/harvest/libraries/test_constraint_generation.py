@@ -58,7 +58,9 @@ def test_drawn_parameters_obey(seed: int) -> None:
     assert isinstance(dim, int)
     assert value.dtype in INPUT.dtypes
     assert values.get("mode", "a") in MODE.values
-    assert 0 <= values.get("scale", 1.0) <= 1  # type: ignore[operator]
+    scale = values.get("scale", 1.0)
+    assert isinstance(scale, int | float)
+    assert 0 <= scale <= 1
 
 
 def test_what_comes_out_works_is_distinct_and_comes_again() -> None:

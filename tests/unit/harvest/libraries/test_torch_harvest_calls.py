@@ -10,15 +10,16 @@ import pytest
 from miscompile.harvest.libraries.hooks.recording import Collector
 from miscompile.instances.code import decoded, encoded
 from miscompile.instances.instance import Instance
-from miscompile.instances.values import Held, Made, Name, SliceValue
+from miscompile.instances.values import Held, Made, Name, SliceValue, Value
 
-torch = pytest.importorskip("torch", reason="torch is not installed here")
+pytest.importorskip("torch", reason="torch is not installed here")
 
-from torch.nn.functional import gelu  # noqa: E402
+import torch
+from torch.nn.functional import gelu
 
-from miscompile.harvest.libraries.hooks.torch_calls import start  # noqa: E402
-from miscompile.harvest.libraries.hooks.torch_names import modules, operators  # noqa: E402
-from miscompile.harvest.libraries.hooks.torch_values import value_of  # noqa: E402
+from miscompile.harvest.libraries.hooks.torch_calls import start
+from miscompile.harvest.libraries.hooks.torch_names import modules, operators
+from miscompile.harvest.libraries.hooks.torch_values import value_of
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def test_what_python_functions_spell_out_by_themselves_is_dropped_again() -> Non
 
 
 def test_modules_are_kept_with_what_they_are_made_of_and_called_with() -> None:
-    class Net(torch.nn.Module):  # type: ignore[misc]
+    class Net(torch.nn.Module):  # type: ignore[misc]  # mypy does not read torch
         def __init__(self) -> None:
             super().__init__()
             self.body = torch.nn.Sequential(torch.nn.Linear(3, 4, bias=False), torch.nn.ReLU())
@@ -114,7 +115,7 @@ def test_options_of_a_call_and_modules_in_modules() -> None:
         torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()(torch.zeros(1, 2, 4), is_causal=False)
     (found_one,) = [one for one in found if one.form == "module"]
     activation = Name("function", "torch.nn.functional.gelu")
-    kwargs = {"activation": activation, "batch_first": True}
+    kwargs: dict[str, Value] = {"activation": activation, "batch_first": True}
     assert found_one.args == (Made("torch.nn.TransformerEncoderLayer", (4, 2, 8), kwargs), 1)
     assert found_one.options == {"is_causal": False}
 
@@ -126,7 +127,7 @@ def test_a_module_whose_type_was_changed_is_made_of_that_type() -> None:
 
 
 def test_classes_derived_from_a_module_and_their_insides_are_no_operators_of_torch() -> None:
-    class Own(torch.nn.Conv1d):  # type: ignore[misc]
+    class Own(torch.nn.Conv1d):  # type: ignore[misc]  # mypy does not read torch
         pass
 
     assert apis(lambda: Own(2, 1, 1)(X)) == []

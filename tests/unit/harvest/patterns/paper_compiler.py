@@ -11,8 +11,8 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Observations, Outcome, Values
 from miscompile.core.run import Run
 from miscompile.core.tensor import Array, tensor
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 
 Fires = Callable[[Model], bool]

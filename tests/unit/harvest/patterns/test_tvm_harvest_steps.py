@@ -1,9 +1,8 @@
 """The harvest of TVM's tests around its children: what there must be, what has ended, what an interruption leaves."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +13,7 @@ from miscompile.harvest import processes
 from miscompile.harvest.patterns import tvm_tests
 from miscompile.harvest.patterns.tvm_tests import extract_tvm, gathered, harvest_tvm
 
-PAIR = [
+PAIR: list[Mapping[str, object]] = [
     {"begun": "FILE"},
     {"module": "m", "script": "", "constants": []},
     {"pass": "P", "module": "m", "changed": True, "test": "t"},
@@ -51,7 +50,7 @@ def children(monkeypatch: pytest.MonkeyPatch, *steps: Step) -> list[str]:
     return names
 
 
-def writes(path: str, *lines: dict[str, Any]) -> None:
+def writes(path: str, *lines: Mapping[str, object]) -> None:
     with Path(path).open("a", encoding="utf-8") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
 

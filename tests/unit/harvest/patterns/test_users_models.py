@@ -6,6 +6,7 @@ import onnx
 import pytest
 
 from miscompile.base.errors import UsageError
+from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
 from miscompile.harvest.patterns.programs import of_models
 
@@ -24,6 +25,7 @@ def test_models_are_given_fixed_sizes_and_broken_ones_are_told(tmp_path: Path) -
     assert {case.recipe["source"] for case in cases} == {"good.onnx"}
     for case in cases:
         (given,) = read(case.program.payload).graph.inputs
+        assert isinstance(given.type, TensorType)
         assert given.type.shape == case.feeds[0][0].shape
     assert len(said) == 1
     assert "broken.onnx is left out" in said[0]

@@ -1,6 +1,7 @@
 """Subspaces of parameters: total, stable, and as the paper draws them."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -20,16 +21,17 @@ def tensors() -> st.SearchStrategy[Value]:
 
 
 def values() -> st.SearchStrategy[Value]:
-    plain = (
+    plain: st.SearchStrategy[Value] = (
         st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=4) | st.complex_numbers()
         | st.builds(Name, st.just("dtype"), st.sampled_from(["float32", "int8"])) | tensors()
     )  # fmt: skip
+    keys: st.SearchStrategy[Value] = st.text(max_size=3)
     return st.recursive(
         plain,
         lambda inner: (
             st.lists(inner, max_size=8)
             | st.lists(inner, max_size=3).map(tuple)
-            | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            | st.dictionaries(keys, inner, max_size=3)
             | st.builds(SliceValue, inner, inner, inner)
             | st.builds(lambda a, b: Made("torch.nn.Identity", (a,), {"b": b}), inner, inner)
         ),
@@ -53,6 +55,7 @@ def test_values_of_limited_sets_are_subspaces_by_themselves(one: Value, other: V
 
 @given(st.integers(), st.integers())
 def test_integers_have_five_subspaces(one: int, other: int) -> None:
+    classes: list[Callable[[int], bool]]
     classes = [lambda n: n <= -2, lambda n: n == -1, lambda n: n == 0, lambda n: n == 1, lambda n: n >= 2]
     together = any(inside(one) and inside(other) for inside in classes)
     assert (subspace(one) == subspace(other)) == together

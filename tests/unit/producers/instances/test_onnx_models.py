@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from miscompile.base.errors import ModelError
-from miscompile.core.tensor import tensor
+from miscompile.core.tensor import Array, tensor
 from miscompile.graph.check import check
 from miscompile.graph.model import TensorType
 from miscompile.graph.read import read
@@ -137,12 +137,14 @@ def test_bodies_are_data_and_refuse_what_is_none() -> None:
     assert [one.op for one in value_graph(BODY).nodes] == ["Add"]
     nodes, name, inputs, outputs = BODY.args
     bare = Made("onnx.helper.make_node", ("Add", (1, None), ("z",)), {})
+    no_infos: tuple[Value, ...] = (1, {"a": 1}, (1,))
+    no_tensors: tuple[Value, ...] = (1, (X,), {1: X}, {"a": 1})
     for wrong in (
         Made("onnx.helper.make_graph", (1,)),
         Made("onnx.helper.make_graph", ((bare,), name, inputs, outputs)),
         Made("onnx.helper.make_graph", (nodes, name, (1,), outputs)),
-        *(replace(BODY, kwargs={"value_info": infos}) for infos in (1, {"a": 1}, (1,))),
-        *(replace(BODY, kwargs={"initializer": held}) for held in (1, (X,), {1: X}, {"a": 1})),
+        *(replace(BODY, kwargs={"value_info": infos}) for infos in no_infos),
+        *(replace(BODY, kwargs={"initializer": held}) for held in no_tensors),
         Name("dtype", "float32"),
         None,
     ):
@@ -176,7 +178,7 @@ def loop() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
-FEED = {"x": np.array([-1.0, 2.0], np.float32), "n": np.array(2, np.int64), "begin": np.array(True)}
+FEED: dict[str, Array] = {"x": np.array([-1.0, 2.0], np.float32), "n": np.array(2, np.int64), "begin": np.array(True)}
 
 
 def test_every_node_is_gathered_with_the_values_that_reach_it() -> None:

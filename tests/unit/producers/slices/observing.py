@@ -1,24 +1,25 @@
 """Observing in this process, for tests of what is made of it."""
 
-from typing import Any
-
 import numpy as np
 
 from miscompile.base.rng import array_stream
+from miscompile.core.tensor import Array
 from miscompile.graph.model import Model, TensorType
 from miscompile.producers.slices.binding import bindings, fed, normalised
 from miscompile.producers.slices.observation import Observed, known
 from miscompile.producers.slices.observer import observe
 
 
-def drawn(model: Model, seed: int) -> dict[str, Any]:
+def drawn(model: Model, seed: int) -> dict[str, Array]:
     """Inputs of a bound model: floats around zero."""
     random = array_stream(seed, "inputs")
-    found = {}
+    found: dict[str, Array] = {}
     for info in fed(model.graph):
         assert isinstance(info.type, TensorType)
         assert info.type.shape is not None
-        found[info.name] = random.uniform(-3, 3, info.type.shape).astype(info.type.dtype)
+        sizes = [size for size in info.type.shape if isinstance(size, int)]
+        assert len(sizes) == len(info.type.shape)
+        found[info.name] = random.uniform(-3, 3, sizes).astype(info.type.dtype)
     return found
 
 
@@ -34,7 +35,7 @@ def without_run(model: Model) -> Observed:
     return known(next(bindings(normalised(model))), [])
 
 
-def values_of(model: Model, feed: dict[str, Any]) -> dict[str, Any]:
+def values_of(model: Model, feed: dict[str, Array]) -> dict[str, Array]:
     """Every value of a model, by onnx's reference evaluator."""
     from onnx.reference import ReferenceEvaluator
 

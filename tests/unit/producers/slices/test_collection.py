@@ -14,7 +14,7 @@ from miscompile.graph.emit import emit
 from miscompile.graph.equality import difference
 from miscompile.producers.slices import collection
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
-from miscompile.producers.slices.slices import SliceLimits, slices
+from miscompile.producers.slices.slices import SliceLimits, kind_of, slices
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_model_that_is_there_twice_gives_its_slices_once(tmp_path: Path) -> No
     data = emit(blocks()["cell"])
     for name in ("a", "b"):
         (tmp_path / f"{name}.onnx").write_bytes(data)
-    marks = [collection.kind_of(seed) for seed in collect(models_below(tmp_path), SliceLimits()).seeds]
+    marks = [kind_of(seed) for seed in collect(models_below(tmp_path), SliceLimits()).seeds]
     assert len(set(marks)) == len(marks)
 
 

@@ -10,9 +10,9 @@ from miscompile.core.verdict import Holds
 from miscompile.graph.model import Model
 from miscompile.graph.text.printer import print_model
 from miscompile.ops.support import Support
-from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.library import read_library
 from miscompile.patterns.pattern import Pattern
+from miscompile.patterns.shipped import fusion_motifs
 from miscompile.producers.synthesis.corpus import Corpus, Kept
 from miscompile.producers.synthesis.options import OatestOptions
 from miscompile.producers.synthesis.pool import PooledSeed

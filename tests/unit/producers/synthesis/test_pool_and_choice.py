@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from miscompile.base.errors import SpecError
-from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern, Trigger
+from miscompile.patterns.shipped import fusion_motifs
 from miscompile.producers.synthesis.choice import Chooser
 from miscompile.producers.synthesis.host import Host
 from miscompile.producers.synthesis.options import OatestOptions

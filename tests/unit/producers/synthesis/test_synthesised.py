@@ -14,9 +14,8 @@ from miscompile.core.case import Case
 from miscompile.core.outcome import Crashed, Observations, Outcome, Values
 from miscompile.core.verdict import Holds, Inconclusive
 from miscompile.ops.support import Support
-from miscompile.patterns.catalogue import fusion_motifs
 from miscompile.patterns.pattern import Pattern
-from miscompile.patterns.shipped import shipped_patterns
+from miscompile.patterns.shipped import fusion_motifs, shipped_patterns
 from miscompile.producers.synthesis.host import takes
 from miscompile.producers.synthesis.options import Contexts, OatestOptions
 from miscompile.producers.synthesis.producer import Synthesised

@@ -1,18 +1,21 @@
 """Every pass fires on its pattern, can be switched off, and changes no value; so does any mixture of them."""
 
 import random
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from toy_bench import case, compute, fired, node
 from toy_faults import CASES
 from toy_random import random_case
 
 from miscompile.core.case import Case
 from miscompile.core.run import Build
+from miscompile.core.tensor import Array
+from miscompile.graph.attributes import PlainValue
 from miscompile.targets.toy.about import ABOUT
 from miscompile.targets.toy.adapter import ToyAdapter
 from miscompile.targets.toy.passes.pipeline import PASSES
@@ -20,25 +23,24 @@ from miscompile.targets.toy.passes.pipeline import PASSES
 OFF, FULL = Build(level="off"), Build(level="full")
 
 
-def _f(*shape: int) -> np.ndarray:
+def _f(*shape: int) -> Array:
     return (np.arange(int(np.prod(shape)), dtype=np.float32) - 4).reshape(shape)
 
 
-def _chain(*ops: str, x: Any = None, **attributes: Any) -> Case:
+def _chain(*ops: str, x: ArrayLike | None = None, **attributes: Mapping[str, PlainValue]) -> Case:
     """Model that applies unary `ops` one after the other."""
     nodes = [node(op, f"v{i}", f"v{i + 1}", **attributes.get(op, {})) for i, op in enumerate(ops)]
     return case(nodes, {"v0": _f(2, 3) if x is None else x}, f"v{len(ops)}")
 
 
 _W = np.array([1, -2, 3, 4, 5, -6, 7, 8], np.float32).reshape(2, 1, 2, 2)
-_PERM = {"Transpose": {"perm": [1, 0]}}
 
 PATTERNS: dict[str, Case] = {
     "ConstantFolding": CASES["folding_in_float32"],
     "IdentityElimination": _chain("Identity", "Dropout", "Neg"),
     "NoOpElimination": _chain("Cast", "Neg", Cast={"to": "float32"}),
     "CastElimination": case(
-        [node("Cast", "x", "a", to="int32"), node("Cast", "a", "b", to="int16")], {"x": np.int8([-1, 5])}, "b"
+        [node("Cast", "x", "a", to="int32"), node("Cast", "a", "b", to="int16")], {"x": np.array([-1, 5], np.int8)}, "b"
     ),
     "TransposeElimination": CASES["transpose_pair_not_inverse"],
     "ReshapeMerging": CASES["reshape_merge_zero"],
@@ -50,40 +52,41 @@ PATTERNS: dict[str, Case] = {
     "ShapeCleanup": _chain("Flatten", "Flatten", x=_f(2, 3, 4), Flatten={"axis": 2}),
     "SliceMerging": case(
         [node("Slice", "x s e", "a"), node("Slice", "a s e", "b")],
-        {"x": _f(6)}, "b", {"s": np.int64([1]), "e": np.int64([5])},
+        {"x": _f(6)}, "b", {"s": np.array([1], np.int64), "e": np.array([5], np.int64)},
     ),
     "SplitConcatElimination": case(
         [node("Split", "x s", "a b", axis=0), node("Concat", "a b", "c", axis=0)],
-        {"x": _f(4)}, "c", {"s": np.int64([1, 3])},
+        {"x": _f(4)}, "c", {"s": np.array([1, 3], np.int64)},
     ),
     "ExpandElimination": case(
-        [node("Expand", "x s", "a"), node("Add", "a y", "b")], {"x": _f(3), "y": _f(2, 3)}, "b", {"s": np.int64([2, 3])}
+        [node("Expand", "x s", "a"), node("Add", "a y", "b")],
+        {"x": _f(3), "y": _f(2, 3)}, "b", {"s": np.array([2, 3], np.int64)},
     ),
-    "TransposePushdown": _chain("Transpose", "Relu", "Transpose", **_PERM),
+    "TransposePushdown": _chain("Transpose", "Relu", "Transpose", Transpose={"perm": [1, 0]}),
     "CastSinking": case(
-        [node("Add", "x x", "a"), node("Cast", "a", "b", to="int8")], {"x": np.int32([100, -200])}, "b"
+        [node("Add", "x x", "a"), node("Cast", "a", "b", to="int8")], {"x": np.array([100, -200], np.int32)}, "b"
     ),
-    "DivToMul": case([node("Div", "x c", "a")], {"x": _f(3)}, "a", {"c": np.float32([2, -0.25, 1024])}),
-    "StrengthReduction": case([node("Mod", "x c", "a")], {"x": np.int8([-5, 5])}, "a", {"c": np.int8(4)}),
+    "DivToMul": case([node("Div", "x c", "a")], {"x": _f(3)}, "a", {"c": np.array([2, -0.25, 1024], np.float32)}),
+    "StrengthReduction": case([node("Mod", "x c", "a")], {"x": np.array([-5, 5], np.int8)}, "a", {"c": np.int8(4)}),
     "SelfCancellation": CASES["sub_self_dtype"],
     "ZeroAbsorption": CASES["mul_zero_drops_broadcast"],
     "DistributeMul": case(
         [node("Mul", "x y", "a"), node("Mul", "z x", "b"), node("Add", "a b", "c")],
-        {"x": np.int8([100, 3]), "y": np.int8([7, -7]), "z": np.int8([1, 2])}, "c",
+        {"x": np.array([100, 3], np.int8), "y": np.array([7, -7], np.int8), "z": np.array([1, 2], np.int8)}, "c",
     ),
     "WhereConstant": CASES["where_constant_no_expand"],
     "PadConvFusion": case(
         [node("Pad", "x p", "a"), node("Conv", "a w", "b")],
-        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "p": np.int64([0, 0, 1, 0, 0, 0, 0, 2])},
+        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "p": np.array([0, 0, 1, 0, 0, 0, 0, 2], np.int64)},
     ),
     "BatchNormFolding": CASES["batch_norm_epsilon"],
     "ConvAddFusion": case(
         [node("Conv", "x w", "a"), node("Add", "c a", "b")],
-        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "c": np.float32([[[5]], [[-7]]])},
+        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "c": np.array([[[5]], [[-7]]], np.float32)},
     ),
     "ConvScaleFolding": case(
         [node("Conv", "x w", "a"), node("Mul", "a c", "b")],
-        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "c": np.float32([[[5]], [[-7]]])},
+        {"x": _f(1, 1, 3, 3)}, "b", {"w": _W, "c": np.array([[[5]], [[-7]]], np.float32)},
     ),
     "ReluClipFusion": CASES["relu_clip_missing_min"],
     "ScaleHoisting": case(
@@ -99,7 +102,7 @@ PATTERNS: dict[str, Case] = {
     "SoftmaxFusion": CASES["softmax_axis"],
     "ArgNegFusion": _chain("Neg", "ArgMin"),
     "DeadCode": case([node("Neg", "x", "a"), node("Abs", "x", "b")], {"x": _f(3)}, "a"),
-    "KernelSelection": case([node("Gather", "x i", "a")], {"x": _f(4)}, "a", {"i": np.int64([3, 0])}),
+    "KernelSelection": case([node("Gather", "x i", "a")], {"x": _f(4)}, "a", {"i": np.array([3, 0], np.int64)}),
 }  # fmt: skip
 
 
@@ -138,7 +141,7 @@ def test_level_basic_runs_the_basic_passes_only() -> None:
     [(-0.0, 0.0, "Add"), (np.inf, 0.0, "Mul"), (np.nan, 0.0, "Mul"), (np.inf, np.inf, "Sub"), (3.0, 3.0, "Div")],
 )
 def test_rewrites_respect_special_floats(x: float, constant: float, op: str) -> None:
-    item = case([node(op, "x c", "a")], {"x": np.float32([x])}, "a", {"c": np.float32([constant])})
+    item = case([node(op, "x c", "a")], {"x": np.array([x], np.float32)}, "a", {"c": np.array([constant], np.float32)})
     (found,), (wanted,) = compute(item, FULL), compute(item, OFF)
     assert found is not None
     assert wanted is not None

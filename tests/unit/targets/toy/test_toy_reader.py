@@ -12,6 +12,7 @@ from miscompile.core.case import Program
 from miscompile.core.run import Build
 from miscompile.core.tensor import tensor
 from miscompile.execution.conformance import check_target
+from miscompile.graph.model import Node
 from miscompile.targets.known import known
 from miscompile.targets.toy.adapter import ToyAdapter
 from miscompile.targets.toy.ir import ToyError, ToyUnsupported
@@ -45,8 +46,8 @@ def test_it_has_a_good_share_of_the_operators() -> None:
         ([node("Neg", "x", "y")], 11),
     ],
 )
-def test_what_it_lacks_is_unsupported(nodes: list, opset: int) -> None:
-    item = case(nodes, {"x": np.float32([[[1]]])}, "y", opset=opset)
+def test_what_it_lacks_is_unsupported(nodes: list[Node], opset: int) -> None:
+    item = case(nodes, {"x": np.array([[[1]]], np.float32)}, "y", opset=opset)
     with pytest.raises(ToyUnsupported, match="toy has no kernel for") as caught:
         ToyAdapter().build(item.program, FULL)
     rejection = known("toy").rejection("ToyUnsupported", str(caught.value))
@@ -66,8 +67,8 @@ def test_what_it_lacks_is_unsupported(nodes: list, opset: int) -> None:
         [node("And", "x x", "y")],
     ],
 )
-def test_broken_models_are_rejected(nodes: list) -> None:
-    item = case(nodes, {"x": np.ones((1, 4, 3), np.float32)}, "y", {"w": np.float32([1, 2, 3])})
+def test_broken_models_are_rejected(nodes: list[Node]) -> None:
+    item = case(nodes, {"x": np.ones((1, 4, 3), np.float32)}, "y", {"w": np.array([1, 2, 3], np.float32)})
     with pytest.raises(ToyError, match="toy cannot read this model") as caught:
         ToyAdapter().build(item.program, FULL)
     rejection = known("toy").rejection("ToyError", str(caught.value))
@@ -90,14 +91,14 @@ def test_damaged_bytes_are_refused_and_nothing_worse() -> None:
 
 
 def test_feeds_that_do_not_fit_are_refused() -> None:
-    session = ToyAdapter().build(case([node("Neg", "x", "y")], {"x": np.float32([1, 2])}, "y").program, FULL)
-    for feed in ((), (tensor(np.float64([1, 2])),), (tensor(np.float32([1])),)):
+    session = ToyAdapter().build(case([node("Neg", "x", "y")], {"x": np.array([1, 2], np.float32)}, "y").program, FULL)
+    for feed in ((), (tensor(np.array([1, 2], np.float64)),), (tensor(np.array([1], np.float32)),)):
         with pytest.raises(ToyError, match="toy wants"):
             session.run(feed)
 
 
 def test_outputs_are_fresh_memory() -> None:
-    item = case([node("Identity", "x", "y"), node("Identity", "x", "z")], {"x": np.float32([1, 2])}, "y z")
+    item = case([node("Identity", "x", "y"), node("Identity", "x", "z")], {"x": np.array([1, 2], np.float32)}, "y z")
     first, second = compute(item, FULL)
     assert first is not None
     assert second is not None
@@ -112,7 +113,7 @@ def test_model_local_functions_are_inlined() -> None:
     g (float[2] x) => (float[2] y) { y = f.twice(x) }
     <domain: "f", opset_import: ["" : 20]> twice (a) => (b) { b = Add(a, a) }"""
     program = Program("onnx", parser.parse_model(text).SerializeToString(), (), ())
-    (found,) = ToyAdapter().build(program, FULL).run((tensor(np.float32([1, 2])),))
+    (found,) = ToyAdapter().build(program, FULL).run((tensor(np.array([1, 2], np.float32)),))
     assert found is not None
     assert found.array.tolist() == [2, 4]
 

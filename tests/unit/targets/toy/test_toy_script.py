@@ -7,8 +7,8 @@ from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import tensor
 from miscompile.core.verdict import Evidence
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.triage.script import write_script
 
 KIND = TensorType("int32", (2,))

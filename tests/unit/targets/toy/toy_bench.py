@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from miscompile.base.dtypes import DTYPES
 from miscompile.core.case import Case, Port, Program
-from miscompile.core.outcome import Observations, Outcome, Raised, Rejected, Unsupported, Values
+from miscompile.core.outcome import Observations, Outcome, Raised, Rejected, Stage, Unsupported, Values
 from miscompile.core.run import Build, Run
 from miscompile.core.tensor import Tensor, tensor
-from miscompile.graph.attributes import attributes
+from miscompile.graph.attributes import PlainValue, attributes
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
 from miscompile.targets.known import known
@@ -19,19 +19,20 @@ from miscompile.targets.registry import parse_target
 from miscompile.targets.toy.adapter import ToyAdapter
 
 
-def node(op: str, inputs: str, outputs: str, **values: Any) -> Node:
+def node(op: str, inputs: str, outputs: str, **values: PlainValue | None) -> Node:
     """Write a call; names are separated by blanks, `_` is a left-out input, `to` takes the name of a dtype."""
-    if isinstance(values.get("to"), str):
-        values["to"] = DTYPES[values["to"]].code
+    to = values.get("to")
+    if isinstance(to, str):
+        values["to"] = DTYPES[to].code
     names = tuple("" if name == "_" else name for name in inputs.split())
     return Node(op, names, tuple(outputs.split()), attributes(values))
 
 
 def case(
     nodes: Sequence[Node],
-    feed: Mapping[str, Any],
+    feed: Mapping[str, ArrayLike],
     outputs: str,
-    constants: Mapping[str, Any] | None = None,
+    constants: Mapping[str, ArrayLike] | None = None,
     opset: int = 21,
 ) -> Case:
     """Make a case with one feed; the types of outputs are left to inference."""
@@ -81,7 +82,7 @@ class InProcessRunner:
         return [self._one(run) for run in runs]
 
     def _one(self, run: Run) -> Outcome:
-        stage = "compile"
+        stage: Stage = "compile"
         try:
             session = self._adapter.build(run.case.program, run.build)
             stage = "run"

@@ -1,12 +1,13 @@
 """Random programs of exact calls: every optimisation must keep their results to the last bit."""
 
 import random
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from toy_bench import case, node
 
 from miscompile.core.case import Case
+from miscompile.graph.attributes import PlainValue
 from miscompile.graph.model import Node
 
 KINDS = ("int8", "uint8", "int32", "float32", "bool")
@@ -33,8 +34,8 @@ class Draft:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.draw = np.random.default_rng(rng.randrange(1 << 30))
-        self.feed: dict[str, Any] = {}
-        self.constants: dict[str, Any] = {}
+        self.feed: dict[str, ArrayLike] = {}
+        self.constants: dict[str, ArrayLike] = {}
         self.nodes: list[Node] = []
         self.known: list[tuple[str, str, ToyShape]] = []
         for index in range(3):
@@ -42,12 +43,12 @@ class Draft:
             self.feed[f"x{index}"] = self.draw.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
             self.known.append((f"x{index}", dtype, shape))
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: ArrayLike) -> str:
         name = f"c{len(self.constants)}"
         self.constants[name] = value
         return name
 
-    def add(self, op: str, inputs: str, dtype: str, shape: ToyShape, **attributes: Any) -> None:
+    def add(self, op: str, inputs: str, dtype: str, shape: ToyShape, **attributes: PlainValue) -> None:
         name = f"v{len(self.nodes)}"
         self.nodes.append(node(op, inputs, name, **attributes))
         if len(shape) <= 4 and int(np.prod(shape)) <= 64:
@@ -96,7 +97,7 @@ class Draft:
         target, made = self.rng.choice([([-1], (size,)), ([*shape, 1], (*shape, 1)), ([1, -1], (1, size))])
         if shape and self.rng.random() < 0.4:
             target, made = [0, -1], (shape[0], size // shape[0])
-        self.add("Reshape", f"{name} {self.constant(np.int64(target))}", dtype, made)
+        self.add("Reshape", f"{name} {self.constant(np.array(target, np.int64))}", dtype, made)
 
     def reduce(self, name: str, dtype: str, shape: ToyShape) -> None:
         if not shape:
@@ -104,7 +105,7 @@ class Draft:
         keep, axis = self.rng.randint(0, 1), self.rng.randrange(len(shape))
         op = self.rng.choice(("ReduceSum", "ReduceMax") if dtype in ("int32", "float32") else ("ReduceMax",))
         made = (*shape[:axis], *([1] * keep), *shape[axis + 1 :])
-        self.add(op, f"{name} {self.constant(np.int64([axis]))}", dtype, made, keepdims=keep)
+        self.add(op, f"{name} {self.constant(np.array([axis], np.int64))}", dtype, made, keepdims=keep)
 
 
 def random_case(rng: random.Random) -> Case:

@@ -12,8 +12,8 @@ from miscompile.base.specs import parse_spec, spec_of
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
+from miscompile.graph.emit import to_program
 from miscompile.graph.model import Graph, Model, Node, TensorType, ValueInfo
-from miscompile.graph.program import to_program
 from miscompile.targets.tvm.about import ABOUT
 from miscompile.targets.tvm.relax.splice_transform import SPLICE
 from miscompile.targets.tvm.relax.wrap_transform import WRAP, Relax, relax_options

@@ -17,8 +17,8 @@ from miscompile.core.case import Case, Program
 from miscompile.core.finding import Signature
 from miscompile.core.run import Build, Run
 from miscompile.core.verdict import Evidence
+from miscompile.engine.checks import PRESETS
 from miscompile.engine.plan import Plan
-from miscompile.engine.presets import PRESETS
 from miscompile.engine.single import settings_of
 from miscompile.engine.wiring import make_oracle
 from miscompile.findings.store import Store

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.tensor import Array
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model
 from miscompile.graph.text.parser import parse_model
@@ -106,7 +106,8 @@ def cases(count: int, seed: int = 3, nodes: int = 8, integral: float | None = No
     return tuple(producer.propose(stream(seed, "egraph", number)) for number in range(count))
 
 
-def reference(model: Model, feeds: Mapping[str, Any]) -> Sequence[Any]:
+def reference(model: Model, feeds: Mapping[str, Array]) -> Sequence[Array]:
     """Run `model` as the standard says; division by zero and the like are none of our business here."""
     with np.errstate(all="ignore"):
-        return ReferenceEvaluator(emit(model)).run(None, dict(feeds))
+        results: Sequence[Array] = ReferenceEvaluator(emit(model)).run(None, dict(feeds))
+    return results

@@ -1,6 +1,7 @@
 """The e-graph itself: hash-consing, union-find and congruence, against a naive closure."""
 
 import itertools
+from typing import TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ terms = st.recursive(
     lambda inner: st.one_of(st.tuples(st.just("f"), inner), st.tuples(st.just("g"), inner, inner)),
     max_leaves=6,
 )
-Term = str | tuple  # type: ignore[type-arg]
+Term: TypeAlias = "str | tuple[str, Term] | tuple[str, Term, Term]"
 
 
 def insert(graph: EGraph, term: Term) -> int:

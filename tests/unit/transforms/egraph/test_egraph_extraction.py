@@ -23,7 +23,7 @@ def written(program: TermProgram, selection: Selection) -> Model:
 
 
 def every_selection(space: Space, seed: int = 0) -> list[Selection]:
-    layers = [layered(space, pick, count, seed) for pick in ("most", "random") for count in (1, 2, 3)]  # type: ignore[arg-type]
+    layers = [layered(space, pick, count, seed) for pick in ("most", "random") for count in (1, 2, 3)]
     return [original(space), *simplest(space), *layers]
 
 
@@ -88,11 +88,11 @@ def test_generated_graphs_never_repeat_nodes_outside_the_language() -> None:
     for number, case in enumerate(cases(30)):
         model = read(case.program.payload)
         program, space, _ = saturated(model, chosen(), number)
-        outside = {origin.node.op for origin in program.origins if origin is not None}
+        outside = {origin.node.op for origin in program.origins}
         known = {symbol.op for symbol in program.graph.symbols}
         before = Counter(operators(model))
         for pick in ("most", "random"):
-            after = Counter(operators(written(program, layered(space, pick, 2, number))))  # type: ignore[arg-type]
+            after = Counter(operators(written(program, layered(space, pick, 2, number))))
             for op in outside - known:
                 assert after[op] <= before[op], op
                 seen[op] += after[op]

@@ -12,6 +12,7 @@ from miscompile.core.case import Case
 from miscompile.graph.check import check
 from miscompile.graph.model import Model
 from miscompile.graph.read import read
+from miscompile.transforms.egraph.choice import Pick
 from miscompile.transforms.egraph.plant import plant
 from miscompile.transforms.egraph.program import program_of
 from miscompile.transforms.egraph.saturation import SaturationLimits, chosen, saturate
@@ -117,13 +118,13 @@ def compared(case: Case, model: Model, changed: Model) -> str:
 
 
 @pytest.mark.parametrize("pick", ["most", "least", "random"])
-def test_presented_models_compute_what_the_model_computes(pick: str) -> None:
+def test_presented_models_compute_what_the_model_computes(pick: Pick) -> None:
     """Integers are fed, so that only division, transcendental functions and overflow may round at all."""
     seen = Counter[str]()
     for number, case in enumerate(cases(100, seed=len(pick), integral=1.0)):
         model = read(case.program.payload)
         try:
-            changed = Saturated(number, pick).apply(model)  # type: ignore[arg-type]
+            changed = Saturated(number, pick).apply(model)
         except (RejectedDraft, ModelError):
             seen["rejected"] += 1
             continue

@@ -17,6 +17,7 @@ from miscompile.graph.check import check
 from miscompile.graph.emit import emit
 from miscompile.graph.model import Model, TensorType
 from miscompile.graph.read import read
+from miscompile.transforms.egraph.choice import Pick
 from miscompile.transforms.egraph.distance import operators
 from miscompile.transforms.egraph.transform import Saturated, sites
 
@@ -166,9 +167,9 @@ def same(one: Model | None, other: Model | None) -> bool:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 39), st.sampled_from(("most", "least", "random")), st.integers(0, 5), st.data())
-def test_sites_are_what_may_be_taken_away(number: int, pick: str, seed: int, data: st.DataObject) -> None:
+def test_sites_are_what_may_be_taken_away(number: int, pick: Pick, seed: int, data: st.DataObject) -> None:
     model = read(cases(40)[number].program.payload)
-    form = Saturated(seed, pick)  # type: ignore[arg-type]
+    form = Saturated(seed, pick)
     names = sites(model, form)
     whole = presented(model, form)
     if not names:

@@ -12,6 +12,7 @@ from functools import cache
 from miscompile.base.errors import ModelError, RejectedDraft, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case, Feed, Port
+from miscompile.core.ports import Producer
 from miscompile.core.run import Build
 from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
@@ -118,9 +119,10 @@ def samples() -> tuple[Sample, ...]:
     """Return the models, made once for all tests. Those whose own results vary from run to run are left out."""
     strict, control = Strict(_RICH, Support(open=True)), Strict(replace(_RICH, control=0.6), Support(open=True))
     dynamic = DynamicProducer(replace(_RICH, control=0.0, containers=0.0), Support(open=True))
+    producers: dict[str, Producer] = {"control": control, "dynamic": dynamic}
     found: list[Sample] = []
     for kind, count in _COUNTS.items():
-        producer = {"control": control, "dynamic": dynamic}.get(kind, strict)
+        producer = producers.get(kind, strict)
         number = made = 0
         while made < count:
             number += 1

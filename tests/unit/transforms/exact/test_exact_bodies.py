@@ -13,9 +13,8 @@ from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
 from miscompile.core.tensor import tensor
-from miscompile.graph.emit import emit
+from miscompile.graph.emit import emit, to_program
 from miscompile.graph.model import Model, Node, TensorType
-from miscompile.graph.program import to_program
 from miscompile.graph.read import read
 from miscompile.graph.text.parser import parse_model
 from miscompile.ops.registry import schema, version_of
@@ -68,7 +67,8 @@ def attempt(case: Case, model: Model, target: str) -> Results | None:
 
 def lacking(model: Model, target: str) -> bool:
     """Tell whether a program is of a type that ONNX Runtime has few kernels for: a body's operators may lack one."""
-    return target == "onnxruntime" and any(info.type.dtype == "bfloat16" for info in model.graph.inputs if info.type)
+    types = [info.type for info in model.graph.inputs if isinstance(info.type, TensorType)]
+    return target == "onnxruntime" and any(kind.dtype == "bfloat16" for kind in types)
 
 
 def near(ones: Results, others: Results) -> bool:

@@ -28,11 +28,12 @@ from miscompile.transforms.exact.order import NodeOrder
 from miscompile.transforms.exact.placed import Placed
 from miscompile.transforms.exact.rename import Rename
 from miscompile.transforms.exact.scopes import rewrite, scopes, types_by_scope
-from miscompile.transforms.exact.storage import Storage, can_be_restored, restored
+from miscompile.transforms.exact.storage import Aspect, Storage, can_be_restored, restored
 from miscompile.transforms.exact.structural import structural_values
 from miscompile.transforms.exact.taps import Taps
 from miscompile.transforms.exact.wrap import Wrap, depth_of
-from miscompile.transforms.exact.wrap_kinds import HOWS
+from miscompile.transforms.exact.wrap_kinds import HOWS, WrapKind
+from miscompile.transforms.kinds import Transform
 
 SIZES = parse_model(
     """ir 8 opset 18 graph g(%x: float32[2,3]) -> (%y: float32[3,2], %z: float32[3,2]) {
@@ -76,7 +77,8 @@ RELATIONS: list[Maker] = [Duplicate, Identity, Wrap, Dead, Rename]
 
 
 def applied(form: Placed, model: Model) -> Model:
-    changed: Model = form.apply(model)  # type: ignore[attr-defined]
+    assert isinstance(form, Transform)
+    changed = form.apply(model)
     check(changed)
     return changed
 
@@ -105,7 +107,7 @@ def test_an_unrelated_part_changes_nothing_elsewhere(make: Maker, seed: int) -> 
 def test_what_is_random_stays_as_often_as_it_is(make: Maker) -> None:
     for seed in range(8):
         try:
-            changed = make(seed).apply(CHANCE)  # type: ignore[attr-defined]
+            changed = applied(make(seed), CHANCE)
         except RejectedDraft:
             continue
         check(changed)
@@ -355,9 +357,9 @@ def test_dead_parts_come_and_go() -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_a_node_moves_into_a_body(how: str) -> None:
+def test_a_node_moves_into_a_body(how: WrapKind) -> None:
     model = parse_model(PAIR.format(x="", y="", more=""))
-    form = Wrap(share=1.0, how=how, depth=1)  # type: ignore[arg-type]
+    form = Wrap(share=1.0, how=how, depth=1)
     changed = applied(form, model)
     wanted = {"if": "If", "loop": "Loop", "scan": "Scan"}[how.removesuffix("_computed")]
     assert wanted in main_ops(changed)
@@ -417,8 +419,8 @@ def test_sizes_that_inference_invents_are_not_written_down() -> None:
     assert {size for size in written if isinstance(size, str)} <= {"N"}
 
 
-def stored(model: Model, **options: object) -> onnx.ModelProto:
-    return onnx.ModelProto.FromString(Storage(share=1.0, **options).apply_bytes(emit(model)))  # type: ignore[arg-type]
+def stored(model: Model, aspects: tuple[Aspect, ...], seed: int = 0) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(Storage(seed, share=1.0, aspects=aspects).apply_bytes(emit(model)))
 
 
 def test_tensors_lie_in_typed_fields() -> None:

@@ -33,6 +33,7 @@ from miscompile.transforms.exact.rename import Rename
 from miscompile.transforms.exact.storage import Storage
 from miscompile.transforms.exact.taps import Taps
 from miscompile.transforms.exact.wrap import Wrap
+from miscompile.transforms.kinds import Sited, Transform
 
 pytestmark = pytest.mark.compiler
 
@@ -91,7 +92,7 @@ def near(one: Tensor, other: Tensor, tolerance: float) -> bool:
         return one.same(other)
     first, second = one.numbers().astype(np.float64), other.numbers().astype(np.float64)
     close = np.isclose(first, second, rtol=tolerance, atol=tolerance, equal_nan=True)
-    return np.count_nonzero(close) >= 0.8 * close.size
+    return bool(np.count_nonzero(close) >= 0.8 * close.size)
 
 
 def signature(model: Model) -> tuple[list[str], list[str]]:
@@ -120,8 +121,9 @@ def test_changed_models_are_valid_and_give_the_same(name: str) -> None:
         if not trusted(sample, name):
             continue
         form = make(sample.number)
+        assert isinstance(form, Transform)
         try:
-            model = form.apply(sample.model)  # type: ignore[attr-defined]
+            model = form.apply(sample.model)
         except RejectedDraft:
             continue
         where = f"{name}, {sample.name}"
@@ -146,8 +148,11 @@ def test_a_form_is_drawn_from_seed_and_model_alone(name: str) -> None:
     make, _ = FORMS[name]
     seen = set()
     for sample in samples()[::8]:
+        one, other = make(7), make(7)
+        assert isinstance(one, Transform)
+        assert isinstance(other, Transform)
         try:
-            first, second = (emit(make(7).apply(sample.model)) for _ in range(2))  # type: ignore[attr-defined]
+            first, second = emit(one.apply(sample.model)), emit(other.apply(sample.model))
         except RejectedDraft:
             continue
         assert first == second
@@ -162,11 +167,13 @@ def test_each_place_can_be_changed_alone(name: str) -> None:
     alone = 0
     for sample in samples()[::7]:
         form = make(sample.number)
-        for place in form.places(sample.model)[:3]:  # type: ignore[attr-defined]
+        assert isinstance(form, Sited)
+        for place in form.places(sample.model)[:3]:
             assert not set(place) & set("+,{} "), place
             one = replace(form, only=place)
+            assert isinstance(one, Transform)
             try:
-                payload = emit(one.apply(sample.model))  # type: ignore[attr-defined]
+                payload = emit(one.apply(sample.model))
             except RejectedDraft:  # the only order that there is, or an equal node that must go first
                 assert name in ("order", "merge"), f"{name}, {sample.name}, {place}"
                 continue

@@ -37,11 +37,11 @@ def test_a_rule_says_what_is_written() -> None:
     (one,) = parse_config(GOOD, "my.toml").rules
     assert (one.name, one.kind, one.strategies, one.capability) == ("mine", "my-class", ("cast", "gather"), "require")
     assert one.producer is not None
-    assert one.producer.names == {"Neg", "input", "custom.domain::Thing"}
+    assert one.producer.names == frozenset({"Neg", "input", "custom.domain::Thing"})
     assert one.consumer is not None
     assert one.consumer.opaque
-    assert one.dtypes == {"float32", "float16", "float64", "bfloat16", "int8"}
-    assert (one.ranks, one.slots, one.readers, one.constant) == ({0, 2}, {0}, "one", False)
+    assert one.dtypes == frozenset({"float32", "float16", "float64", "bfloat16", "int8"})
+    assert (one.ranks, one.slots, one.readers, one.constant) == (frozenset({0, 2}), frozenset({0}), "one", False)
 
 
 def test_the_rules_that_come_along() -> None:
@@ -71,7 +71,7 @@ def test_rules_may_stand_alone(tmp_path: Path) -> None:
     config = config_of(str(path))
     assert [one.name for one in config.rules] == ["mine"]
     assert config.category("Relu") == 1
-    assert (config.structural["Reshape"], config.structural["Expand"]) == ({0}, {1})
+    assert (config.structural["Reshape"], config.structural["Expand"]) == (frozenset({0}), frozenset({1}))
     found = sites(made(BRANCHES), Resistant(config=str(path)))
     assert [(site.kind, site.edge) for site in found] == [("c", "p>q")]
 

@@ -36,9 +36,9 @@ def _mutants(pattern: TermPattern, whole: Callable[[TermPattern], TermPattern]) 
         return
     if pattern.op in SIBLINGS:
         yield SIBLINGS[pattern.op], whole(replace(pattern, op=SIBLINGS[pattern.op]))
-    first, *rest = pattern.arguments or (None,)
-    if rest and pattern.op not in ORDERLESS and first != rest[0]:
-        yield "swapped", whole(replace(pattern, arguments=(rest[0], first, *rest[1:])))
+    match pattern.arguments:
+        case (first, second, *rest) if pattern.op not in ORDERLESS and first != second:
+            yield "swapped", whole(replace(pattern, arguments=(second, first, *rest)))
     for place, argument in enumerate(pattern.arguments):
         yield from _mutants(argument, _putting(pattern, place, whole))
 

@@ -1,6 +1,7 @@
 """Calls of every operator of the language, for tests that read, write and compute them."""
 
 import random
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from miscompile.transforms.rules.proposals import propose
 from miscompile.transforms.rules.terms import LANGUAGE, infer
 
 COMPUTED = {op for op in LANGUAGE if op != "Constant"}
+
+
+def integers(parameter: Hashable) -> tuple[int, ...]:
+    """Return a parameter of a symbol that is a tuple of integers."""
+    assert isinstance(parameter, tuple)
+    assert all(isinstance(number, int) for number in parameter)
+    return parameter
 
 
 def shape(rng: random.Random, ranks: tuple[int, ...] = (0, 1, 2, 2, 3, 3, 4)) -> tuple[int, ...]:

@@ -77,7 +77,8 @@ def test_both_sides_agree_as_models_in_a_runtime(group: str) -> None:
     """Written as models, both sides are valid and ONNX Runtime without optimisation gives the same for them."""
     ran = Counter[str]()
     for rule in (rule for rule in library() if rule.group == group):
-        dtypes = [dtype for dtype in ("float32", "int64", "int32", "bool") if dtype in dtypes_of(rule)] or ["int8"]
+        usual = ("float32", "int64", "int32", "bool")
+        dtypes: list[str] = [dtype for dtype in usual if dtype in dtypes_of(rule)] or ["int8"]
         for number in range(4):
             environment = instance(rule, dtypes[number % len(dtypes)], stream(number, rule.name))
             if environment is None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import defs
 from rule_models import Speller
-from term_calls import COMPUTED, call
+from term_calls import COMPUTED, call, integers
 
 from miscompile.base.errors import RejectedDraft
 from miscompile.base.rng import stream
@@ -60,14 +60,18 @@ def test_what_is_written_reads_as_the_same_term_in_every_opset(op: str) -> None:
 
 def leaves_an_axis_whole(symbol: Symbol, shape: tuple[int, ...]) -> bool:
     """Reading drops such axes, because that is the canonical form."""
-    axes, *cuts = symbol.parameters
-    return any(tuple(cut) == (0, shape[axis], 1) for axis, *cut in zip(axes, *cuts, strict=True))  # type: ignore[call-overload]
+    axes, starts, ends, steps = map(integers, symbol.parameters)
+    cuts = zip(axes, starts, ends, steps, strict=True)
+    return any((start, end, step) == (0, shape[axis], 1) for axis, start, end, step in cuts)
 
 
 def only_term(text: str, opset: int = 17) -> tuple[Symbol, tuple[str, ...]] | None:
     """The term of the first output of the last node of a model that consists of `text`."""
     model = parse_model(f"ir 9 opset {opset} graph g {text}")
-    types = {info.name: TermType(*astuple(info.type)) for info in model.graph.inputs}  # type: ignore[call-overload]
+    types = {}
+    for info in model.graph.inputs:
+        assert isinstance(info.type, TensorType)
+        types[info.name] = TermType(*astuple(info.type))
     types |= {name: TermType(value.dtype, value.shape) for name, value in model.graph.initializers.items()}
     terms = term_of(model.graph.nodes[-1], types, model.graph.initializers)
     return None if terms is None else terms[0]

@@ -1,4 +1,4 @@
-"""Support tables, and the difference between two of them, for people."""
+"""Tables on a terminal: their common form, support tables, and the difference between two of them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,22 @@ _GOOD = ("pass", "skip")
 _STYLES = {"pass": "green", "unsupported": "dim", "skip": "dim", "rejected": "yellow"}
 
 
+def plain_table(*texts: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
+    """Return an empty table without a box: columns of `texts`, which fold, then columns of `numbers`, to the right."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in texts:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
 def table_view(table: SupportTable) -> Group:
     """Return the operator x dtype x version matrix: passed of all cases in each cell, and the failures."""
     title = " ".join([table.target, *(f"{name} {version}" for name, version in table.versions.items())])
     head = Text(f"{title}, level {table.level}: ", style="bold")
     head.append(", ".join(f"{count} {status}" for status, count in table.totals.items()), style="not bold")
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("operator", "version", "passed by dtype", "otherwise"):
-        shown.add_column(name, overflow="fold")
+    shown = plain_table("operator", "version", "passed by dtype", "otherwise")
     for op, versions in table.matrix.items():
         for version, dtypes in versions.items():
             cells = Text("  ").join(_cell(dtype, statuses) for dtype, statuses in dtypes.items())
@@ -48,9 +56,7 @@ def difference_view(before: SupportTable, after: SupportTable, rows: Sequence[Ma
         " ".join([table.target, *(f"{name} {version}" for name, version in table.versions.items())])
         for table in (before, after)
     )
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("operator", "case", "before", "after", "message"):
-        shown.add_column(name, overflow="fold")
+    shown = plain_table("operator", "case", "before", "after", "message")
     for row in rows:
         style = "green" if row["after"] in _GOOD else "red" if row["before"] in _GOOD else ""
         message = "" if row["after"] in _GOOD else str(row.get("message", ""))[:80]

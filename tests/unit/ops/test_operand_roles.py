@@ -1,11 +1,12 @@
-"""The table of structural operands: its places exist, each has one role, and who asks gets what it needs."""
+"""Structural operands: their places exist, each has one role, and who asks gets what it needs."""
 
 from typing import get_args
 
 import onnx
 import pytest
 
-from miscompile.graph.structural import Role, structural_operands, wanted_constant
+from miscompile.ops.operand_roles import structural_operands, wanted_constant
+from miscompile.ops.spec import Role
 
 ROLES: tuple[Role, ...] = get_args(Role)
 

@@ -1,0 +1,33 @@
+"""Capture of a module by torch, and the elements of its tensors; workers call these functions before a compiler's
+front end, and standalone scripts contain those that they need."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+KINDS = {
+    "torch.bfloat16": 16,
+    "torch.float8_e4m3fn": 17,
+    "torch.float8_e4m3fnuz": 18,
+    "torch.float8_e5m2": 19,
+    "torch.float8_e5m2fnuz": 20,
+    "torch.float8_e8m0fnu": 24,
+}
+"""Element types that numpy lacks, with their numbers in onnx.TensorProto."""
+
+
+def export_module(module: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> Any:  # noqa: ANN401 - an ExportedProgram
+    """Return the program that `torch.export` captures. Raises whatever it raises."""
+    with torch.no_grad():
+        return torch.export.export(module, given)
+
+
+def words_of(value: torch.Tensor) -> tuple[NDArray[np.generic], int]:
+    """Return the elements of a tensor, and the number of its type where numpy lacks that; then they are words."""
+    value, kind = value.detach().resolve_conj().resolve_neg().contiguous(), KINDS.get(str(value.dtype), 0)
+    if kind == 0:
+        return value.numpy(), kind
+    size = value.element_size()
+    return value.view(torch.int16 if size == 2 else torch.uint8).numpy().view(f"u{size}"), kind
