@@ -8,7 +8,7 @@ and each pass whose bugs are too costly is off with a probability that rises wit
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from miscompile.findings.folder import Stored
 from miscompile.graph.read import read
 from miscompile.targets.about import About
 from miscompile.triage.bisect import expand
-from miscompile.triage.predicate import BugPredicate, Described, described, predicate_from
+from miscompile.triage.predicate import BugPredicate, Described, described, outlined, predicate_from
 
 OPEN = 0.25
 """Share of the tests in which all passes are on, whatever is known about their bugs."""
@@ -49,6 +49,12 @@ class SteeredBug:
 
     predicate: BugPredicate
     signature: Signature
+    skeleton: BugPredicate = field(init=False, compare=False, repr=False)
+    operators: frozenset[bytes] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "skeleton", self.predicate.skeleton)
+        object.__setattr__(self, "operators", self.predicate.operators)
 
     def as_json(self) -> dict[str, Any]:
         """Return both as JSON values, for a lane."""
@@ -98,7 +104,7 @@ class Steering:
         """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""
         program = _Lazy(case)
         for bug in self.known:
-            if program.may_contain(bug.predicate) and bug.predicate.explains(evidence, outcome, program.described()):
+            if bug.predicate.explains(evidence, outcome) and program.contains(bug):
                 return bug
         return None
 
@@ -158,30 +164,42 @@ class Steering:
         """Return the predicates whose pattern the draft contains; only plain builds' ones, which any test may have."""
         program, found = _Lazy(case), []
         for bug in self.known:
-            if not bug.predicate.transform and program.may_contain(bug.predicate) and program.matches(bug.predicate):
+            if not bug.predicate.transform and program.contains(bug):
                 found.append(bug.predicate)
         return found
 
 
 @dataclass(slots=True)
 class _Lazy:
-    """A case's program, read and typed only when a predicate may match it."""
+    """A case's program, held against predicates in steps, each dearer than the one before.
+
+    The names of a pattern's operators are searched in the serialised program, which takes microseconds. Then nodes and
+    edges are compared, then constants and declared types, and only then the types of all values are inferred.
+    """
 
     case: Case
-    _described: Described | None = None
+    _forms: list[Described] = field(default_factory=list)
 
-    def may_contain(self, predicate: BugPredicate) -> bool:
-        """Tell whether the names of all operators occur in the serialised program, which costs microseconds."""
+    def contains(self, bug: SteeredBug) -> bool:
+        """Tell whether the program contains the pattern of `bug`."""
         payload = self.case.program.payload
-        return self.case.program.kind == "onnx" and all(op in payload for op in predicate.operators)
+        if self.case.program.kind != "onnx" or not all(op in payload for op in bug.operators):
+            return False
+        try:
+            return all(
+                (bug.predicate if step else bug.skeleton).matches(self._form(step)) for step in range(len(_STEPS))
+            )
+        except ModelError:
+            return False
 
-    def matches(self, predicate: BugPredicate) -> bool:
-        return predicate.matches(self.described())
+    def _form(self, step: int) -> Described:
+        while len(self._forms) <= step:
+            self._forms.append(_STEPS[len(self._forms)](self.case.program.payload))
+        return self._forms[step]
 
-    def described(self) -> Described:
-        if self._described is None:
-            try:
-                self._described = described(read(self.case.program.payload))
-            except ModelError:
-                self._described = Described(())
-        return self._described
+
+_STEPS: tuple[Callable[[bytes], Described], ...] = (
+    outlined,
+    lambda payload: described(read(payload), infer=False),
+    lambda payload: described(read(payload)),
+)
