@@ -46,9 +46,9 @@ class SeriesPools:
 def probed_plan(
     target: str, watch: Watch, *, seed: int, workers: int, limit_seconds: float, probe_seconds: float
 ) -> tuple[Plan, Support]:
-    """Return the plan of all series on a target, with no pass switched off, and what the target takes."""
+    """Return the plan of all series on a target, without steering past known bugs, and what the target takes."""
     plan = Plan(
-        target, seed=seed, limit_seconds=limit_seconds, workers=workers, probe_seconds=probe_seconds, quarantine=False
+        target, seed=seed, limit_seconds=limit_seconds, workers=workers, probe_seconds=probe_seconds, steer=False
     )
     watch(f"{target}, which operators it takes", 0, 1)
     support = probe_support(plan, target)

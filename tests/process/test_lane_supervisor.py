@@ -17,7 +17,7 @@ from miscompile.engine.supervisor import LaneSupervisor
 
 def test_killed_lanes_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt that comes while the last findings are examined must find nobody to wait for."""
-    orders = Orders(Plan("toy"), (), 0, 0, 0, None, {})
+    orders = Orders(Plan("toy"), (), 0, 0, 0, None)
     sleeper = Conversation(["sleep", "60"])
     monkeypatch.setattr(LaneSupervisor, "_spawn", lambda self, orders: sleeper)
     supervisor = LaneSupervisor(tmp_path / "lanes.log")
@@ -62,7 +62,7 @@ def test_the_notice_of_a_death_names_the_error(
 
     monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
     crew = LaneSupervisor(log)
-    crew.start(Orders(Plan("toy"), (), 0, 0, 0, None, {}))
+    crew.start(Orders(Plan("toy"), (), 0, 0, 0, None))
     notice = next(crew.messages(10.0))["notice"]
     assert said in notice
     assert notice.endswith(f"and was restarted; see {log}")

@@ -47,7 +47,7 @@ _CAMPAIGN = (
                  help="Test programs under this transform as well, as in resist{classes=fusion}; can be repeated."),
     click.option("--install", is_flag=True,
                  help="Install the compiler in an environment of its own when it is not here."),
-    click.option("--keep-passes", is_flag=True, help="Do not switch off passes that were found guilty."),
+    click.option("--keep-passes", is_flag=True, help="Test everything everywhere, known bugs as well."),
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress."),
 )  # fmt: skip
 
@@ -91,7 +91,7 @@ def plan_of(targets: tuple[str, ...], given: dict[str, Any], *, resume: bool = F
         seed=new_seed() if seed is None else seed,
         out=out or default_out(resume=resume),
         workers=workers or cpus(),
-        quarantine=not keep,
+        steer=not keep,
         **given,
     )
 

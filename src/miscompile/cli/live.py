@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.events import Event, Found, Notice, Progress
 
 _REDRAW = 0.2
 _LINE_EVERY = 5.0
@@ -58,8 +58,6 @@ class LiveDisplay:
                     self._print_line(
                         f"found {finding.identifier}: {finding.property.signature}{size}: {finding.message}"
                     )
-            case Quarantined(passes):
-                self._print_line(f"switched off for the rest of the campaign: {', '.join(passes)}")
             case Notice(text):
                 self._print_line(text)
 

@@ -24,13 +24,6 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
-    """Passes found guilty are switched off for the rest of the campaign."""
-
-    passes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """A line for people, such as the restart of a lane."""
 
@@ -40,4 +33,4 @@ class Notice:
 ProgressListener = Callable[[str], None]
 """Receives lines about the progress of long work; the command line prints them to stderr."""
 
-Event: TypeAlias = Progress | Found | Quarantined | Notice
+Event: TypeAlias = Progress | Found | Notice

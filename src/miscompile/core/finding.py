@@ -13,7 +13,8 @@ class Signature:
     """The identity of a bug: two findings with equal signatures count as the same bug.
 
     `kind` of finding, `stage` of the failure (`""` for wrong results), `culprits`: the passes that must be on,
-    sorted; `text`: the normalised message, or the canonical form of the reduced graph, when no pass is to blame.
+    sorted; `text`: the normalised message, or the canonical form of the reduced graph, when no pass is to blame. With
+    culprits, `text` is empty, or the operators of a further bug of the same passes.
     """
 
     target: str
@@ -23,7 +24,8 @@ class Signature:
     text: str
 
     def __str__(self) -> str:
-        where = "+".join(self.culprits) or self.text or "unattributed"
+        apart = f" in {self.text}" if self.culprits and self.text else ""
+        where = "+".join(self.culprits) + apart or self.text or "unattributed"
         return f"{self.target}:{self.kind}{'@' + self.stage if self.stage else ''}:{where}"
 
 

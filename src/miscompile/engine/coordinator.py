@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from miscompile.base.errors import ExecutionError, UsageError
+from miscompile.base.errors import ExecutionError, StoreError, UsageError
 from miscompile.core.activity import PassActivity
-from miscompile.core.events import Event, Found, Notice, Progress, Quarantined
+from miscompile.core.events import Event, Found, Notice, Progress
 from miscompile.core.finding import Signature
 from miscompile.core.ports import Listener
 from miscompile.engine.devices import require_device
@@ -20,17 +20,18 @@ from miscompile.engine.lane import Orders
 from miscompile.engine.plan import Plan
 from miscompile.engine.probe import support_of
 from miscompile.engine.seeds import in_own_opset, keep_seeds, seeds_of, wants_seeds
+from miscompile.engine.steering import SteeredBug, steered_bug_of
 from miscompile.engine.supervisor import LaneSupervisor, Message
 from miscompile.engine.wiring import make_producer, triage_settings
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.execution.runners import ParallelRunner
 from miscompile.findings.encode import signature_from
+from miscompile.findings.folder import Stored
 from miscompile.findings.store import Campaign, Record, Store, record_of
 from miscompile.ops.support import Support
 from miscompile.producers.slices.collection import Collection
-from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import expand
+from miscompile.triage.predicate import told_apart
 from miscompile.triage.queue import TriageAnswer, TriageQueue
 
 _TURN = 0.1
@@ -125,7 +126,7 @@ class _Coordinator:
         self.started = time.monotonic()
         self.saved = self.started
         self.session = store.begin_session(time.time())
-        self.quarantined: set[str] = set()
+        self.steered = self._steered() if plan.steer else ()
 
     def run(self) -> None:
         ending = "failed"
@@ -151,9 +152,6 @@ class _Coordinator:
             self.store.note_session(self.session, self._elapsed(), ending)
 
     def _start_lanes(self) -> None:
-        disabled = {target: tuple(sorted(self._guilty(target))) for target in self.plan.targets}
-        if not self.plan.quarantine:
-            disabled = {}
         lanes = self.plan.workers
         for lane in range(lanes):
             quota = None
@@ -161,17 +159,19 @@ class _Coordinator:
                 quota = self.plan.tests // lanes + (lane < self.plan.tests % lanes)
                 if not quota:
                     continue
-            self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, disabled))
+            self.lanes.start(Orders(self.plan, self.supports, lane, self.session, 0, quota, self.steered))
 
-    def _guilty(self, target: str) -> frozenset[str]:
-        """Return the passes of a target that earlier sessions of this campaign found guilty."""
-        spec = parse_target(target)
-        about = spec.about
-        order = {name: place for place, name in enumerate(about.passes)}
-        found = [record for record in self.store.findings() if record.culprits and record.status != "unconfirmed"]
-        found = [record for record in found if record.signature.startswith(spec.release + ":")]
-        guilty = [[name for name in record.culprits if name in order] for record in found]  # not orders of passes
-        return expand([max(names, key=order.__getitem__) for names in guilty if names], about.twins)
+    def _steered(self) -> tuple[SteeredBug, ...]:
+        """Return the bugs that earlier sessions of this campaign found; a damaged predicate is left out and told."""
+        found = []
+        for record in self.store.findings():
+            try:
+                bug = steered_bug_of(self.store.load(record.identifier))
+            except StoreError as error:
+                _tell(self.listeners, Notice(str(error)))
+            else:
+                found += [bug] if bug else []
+        return tuple(found)
 
     def _watch_lanes(self) -> None:
         limit = self.plan.seconds
@@ -221,11 +221,10 @@ class _Coordinator:
         elif "firings" in message:
             self.firings.add(message["firings"])
         elif "finding" in message:
-            self._new_finding(_record_from(message["finding"]), signature_from(message["signature"]))
+            record, signature = _record_from(message["finding"]), signature_from(message["signature"])
+            self._new_finding(record, signature, unexplained=message["unexplained"])
         elif "duplicate" in message:
             self.store.duplicate(signature_from(message["duplicate"]))
-        elif "quarantine" in message:
-            self._quarantine(message["quarantine"])
         elif "notice" in message:
             _tell(self.listeners, Notice(message["notice"]))
         elif "usage" in message:
@@ -233,15 +232,9 @@ class _Coordinator:
         elif "failure" in message:
             raise ExecutionError(message["failure"])
 
-    def _new_finding(self, record: Record, signature: Signature) -> None:
-        if self.store.register(record, signature):
+    def _new_finding(self, record: Record, signature: Signature, *, unexplained: bool = False) -> None:
+        if self.store.register(record, signature, unexplained=unexplained):
             self.triage.submit(record.identifier)
-
-    def _quarantine(self, passes: list[str]) -> None:
-        fresh = set(passes) - self.quarantined
-        if fresh:
-            self.quarantined |= fresh
-            _tell(self.listeners, Quarantined(tuple(sorted(fresh))))
 
     def _settle(self, answers: list[TriageAnswer]) -> None:
         for answer in answers:
@@ -254,9 +247,16 @@ class _Coordinator:
                 self._new_finding(record_of(found), found.finding.property.signature)
             if answer.problem:
                 continue  # pending, for `reduce` or a resumed campaign
-            stored = self.store.settle(answer.identifier)
+            stored = self.store.settle(answer.identifier, told_apart)
             if stored is not None and stored.status in ("confirmed", "known"):
                 _tell(self.listeners, Found(stored.finding, fresh=stored.status == "confirmed"))
+                self._steer(stored)
+
+    def _steer(self, stored: Stored) -> None:
+        """Let the lanes steer past a new bug, unless the number of tests is fixed: then the campaign is repeatable."""
+        bug = steered_bug_of(stored)
+        if bug is not None and self.plan.steer and self.plan.tests is None:
+            self.lanes.tell(bug)
 
     def _show(self) -> None:
         now = time.monotonic()

@@ -1,14 +1,15 @@
 """A lane: one producer process with its worker, pipelined. Run as `python -m miscompile.engine.lane`.
 
-The coordinator writes one JSON line (the orders) to a lane's standard input and closes it to stop the lane. The lane
-writes JSON lines to its standard output: counters, findings (their folders are on disk by then), quarantined passes.
-A lane is deterministic in its orders: the number of submitted cases that are not judged is fixed, and every violation
-is attributed before the next case is drawn.
+The coordinator writes JSON lines to a lane's standard input: the orders, and later the bugs that became known. It
+closes that input to stop the lane. The lane writes JSON lines to its standard output: counters, and findings, whose
+folders are on disk by then. A lane is deterministic in these lines: the number of submitted cases that are not judged
+is fixed, and every violation is attributed before the next case is drawn.
 """
 
 import gc
 import json
 import os
+import random
 import select
 import signal
 import sys
@@ -16,29 +17,34 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, TextIO
 
 from miscompile.base.errors import MiscompileError, ModelError, RejectedDraft, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.activity import PassActivity
 from miscompile.core.case import Case
-from miscompile.core.examination import conclude
+from miscompile.core.examination import Examination, conclude
 from miscompile.core.outcome import Outcome
 from miscompile.core.pool import Pool
+from miscompile.core.ports import Oracle
 from miscompile.core.run import Run
-from miscompile.core.verdict import Holds, Inconclusive, Needs, Verdict, Violated
+from miscompile.core.verdict import Holds, Inconclusive, Needs, Violated
 from miscompile.engine.plan import Plan, plan_from
+from miscompile.engine.steering import ATTEMPTS, SEARCH_COST, Course, SteeredBug, Steering, steered_bug_from
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer, oracle_context
 from miscompile.environments.resolve import versions_of
 from miscompile.findings import folder
-from miscompile.findings.store import record_of
+from miscompile.findings.store import UNEXPLAINED, record_of
 from miscompile.ops.support import TABLES, Support, support_from
-from miscompile.oracles.disruptive import is_invalid
 from miscompile.targets.registry import frames_of, names_of, parse_target
-from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_quarantine, to_stored
+from miscompile.triage.attribution import ATTRIBUTED, ConfirmedViolation, Confirmer, to_stored
 
 AHEAD = 3
 """Cases that are submitted and not judged yet: enough to keep the worker busy, and constant for determinism."""
+
+MOST_ORACLES = 256
+"""Sets of passes that are off whose oracles are kept."""
 
 CORPUS = "corpus"
 """The subfolder of a campaign with seeds for later sessions and for restarted lanes."""
@@ -55,8 +61,8 @@ _COUNTED = {"unsupported": "unsupported", "rejected": "invalid"}
 class Orders:
     """The orders of a lane: the plan, the support tables of its targets, its number, and its range of cases.
 
-    `disabled` are the passes that are off from the start, by target; `quota` is the index after the last case (None: no
-    limit), `first` the index of the first one.
+    `known` are the bugs that are known from the start; `quota` is the index after the last case (None: no limit),
+    `first` the index of the first one.
     """
 
     plan: Plan
@@ -65,7 +71,7 @@ class Orders:
     session: int
     first: int
     quota: int | None
-    disabled: Mapping[str, tuple[str, ...]]
+    known: tuple[SteeredBug, ...] = ()
 
     def as_json(self) -> str:
         """Print the orders in one line."""
@@ -73,26 +79,27 @@ class Orders:
             {**{name: sorted(getattr(support, name)) for name in TABLES}, "open": support.open}
             for support in self.supports
         ]
-        rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota", "disabled")}
-        return json.dumps({"plan": self.plan.as_json(), "supports": tables, **rest})
+        rest = {name: getattr(self, name) for name in ("lane", "session", "first", "quota")}
+        known = [bug.as_json() for bug in self.known]
+        return json.dumps({"plan": self.plan.as_json(), "supports": tables, **rest, "known": known})
 
 
 def orders_from(text: str) -> Orders:
     """Read back what `Orders.as_json` printed."""
     data: dict[str, Any] = json.loads(text)
     supports = tuple(replace(support_from(table), open=table["open"]) for table in data["supports"])
-    disabled = {target: tuple(names) for target, names in data["disabled"].items()}
-    return Orders(
-        plan_from(data["plan"]), supports, data["lane"], data["session"], data["first"], data["quota"], disabled
-    )
+    known = tuple(map(steered_bug_from, data["known"]))
+    return Orders(plan_from(data["plan"]), supports, data["lane"], data["session"], data["first"], data["quota"], known)
 
 
 @dataclass(slots=True)
 class _Ahead:
-    """A case that was submitted to the worker."""
+    """A case that was submitted to the worker, with the oracle that planned its runs."""
 
     index: int
     case: Case
+    oracle: Oracle
+    disabled: Mapping[str, frozenset[str]]
     runs: tuple[Run, ...]
     ticket: int
 
@@ -100,15 +107,16 @@ class _Ahead:
 class Lane:
     """The main loop of a lane. `out` gets the messages."""
 
-    def __init__(self, orders: Orders, pool: Pool, confirmer: Confirmer, out: TextIO) -> None:
-        self.orders, self.pool, self.confirmer, self.out = orders, pool, confirmer, out
+    def __init__(self, orders: Orders, pool: Pool, confirmer: Confirmer, inbox: "Inbox", out: TextIO) -> None:
+        self.orders, self.pool, self.confirmer, self.inbox, self.out = orders, pool, confirmer, inbox, out
         self.plan = orders.plan
         self.versions = {target: versions_of(target) for target in self.plan.targets}
         self.producer = make_producer(
             self.plan, *orders.supports, corpus=self.plan.out / CORPUS, name=f"lane-{orders.lane}"
         )
-        self.disabled = {target: frozenset(names) for target, names in orders.disabled.items()}
-        self.oracle = make_oracle(self.plan, self.disabled)
+        abouts = {target: parse_target(target).about for target in self.plan.targets}
+        self.steering = Steering(abouts, enabled=self.plan.steer, known=list(orders.known))
+        self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.counters: Counter[str] = Counter()
         self.firings = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
         self._next = orders.first
@@ -133,12 +141,21 @@ class Lane:
         self._report()
 
     def _stopped(self) -> bool:
-        """Tell whether the coordinator has stopped the lane; checked at intervals, because it takes a system call."""
+        """Read the coordinator's lines; tell whether it has stopped the lane.
+
+        It is asked at intervals, because that takes a system call.
+        """
         now = time.monotonic()
         if now - self._asked < _ASK_EVERY:
             return False
         self._asked = now
-        return _told_to_stop()
+        for line in self.inbox.lines():
+            self.steering.learn(map(steered_bug_from, json.loads(line)["known"]))
+        return self.inbox.closed
+
+    def _oracle_without(self, disabled: frozenset[tuple[str, frozenset[str]]]) -> Oracle:
+        """Return the plan's oracle with passes off; cached, because few sets of passes are common."""
+        return make_oracle(self.plan, dict(disabled))
 
     def _settle_next(self) -> None:
         """Judge the oldest submitted case. A case on which the tool itself fails is counted and skipped."""
@@ -152,18 +169,34 @@ class Lane:
             print(f"case {ahead.index} cannot be handled: {error}", file=sys.stderr)
 
     def _submit(self) -> None:
-        orders, index = self.orders, self._next
+        index = self._next
         start = time.thread_time_ns()
-        rng = stream(self.plan.seed, "lane", orders.lane, orders.session, index)
-        case = self.producer.propose(rng)
-        recipe = {"seed": self.plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
-        case = replace(case, recipe=recipe)
-        runs = self.oracle.plan(case, rng)
+        case, course, rng = self._drawn(index)
+        oracle = self.oracle_without(frozenset(course.disabled.items()))
+        runs = oracle.plan(case, rng)
         generated = time.thread_time_ns()
         self.counters["generate_us"] += (generated - start) // 1000
-        self._ahead.append(_Ahead(index, case, runs, self.pool.submit(runs)))
+        self._ahead.append(_Ahead(index, case, oracle, course.disabled, runs, self.pool.submit(runs)))
         self.counters["transfer_us"] += (time.thread_time_ns() - generated) // 1000
         self._next += 1
+
+    def _drawn(self, index: int) -> tuple[Case, Course, random.Random]:
+        """Return the case of this index with the course of its test, and the randomness of its runs.
+
+        A draft that is given up is followed by another of the same index.
+        """
+        plan, orders = self.plan, self.orders
+        place = (orders.lane, orders.session, index)
+        for attempt in range(ATTEMPTS):
+            again = (attempt,) if attempt else ()
+            rng = stream(plan.seed, "lane", *place, *again)
+            case = self.producer.propose(rng)
+            course = self.steering.course(case, stream(plan.seed, "steering", *place, *again))
+            if not course.given_up:
+                break
+            self.counters["drafts given up"] += 1
+        recipe = {"seed": plan.seed, "lane": orders.lane, "session": orders.session, "index": index, **case.recipe}
+        return replace(case, recipe={**recipe, **({"attempt": attempt} if attempt else {})}), course, rng
 
     def _settle(self, ahead: _Ahead) -> None:
         begin = time.thread_time_ns()
@@ -172,10 +205,11 @@ class Lane:
         outcomes = self._done.pop(ahead.ticket)
         start = time.thread_time_ns()
         self.counters["transfer_us"] += (start - begin) // 1000
-        seen = conclude(ahead.runs, outcomes, self.oracle, self.confirmer.pool)
+        seen = conclude(ahead.runs, outcomes, ahead.oracle, self.confirmer.pool)
         self.counters["judge_us"] += (time.thread_time_ns() - start) // 1000
         self.counters["second_rounds"] += seen.rounds
         self.counters["tests"] += 1
+        self.steering.count(ahead.disabled)
         for outcome in outcomes:
             spent = outcome.observations
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
@@ -183,9 +217,10 @@ class Lane:
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
                 self.firings.note(ahead.case.recipe, run, outcome)
         self.producer.learn(ahead.case, outcomes, seen.verdict)
-        self._take(ahead, seen.verdict)
+        self._take(ahead, seen)
 
-    def _take(self, ahead: _Ahead, verdict: Verdict) -> None:
+    def _take(self, ahead: _Ahead, seen: Examination) -> None:
+        verdict = seen.verdict
         match verdict:
             case Holds(note):
                 if note:
@@ -193,20 +228,35 @@ class Lane:
             case Inconclusive(reason):
                 self.counters[_COUNTED.get(reason, f"undecided: {reason}")] += 1
             case Violated():
-                self._pursue(ahead, verdict)
+                self._pursue(ahead, verdict, seen.faulty)
             case Needs():
                 raise AssertionError("an examination never ends with Needs")
 
-    def _pursue(self, ahead: _Ahead, violated: Violated) -> None:
+    def _pursue(self, ahead: _Ahead, violated: Violated, outcome: Outcome | None) -> None:
+        """Recognise a violation as a known bug, or confirm it, find its culprits, and report it if it is new."""
         self.counters["violations"] += 1
+        target, begin = violated.evidence.faulty.target, time.thread_time_ns()
+        bug = self.steering.recognise(ahead.case, violated.evidence, outcome)
+        if bug is not None:
+            self.counters["recognised"] += 1
+            self.steering.charge(target, bug.predicate.passes, 1.0)
+            self._send({"duplicate": asdict(bug.signature)})
+            return
         confirmed = self.confirmer.investigate(ahead.case, violated.evidence)
+        self.counters["search_us"] += (time.thread_time_ns() - begin) // 1000
         if confirmed is None:
             self.counters["unstable"] += 1
             return
+        self.steering.charge(target, confirmed.signature.culprits, SEARCH_COST)
+        # Another bug of the same passes may have this signature, so that triage must decide.
+        unexplained = self.steering.has(confirmed.signature)
         if not self.confirmer.is_new(confirmed.signature):
             self.counters["duplicates"] += 1
             self._send({"duplicate": asdict(confirmed.signature)})
             return
+        self._report_finding(ahead, confirmed, unexplained=unexplained)
+
+    def _report_finding(self, ahead: _Ahead, confirmed: ConfirmedViolation, *, unexplained: bool) -> None:
         stored = to_stored(
             confirmed.evidence,
             confirmed.signature,
@@ -214,14 +264,12 @@ class Lane:
             self._versions(confirmed),
             self.confirmer.context,
             test=ahead.index,
-            **{ATTRIBUTED: True},
+            **{ATTRIBUTED: True, **({UNEXPLAINED: True} if unexplained else {})},
         )
         if not folder.place(self.plan.out, stored.finding.identifier).exists():  # a triaged finding is not overwritten
             folder.save(self.plan.out, stored)
-        self._send({"finding": asdict(record_of(stored)), "signature": asdict(confirmed.signature)})
-        if self.plan.quarantine and not is_invalid(ahead.case):  # invalid programs must be refused before any pass
-            target = confirmed.evidence.faulty.target
-            self._quarantine(target, to_quarantine(confirmed.signature, parse_target(target).about))
+        record, signature = asdict(record_of(stored)), asdict(confirmed.signature)
+        self._send({"finding": record, "signature": signature, "unexplained": unexplained})
 
     def _versions(self, confirmed: ConfirmedViolation) -> dict[str, str]:
         """Return the versions of the compilers in a violation, those of the faulty one first."""
@@ -229,14 +277,6 @@ class Lane:
         own = self.versions[faulty]
         other = {} if reference is None else self.versions.get(reference.target, {})
         return {**own, **{name: version for name, version in other.items() if name not in own}}
-
-    def _quarantine(self, target: str, passes: frozenset[str]) -> None:
-        known = self.disabled.get(target, frozenset())
-        fresh = passes - known
-        if fresh:
-            self.disabled[target] = known | fresh
-            self.oracle = make_oracle(self.plan, self.disabled)
-            self._send({"quarantine": sorted(fresh), "target": target})
 
     def _report(self) -> None:
         deaths, timeouts = self.pool.counters.deaths, self.pool.counters.timeouts
@@ -258,10 +298,32 @@ class Lane:
         self.out.flush()
 
 
-def _told_to_stop() -> bool:
-    """Tell whether the coordinator has closed the standard input, or has died."""
-    readable, _, _ = select.select([sys.stdin], [], [], 0)
-    return bool(readable)
+class Inbox:
+    """The lines of the coordinator, read without waiting. `closed` is True when it has closed its end, or has died."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self.closed = False
+
+    def first(self) -> str:
+        """Wait for one line and return it; empty when there is none."""
+        while b"\n" not in self._rest and not self.closed:
+            self._read()
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def lines(self) -> list[str]:
+        """Return the complete lines that are there now."""
+        while not self.closed and select.select([self._descriptor], [], [], 0)[0]:
+            self._read()
+        *whole, self._rest = self._rest.split(b"\n")
+        return [line.decode() for line in whole]
+
+    def _read(self) -> None:
+        data = os.read(self._descriptor, 1 << 16)
+        self._rest += data
+        self.closed = not data
 
 
 def main() -> int:
@@ -270,10 +332,11 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with the messages
     try:
-        orders = orders_from(sys.stdin.readline())
+        inbox = Inbox(0)
+        orders = orders_from(inbox.first())
         with make_pool(orders.plan, AHEAD) as pool, make_pool(orders.plan) as second:
             confirmer = Confirmer(second, oracle_context(orders.plan), orders.plan.seed)
-            lane = Lane(orders, pool, confirmer, out)
+            lane = Lane(orders, pool, confirmer, inbox, out)
             gc.freeze()  # modules and tables live as long as the lane, so that no collection need visit them
             gc.set_threshold(*RARELY)
             lane.run()

@@ -12,6 +12,7 @@ from typing import Any
 from miscompile.base.child import Conversation
 from miscompile.base.errors import ExecutionError
 from miscompile.engine.lane import AHEAD, Orders
+from miscompile.engine.steering import SteeredBug
 
 MOST_RESTARTS = 20
 """Consecutive deaths of one lane, without a test in between, after which it is not restarted."""
@@ -66,11 +67,15 @@ class LaneSupervisor:
                     if message["next"] > member.orders.first:
                         member.restarts = 0
                     member.orders = replace(member.orders, first=message["next"])
-                if "quarantine" in message:
-                    known, target = member.orders.disabled, message["target"]
-                    names = tuple(sorted({*known.get(target, ()), *message["quarantine"]}))
-                    member.orders = replace(member.orders, disabled={**known, target: names})
                 yield message
+
+    def tell(self, bug: SteeredBug) -> None:
+        """Let all lanes steer past a bug, those that are restarted later as well."""
+        line = json.dumps({"known": [bug.as_json()]}).encode() + b"\n"
+        for member in self._members.values():
+            member.orders = replace(member.orders, known=(*member.orders.known, bug))
+            if not member.done and not self._stopping:
+                member.process.write(line)
 
     def stop(self) -> None:
         """Make all lanes judge their submitted cases and end."""

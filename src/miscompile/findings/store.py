@@ -11,9 +11,9 @@ writes; a second writer gets a StoreError. A store is used from the thread that 
 import fcntl
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,14 @@ from miscompile.findings.folder import FindingStatus, Stored
 
 DATABASE = "miscompile.db"
 _ROW = "identifier, signature, status, kind, message, duplicates, first_seen, culprits, nodes, reproduced"
+
+
+UNEXPLAINED = "unexplained"
+"""The fact of a pending finding that may be another bug than the one that has its signature."""
+
+TellApart = Callable[[Stored, Stored], Signature | None]
+"""Given two findings of one signature, the later first: a signature of its own for the later one, if it is another bug,
+else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +124,34 @@ class Store:
         self._insert(record_of(stored), signature)
         return True
 
-    def register(self, record: Record, signature: Signature) -> bool:
+    def register(self, record: Record, signature: Signature, *, unexplained: bool = False) -> bool:
         """Enter a pending finding whose folder another process has written; return True when it is new.
 
-        The folder of a duplicate is removed. The same case written twice is a duplicate of itself.
+        The folder of a duplicate is removed. The same case written twice is a duplicate of itself. An `unexplained`
+        finding is entered although another one has its signature, because it may be another bug; `settle` decides.
         """
         if self._seen_again(record.identifier):
             return False
-        if self.duplicate(signature):
+        if not unexplained and self.duplicate(signature):
             folder.remove(self.path, record.identifier)
             return False
-        self._insert(record, signature)
+        self._insert(record, signature, settled=not unexplained)
         return True
 
-    def settle(self, identifier: str) -> Stored | None:
+    def settle(
+        self, identifier: str, apart: Callable[[Stored, Stored], Signature | None] | None = None
+    ) -> Stored | None:
         """Enter the new state of a finding whose folder a triage worker has written, and return it.
 
         None when another finding has its signature: that finding's duplicates are incremented, and this folder is
-        removed.
+        removed. `apart` may tell the new finding and the other one apart, by a signature for the new one.
         """
         stored = self.load(identifier)
+        owner = self._owner(stored.finding.property.signature)
+        if apart is not None and owner not in (None, identifier) and (fresh := apart(stored, self.load(owner))):
+            held = replace(stored.finding.property, signature=fresh)
+            stored = replace(stored, finding=replace(stored.finding, property=held))
+            folder.save(self.path, stored)
         if self._merged(stored):
             return None
         self._insert(record_of(stored), stored.finding.property.signature)
@@ -146,10 +162,11 @@ class Store:
 
         In that case this finding and its duplicates are added to the other one's duplicates, and this one is removed.
         """
-        if self._merged(stored):
+        undecided = stored.status == "pending" and bool(stored.finding.facts.get(UNEXPLAINED))
+        if not undecided and self._merged(stored):
             return False
         folder.save(self.path, stored)
-        self._insert(record_of(stored), stored.finding.property.signature)
+        self._insert(record_of(stored), stored.finding.property.signature, settled=not undecided)
         return True
 
     def duplicate(self, signature: Signature) -> bool:
@@ -265,9 +282,9 @@ class Store:
         folder.remove(self.path, identifier)
         return True
 
-    def _insert(self, record: Record, signature: Signature) -> None:
+    def _insert(self, record: Record, signature: Signature, *, settled: bool = True) -> None:
         values = (
-            record.identifier, record.signature, int(_settled(signature)), record.status,
+            record.identifier, record.signature, int(settled and _settled(signature)), record.status,
             record.kind, record.message, record.first_seen, json.dumps(record.culprits), record.nodes,
             int(record.reproduced),
         )  # fmt: skip

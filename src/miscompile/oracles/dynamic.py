@@ -29,7 +29,7 @@ class Dynamic:
 
     With probability `lesser_chance` there is a third build, which separates the errors of symbolic sizes from those of
     optimisation: the symbolic program without optimisation, or the static ones with it. `disabled` names the passes
-    that stay off (quarantined); `narrowed` maps the types that the target computes in a narrower type by design.
+    that stay off in this test; `narrowed` maps the types that the target computes in a narrower type by design.
     """
 
     target: str

@@ -62,7 +62,7 @@ class Optimisation:
     `settle` completes a transform with its seed by all facts that determine its result, such as a library's digest.
 
     All builds but the reference are for `device`; the reference is always for the CPU. `disabled` names the passes that
-    stay off (quarantined); `narrowed` maps the types that the target computes in a narrower type by design. A crash,
+    stay off in this test; `narrowed` maps the types that the target computes in a narrower type by design. A crash,
     hang or error of any build is a violation as well, so this oracle includes the crash oracle.
     """
 

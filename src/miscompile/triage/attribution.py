@@ -29,9 +29,8 @@ from miscompile.oracles import library
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.optimisation import THREADS
 from miscompile.oracles.registry import hold, property_spec
-from miscompile.targets.about import About
 from miscompile.targets.registry import parse_target
-from miscompile.triage.bisect import culprits, expand, shortest
+from miscompile.triage.bisect import culprits, shortest
 from miscompile.triage.signature import Symptom, signature_of, symptom_of
 
 MOST_SIGHTINGS = 3
@@ -180,16 +179,6 @@ def _found_as(build: Build) -> dict[str, str]:
     """Return the transform under which the violation was found, as a fact; a reduction may remove the transform."""
     transform = spec_text(build.transform) or (f"{THREADS}={build.threads}" if build.threads > 1 else "")
     return {"found_as": transform} if transform else {}
-
-
-def to_quarantine(signature: Signature, about: About) -> frozenset[str]:
-    """Return the passes to switch off after a finding: the last of the culprits in pipeline order, with its twins.
-
-    Earlier culprits of a set often only enable the last one (constant folding), and many other bugs need them.
-    """
-    order = {name: place for place, name in enumerate(about.passes)}
-    guilty = [name for name in signature.culprits if name in order]  # an order of passes cannot be switched off
-    return expand((max(guilty, key=order.__getitem__),), about.twins) if guilty else frozenset()
 
 
 def node_count(case: Case) -> int:

@@ -4,6 +4,7 @@ The steps are the same for every oracle. The finding names its oracle, and every
 checked for the property that it violates.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -48,17 +49,23 @@ from miscompile.triage.converters import front_end_signature
 from miscompile.triage.library import LibraryFinding
 from miscompile.triage.materialise import materialised
 from miscompile.triage.phase import phase_of
+from miscompile.triage.predicate import described, widened
 from miscompile.triage.reduce.draft import Draft
 from miscompile.triage.reduce.engine import Budget, Reduced, Slippage, any_case, reduce_case
 from miscompile.triage.reduce.graphs import GraphDrafts
 from miscompile.triage.reduce.instances import InstanceDrafts
 from miscompile.triage.reduce.invalid import InvalidDrafts
 from miscompile.triage.reduce.reduction import DraftKind
+from miscompile.triage.relaxation import predicate_of
 from miscompile.triage.resistance import resisted
 from miscompile.triage.script import write_script
 from miscompile.triage.settings import TriageSettings
 from miscompile.triage.signature import signature_of
 from miscompile.triage.validity import accepts, takes
+
+RELAXATION_SECONDS = 10.0
+MOST_RELAXATIONS = 80
+"""Limits of the search for the conditions of one bug: seconds, and examinations."""
 
 _ORIGIN = frozenset({"test", "slip_of", "found_as", "front", "constants"})
 """Facts about the origin of a finding, which reduction does not change."""
@@ -231,7 +238,22 @@ class _Triage:
         if self.about.trace and python_of(self.target) is None:
             facts["phase"] = phase_of(self.about.trace, reduced.case, evidence)
         sound = confirmed(shown) and reduced.defined and (vote is None or vote.vote == "accepted")
+        facts |= self._predicate(original, reduced.case, held, final, guilty) if sound else {}
         return self._stored(original, reduced.case, evidence, signature, facts, script, sound=sound)
+
+    def _predicate(
+        self, original: Case, case: Case, held: PropertyOracle, final: Examination, guilty: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return the fact `predicate`: the conditions of the bug, by which campaigns recognise it again."""
+        assert isinstance(final.verdict, Violated)
+        graphs, evidence = GraphDrafts(self.pool, reprogram, self.pool), final.verdict.evidence
+        until = time.monotonic() + RELAXATION_SECONDS
+        budget = Budget(MOST_RELAXATIONS, lambda: time.monotonic() > until)
+        bug = predicate_of(case, held, evidence, final.faulty, tuple(guilty), graphs, self.pool, self.seed, budget)
+        if bug is None:
+            return {}
+        whole = model_of(original)
+        return {"predicate": (widened(bug, described(whole)) if whole else bug).as_json()}
 
     def _report_library(
         self, original: Case, held: LibraryOracle, reduced: Reduced, guilty: Sequence[str], final: Examination

@@ -176,6 +176,11 @@ def _setting(evidence: Evidence) -> str:
     )
 
 
+def operator_class(op: str) -> str:
+    """Return the name that stands for `op` in signatures: `Reduce` for all reductions, else the operator's own."""
+    return _REDUCTION.sub("Reduce", op)
+
+
 def canonical_form(model: Model) -> str:
     """Return `Op>Op>Op:fingerprint`, the canonical form of a graph without values and sizes."""
     return f"{_chain(model)}:{fingerprint(model, values=False, shapes=False)}"
@@ -191,7 +196,7 @@ def _form(evidence: Evidence, model: Model) -> str:
         makers = [node.op for node in model.graph.nodes if evidence.output in node.outputs]
         if not makers:
             return "a constant" if evidence.output in model.graph.initializers else "an input"
-        return _REDUCTION.sub("Reduce", makers[0])
+        return operator_class(makers[0])
     if evidence.rule == "invalid":
         return f"{_chain(model)} with broken {evidence.details.get('broken', 'constraint')}"
     return canonical_form(model)

@@ -259,7 +259,7 @@ def test_a_lane_tests_it_without_a_failure_of_the_tool(tmp_path: Path) -> None:
     ops = ("Add", "Mul", "MatMul", "Conv", "Relu", "Transpose", "Reshape", "Concat", "Softmax", "ReduceSum")
     plan = Plan("onnxruntime", seed=5, tests=300, out=tmp_path, ops=ops, dtypes=("float32",), opset=18)
     supervisor, counted = LaneSupervisor(tmp_path / "lanes.log"), Counter[str]()
-    supervisor.start(Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=300, disabled={}))
+    supervisor.start(Orders(plan, (Support(open=True),), lane=0, session=1, first=0, quota=300))
     try:
         while supervisor.working:
             for message in supervisor.messages(0.1):

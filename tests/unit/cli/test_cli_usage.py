@@ -261,7 +261,7 @@ def options_of(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> Plan:
 def test_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     options = options_of(monkeypatch, "fuzz", "onnxruntime")
-    assert (options.seconds, options.tests, options.out, options.quarantine) == (
+    assert (options.seconds, options.tests, options.out, options.steer) == (
         300.0,
         None,
         Path("miscompile-out"),
@@ -303,7 +303,7 @@ def test_every_option_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         target="onnxruntime", seconds=None, tests=9, seed=0, out=tmp_path / "out", workers=3,
         producers=("strict{nodes=3}", "sweep"),
         ops=("Add", "Mul"), dtypes=("float32",), max_rank=3, max_dim=5, nodes=7, motifs=0.25, guidance=False,
-        opset=18, quarantine=False, compare="fixed", limit_seconds=2.5, limit_memory=3 * 2**29,
+        opset=18, steer=False, compare="fixed", limit_seconds=2.5, limit_memory=3 * 2**29,
     )  # fmt: skip
 
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from miscompile.base.errors import SpecError, UsageError
 from miscompile.base.specs import Spec, parse_spec
+from miscompile.core.finding import Signature
 from miscompile.engine.lane import Orders, orders_from
 from miscompile.engine.plan import SESSION_ONLY, Plan, plan_from
+from miscompile.engine.steering import SteeredBug
 from miscompile.engine.wiring import make_oracle, make_pool, make_producer
 from miscompile.execution.limits import Limits
 from miscompile.ops.support import Support
@@ -20,6 +22,7 @@ from miscompile.patterns.shipped import shipped_patterns
 from miscompile.producers.combined import Mixture
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
+from miscompile.triage.predicate import BugPredicate, NodePattern
 
 WORDS = st.lists(st.sampled_from(["Add", "Conv", "Relu"]), unique=True).map(tuple)
 PLANS = st.builds(
@@ -38,7 +41,7 @@ PLANS = st.builds(
     motifs=st.none() | st.floats(0, 1),
     guidance=st.none() | st.booleans(),
     opset=st.none() | st.integers(13, 22),
-    quarantine=st.booleans(),
+    steer=st.booleans(),
     compare=st.sampled_from(["strict", "fixed"]),
     limit_memory=st.none() | st.integers(1, 2**40),
     model=st.none() | st.just("m.onnx"),
@@ -52,11 +55,13 @@ def test_a_plan_travels_as_json(plan: Plan) -> None:
     assert plan_from(plan.as_json()) == plan
 
 
-@given(PLANS, TABLES, st.none() | st.integers(1, 9), st.dictionaries(st.sampled_from(["toy", "a==1"]), WORDS))
-def test_orders_travel_in_one_line(
-    plan: Plan, support: Support, quota: int | None, disabled: dict[str, tuple[str, ...]]
-) -> None:
-    orders = Orders(plan, (support, Support(open=True)), lane=2, session=3, first=40, quota=quota, disabled=disabled)
+@given(PLANS, TABLES, st.none() | st.integers(1, 9), WORDS)
+def test_orders_travel_in_one_line(plan: Plan, support: Support, quota: int | None, passes: tuple[str, ...]) -> None:
+    sub = NodePattern("Sub", ("x", "y"), ("a",))
+    bug = SteeredBug(
+        BugPredicate("toy", "wrong", "", "", passes, "", (sub,), {}), Signature("toy", "wrong", "", passes, "")
+    )
+    orders = Orders(plan, (support, Support(open=True)), lane=2, session=3, first=40, quota=quota, known=(bug,))
     line = orders.as_json()
     assert "\n" not in line
     assert orders_from(line) == orders

@@ -78,7 +78,7 @@ class WithoutErf(Without):
 def test_seeds_travel_with_the_plan(tmp_path: Path) -> None:
     plan = Plan("toy", slices=True, seed_models=str(tmp_path), slice_nodes=(2, 9))
     assert plan_from(plan.as_json()) == plan
-    assert orders_from(Orders(plan, (OPEN,), 0, 0, 0, None, {}).as_json()).plan == plan
+    assert orders_from(Orders(plan, (OPEN,), 0, 0, 0, None).as_json()).plan == plan
     assert Plan("toy").resumed(plan.remembered(), ()).slice_nodes == (2, 9)
 
 

@@ -1,4 +1,4 @@
-"""What a lane makes of a violation: attribution, novelty, quarantine, and the finding that it hands over."""
+"""What a lane makes of a violation: attribution, novelty, and the finding that it hands over."""
 
 import sys
 from collections.abc import Sequence
@@ -21,13 +21,11 @@ from miscompile.core.verdict import Evidence, FindingKind, Violated
 from miscompile.findings import folder
 from miscompile.oracles.kinds import OracleContext
 from miscompile.oracles.pair import BuildPair, pair_of
-from miscompile.targets.toy.about import ABOUT
 from miscompile.triage.attribution import (
     MOST_UNATTRIBUTED,
     Confirmer,
     node_count,
     stored_property,
-    to_quarantine,
     to_stored,
 )
 
@@ -159,20 +157,6 @@ def test_findings_without_culprit_are_handed_over_a_few_times_only() -> None:
     assert known.is_new(signature("death", text="signal 11", stage="run"))
     exceptions = [known.is_new(signature("exception", text=f"message {number}")) for number in range(10)]
     assert all(exceptions)
-
-
-@pytest.mark.parametrize(
-    ("culprits", "off"),
-    [
-        ((), set()),
-        (("OperandOrdering",), {"OperandOrdering"}),
-        (("ActivationFusion", "ConstantFolding"), {"ActivationFusion"}),
-        (("ReshapeMerging",), {"ReshapeMerging", "ShapeCleanup"}),
-        (("ConstantFolding", "ShapeCleanup"), {"ReshapeMerging", "ShapeCleanup"}),
-    ],
-)
-def test_the_last_culprit_is_switched_off_with_its_twins(culprits: tuple[str, ...], off: set[str]) -> None:
-    assert to_quarantine(signature(culprits=culprits, text=""), ABOUT) == off
 
 
 def test_the_pair_of_builds_is_stored_and_read_back(tmp_path: Path) -> None:

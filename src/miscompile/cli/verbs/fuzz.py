@@ -155,6 +155,6 @@ def _resumed(options: Plan, given: Collection[str]) -> Plan:
         raise UsageError(f"the campaign in {options.out} tests {campaign.target}, not {options.title}")
     if "seed" in given and options.seed != campaign.seed:
         raise UsageError(f"the campaign in {options.out} has seed {campaign.seed}; leave --seed out to resume it")
-    names = {"keep_passes": ("quarantine",), "preset": ("producers", "checks")}
+    names = {"keep_passes": ("steer",), "preset": ("producers", "checks")}
     kept = {meant for name in given for meant in names.get(name, (name,))}
     return replace(options.resumed(campaign.options, kept), seed=campaign.seed)

@@ -10,7 +10,7 @@ from miscompile.core.tensor import Tensor, tensor
 from miscompile.graph.edges import map_bodies
 from miscompile.graph.model import Attribute, Node
 from miscompile.triage.reduce.draft import Draft
-from miscompile.triage.reduce.leaves import Change, changed, leaves
+from miscompile.triage.reduce.leaves import changed, leaves
 
 _PLAINER = {
     "float64": ("float32",),
@@ -39,15 +39,21 @@ class PlainerTypes:
         for dtype in dict.fromkeys(leaf.value.dtype for leaf in found):
             names = {leaf.name for leaf in found if leaf.value.dtype == dtype}
             for goal in _PLAINER.get(dtype, ()):
-                everywhere = changed(draft, names, _conversion(goal))
-                yield everywhere.with_nodes(_retyped(node, dtype, goal) for node in everywhere.graph.nodes)
+                yield retyped_everywhere(draft, dtype, goal)
                 if len(names) > 1:
                     for name in sorted(names):
-                        yield changed(draft, {name}, _conversion(goal))
+                        yield retyped(draft, {name}, goal)
 
 
-def _conversion(goal: str) -> Change:
-    return lambda name, value: _converted(value, goal)
+def retyped_everywhere(draft: Draft, dtype: str, goal: str) -> Draft:
+    """Return the draft with `goal` in place of `dtype` in all leaves, constants and attributes that name a type."""
+    everywhere = retyped(draft, {leaf.name for leaf in leaves(draft) if leaf.value.dtype == dtype}, goal)
+    return everywhere.with_nodes(_retyped(node, dtype, goal) for node in everywhere.graph.nodes)
+
+
+def retyped(draft: Draft, names: set[str], goal: str) -> Draft:
+    """Return the draft with the leaves in `names` converted to the type `goal`."""
+    return changed(draft, names, lambda _, value: _converted(value, goal))
 
 
 def _converted(value: Tensor, goal: str) -> Tensor:

@@ -97,7 +97,7 @@ def _resized(
 
     def change(name: str, value: Tensor) -> Tensor:
         if name in fixed:
-            return _retargeted(value, size, goal, scale=scale)
+            return retargeted(value, size, goal, scale=scale)
         array = value.array
         for axis in range(array.ndim):
             if (name, axis) in places:
@@ -108,7 +108,9 @@ def _resized(
     return changed(draft, {name for name, _ in places} | (fixed & known), change)
 
 
-def _retargeted(value: Tensor, size: int, goal: int, *, scale: bool) -> Tensor:
+def retargeted(value: Tensor, size: int, goal: int, *, scale: bool) -> Tensor:
+    """Return a shape operand with `goal` in place of `size`, and with `scale` its multiples in place of those of
+    `size`."""
     if value.dtype != "int64":
         return value
     array = np.where(value.array == size, goal, value.array)

@@ -1,0 +1,205 @@
+"""Steering of tests past known bugs: which passes are off in a test, and which drafts are given up before it.
+
+A campaign that switched a pass off for good after its first bug would test less of the compiler with every finding.
+Here a pass is off in single tests only. A test is *open* with probability `OPEN`: all its passes are on. So every pass
+is on in at least that share of the tests. In any other test the passes are off whose known bug the program contains,
+and each pass whose bugs are too costly is off with a probability that rises with their cost.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from miscompile.base.errors import ModelError
+from miscompile.core.case import Case
+from miscompile.core.finding import Signature
+from miscompile.core.outcome import Outcome
+from miscompile.core.verdict import Evidence
+from miscompile.findings.encode import signature_from
+from miscompile.findings.folder import Stored
+from miscompile.graph.read import read
+from miscompile.targets.about import About
+from miscompile.triage.bisect import expand
+from miscompile.triage.predicate import BugPredicate, Described, described, outlined, predicate_from
+
+OPEN = 0.25
+"""Share of the tests in which all passes are on, whatever is known about their bugs."""
+
+THROUGH = 0.125
+"""Share of the drafts with a known bug of no pass that are tested nevertheless, because other bugs may hide behind."""
+
+ATTEMPTS = 4
+"""Drafts that are drawn for one test at most; the last one is tested, whatever it contains."""
+
+WORTH = 0.05
+"""Cost of a pass's known bugs, in tests for each test, up to which the pass is always on."""
+
+SEARCH_COST = 100.0
+"""Cost of a violation whose culprits are searched for, in tests; a recognised one costs one test."""
+
+LEAST_TESTS = 200
+"""Tests that are taken for granted when a rate is estimated, so that one early violation does not decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteeredBug:
+    """A bug that tests steer past: the predicate with the signature of its finding."""
+
+    predicate: BugPredicate
+    signature: Signature
+    skeleton: BugPredicate = field(init=False, compare=False, repr=False)
+    operators: frozenset[bytes] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "skeleton", self.predicate.skeleton)
+        object.__setattr__(self, "operators", self.predicate.operators)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return both as JSON values, for a lane."""
+        return {"predicate": self.predicate.as_json(), "signature": asdict(self.signature)}
+
+
+def steered_bug_from(data: Mapping[str, Any]) -> SteeredBug:
+    """Read back what `SteeredBug.as_json` returned. Raises StoreError for a damaged predicate."""
+    return SteeredBug(predicate_from(data["predicate"]), signature_from(data["signature"]))
+
+
+def steered_bug_of(stored: Stored) -> SteeredBug | None:
+    """Return the bug of a triaged finding that has a predicate; None for any other. Raises StoreError."""
+    data = stored.finding.facts.get("predicate")
+    if not isinstance(data, Mapping) or stored.status not in ("confirmed", "known"):
+        return None
+    return SteeredBug(predicate_from(data), stored.finding.property.signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The decision about one draft: `disabled` passes by target, or `given_up` because of a bug of no pass."""
+
+    disabled: Mapping[str, frozenset[str]]
+    given_up: bool = False
+
+
+@dataclass(slots=True)
+class Steering:
+    """The known bugs of a lane's targets, which `abouts` describe. With `enabled` False no test is steered."""
+
+    abouts: Mapping[str, About]
+    enabled: bool = True
+    known: list[SteeredBug] = field(default_factory=list)
+    costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By target: the cost of the known bugs of each pass so far, in tests."""
+    tests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By target and pass with known bugs: tests in which it was on."""
+
+    def learn(self, bugs: Iterable[SteeredBug]) -> None:
+        """Add known bugs; one that is known already is skipped."""
+        for bug in bugs:
+            if bug not in self.known:
+                self.known.append(bug)
+
+    def recognise(self, case: Case, evidence: Evidence, outcome: Outcome | None) -> SteeredBug | None:
+        """Return the known bug that a violation is, None for a new one; `outcome` is that of the faulty run."""
+        program = _Lazy(case)
+        for bug in self.known:
+            if bug.predicate.explains(evidence, outcome) and program.contains(bug):
+                return bug
+        return None
+
+    def has(self, signature: Signature) -> bool:
+        """Tell whether a bug with this signature is known with its predicate."""
+        return any(bug.signature == signature for bug in self.known)
+
+    def course(self, case: Case, rng: random.Random) -> Course:
+        """Decide about a draft. Deterministic for a given `rng` and the same knowledge."""
+        if not self.enabled:
+            return Course({})
+        through, is_open = rng.random() < THROUGH, rng.random() < OPEN
+        contained = self._contained(case) if self.known else []
+        if not through and any(not bug.passes for bug in contained):
+            return Course({}, given_up=True)
+        if is_open:
+            return Course({})
+        disabled = {target: self._off(target, contained, rng) for target in self.abouts}
+        return Course({target: names for target, names in disabled.items() if names})
+
+    def count(self, disabled: Mapping[str, frozenset[str]]) -> None:
+        """Count a test that ran with the passes `disabled` off."""
+        for target, costs in self.costs.items():
+            off = disabled.get(target, frozenset())
+            for name in costs:
+                if name not in off:
+                    self.tests[target, name] += 1
+
+    def charge(self, target: str, passes: Iterable[str], cost: float) -> None:
+        """Add the cost of a violation, in tests, to the passes that are off when it is to be avoided."""
+        for name in self.avoiding(target, passes):
+            costs = self.costs.setdefault(target, {})
+            costs[name] = costs.get(name, 0.0) + cost
+
+    def avoiding(self, target: str, culprits: Iterable[str]) -> frozenset[str]:
+        """Return the passes to switch off against a bug: the last culprit in pipeline order, with its twins.
+
+        Earlier culprits often only enable the last one (constant folding), and many other bugs need them.
+        """
+        about = self.abouts[target]
+        order = {name: place for place, name in enumerate(about.passes)}
+        guilty = [name for name in culprits if name in order]
+        return expand((max(guilty, key=order.__getitem__),), about.twins) if guilty else frozenset()
+
+    def _off(self, target: str, contained: Iterable[BugPredicate], rng: random.Random) -> frozenset[str]:
+        off: set[str] = set()
+        for bug in contained:
+            if bug.target == target:
+                off |= self.avoiding(target, bug.passes)
+        for name, cost in sorted(self.costs.get(target, {}).items()):
+            rate = cost / (LEAST_TESTS + self.tests[target, name])
+            if rng.random() > WORTH / max(rate, WORTH):
+                off.add(name)
+        return frozenset(off)
+
+    def _contained(self, case: Case) -> list[BugPredicate]:
+        """Return the predicates whose pattern the draft contains; only plain builds' ones, which any test may have."""
+        program, found = _Lazy(case), []
+        for bug in self.known:
+            if not bug.predicate.transform and program.contains(bug):
+                found.append(bug.predicate)
+        return found
+
+
+@dataclass(slots=True)
+class _Lazy:
+    """A case's program, held against predicates in steps, each dearer than the one before.
+
+    The names of a pattern's operators are searched in the serialised program, which takes microseconds. Then nodes and
+    edges are compared, then constants and declared types, and only then the types of all values are inferred.
+    """
+
+    case: Case
+    _forms: list[Described] = field(default_factory=list)
+
+    def contains(self, bug: SteeredBug) -> bool:
+        """Tell whether the program contains the pattern of `bug`."""
+        payload = self.case.program.payload
+        if self.case.program.kind != "onnx" or not all(op in payload for op in bug.operators):
+            return False
+        try:
+            return all(
+                (bug.predicate if step else bug.skeleton).matches(self._form(step)) for step in range(len(_STEPS))
+            )
+        except ModelError:
+            return False
+
+    def _form(self, step: int) -> Described:
+        while len(self._forms) <= step:
+            self._forms.append(_STEPS[len(self._forms)](self.case.program.payload))
+        return self._forms[step]
+
+
+_STEPS: tuple[Callable[[bytes], Described], ...] = (
+    outlined,
+    lambda payload: described(read(payload), infer=False),
+    lambda payload: described(read(payload)),
+)

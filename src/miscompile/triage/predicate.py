@@ -1,0 +1,428 @@
+"""Bug predicates: the conditions under which a known bug shows, as a pattern that other programs are held against.
+
+A predicate is made of the reduced program of a finding (`triage/relaxation.py` finds the conditions that matter). It
+is one JSON object, so that a person can read and edit it, and it lies with the finding under the fact `predicate`:
+
+    {"target": "onnxruntime", "kind": "shape", "stage": "", "message": "", "passes": ["DivMulFusion"], "transform": "",
+     "nodes": [{"op": "Div", "inputs": ["one", "x"], "outputs": ["a"], "attributes": {}},
+               {"op": "Mul", "inputs": ["a", "y"], "outputs": ["b"], "attributes": {}}],
+     "values": {"one": {"constant": true, "elements": [1.0]}, "y": {"rank": 1}}}
+
+A condition that is absent is no condition: an attribute that is not listed may have any value, and a value without
+`dtype` any element type.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from miscompile.base.dtypes import DTYPES
+from miscompile.base.errors import ModelError, StoreError
+from miscompile.core.finding import Signature
+from miscompile.core.outcome import Outcome
+from miscompile.core.run import Build
+from miscompile.core.tensor import Tensor
+from miscompile.core.verdict import Evidence, FindingKind
+from miscompile.findings.folder import Stored
+from miscompile.graph.bodies import Typing, typing_of
+from miscompile.graph.edges import reads
+from miscompile.graph.model import Graph, Model, Node, TensorType, ValueType
+from miscompile.graph.randomness import plain
+from miscompile.triage.signature import Symptom, operator_class, similar, symptom_of
+
+ANY_OPERAND = "?"
+"""In the inputs of a node pattern: an operand of which nothing is demanded, and which may be left out."""
+
+FLOATS = "float"
+"""In a value pattern's `dtype`: any floating-point type. A single type is named as in ONNX."""
+
+ANY_SIZE = -1
+"""In a value pattern's `shape`: a dimension of any size."""
+
+MOST_ELEMENTS = 16
+"""Elements of a constant that a predicate holds at most."""
+
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr"})
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePattern:
+    """Conditions on one value of a program; None is no condition.
+
+    `dtype` is an element type or `FLOATS`; `shape` has `ANY_SIZE` where any size will do; `constant` tells whether the
+    value is known when the program is compiled; `elements` are the numbers of a constant, flat.
+    """
+
+    dtype: str | None = None
+    rank: int | None = None
+    shape: tuple[int, ...] | None = None
+    constant: bool | None = None
+    elements: tuple[Any, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the conditions without those that are absent."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """Conditions on one node. `attributes` are those that must have the given values.
+
+    `bodies` are the operators that the node's subgraphs contain at least, with repetition.
+    """
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    domain: str = ""
+    bodies: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the conditions; domain and bodies only where there are any."""
+        data = {"op": self.op, "inputs": self.inputs, "outputs": self.outputs, "attributes": dict(self.attributes)}
+        return {
+            **data,
+            **({"domain": self.domain} if self.domain else {}),
+            **({"bodies": self.bodies} if self.bodies else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BugPredicate:
+    """A known bug: the symptom, the passes that must be on, the transform, and the pattern that programs contain.
+
+    `passes` are the names of all passes without which the bug does not show. `transform` is the name of the transform
+    of the faulty build. `nodes` are in topological order; `values` maps the names of the pattern's values.
+    """
+
+    target: str
+    kind: FindingKind
+    stage: str
+    message: str
+    passes: tuple[str, ...]
+    transform: str
+    nodes: tuple[NodePattern, ...]
+    values: Mapping[str, ValuePattern]
+
+    @property
+    def symptom(self) -> Symptom:
+        """The symptom of the bug, as examinations show it."""
+        return Symptom(self.kind, self.stage, self.message)
+
+    @property
+    def operators(self) -> frozenset[bytes]:
+        """The names of the pattern's operators, as a serialised program contains them."""
+        return frozenset(node.op.encode() for node in self.nodes)
+
+    @property
+    def skeleton(self) -> "BugPredicate":
+        """The pattern's nodes and edges without any condition on attributes, bodies and values."""
+        nodes = tuple(replace(node, attributes={}, bodies=()) for node in self.nodes)
+        return replace(self, nodes=nodes, values={})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the predicate as JSON values."""
+        plain = ("target", "kind", "stage", "message", "transform")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "passes": list(self.passes),
+            "nodes": [node.as_json() for node in self.nodes],
+            "values": {name: value.as_json() for name, value in self.values.items()},
+        }
+
+    def possible(self, build: Build) -> bool:
+        """Tell whether `build` has what the bug needs: no pass of it is off, and its transform is the same."""
+        transform = build.transform.name if build.transform else ""
+        return transform == self.transform and build.disabled.isdisjoint(self.passes)
+
+    def explains(self, evidence: Evidence, outcome: Outcome | None) -> bool:
+        """Tell whether a violation has the symptom of this bug, in a build that can have it.
+
+        It is this bug if the program contains the pattern as well. `outcome` is that of the faulty run.
+        """
+        return (
+            evidence.faulty.target == self.target
+            and self.possible(evidence.faulty.build)
+            and similar(symptom_of(evidence, outcome), self.symptom)
+        )
+
+    def matches(self, program: "Described") -> bool:
+        """Tell whether `program` contains the pattern, in its main graph or in a body."""
+        need = Counter(node.op for node in self.nodes)
+        return any(
+            all(scope.operators[op] >= count for op, count in need.items()) and _found(self, scope)
+            for scope in program.scopes
+        )
+
+
+_ASPECTS = ("elements", "shape", "rank", "dtype", "constant")
+"""Conditions on values, in the order in which they are dropped: those that say least about a bug first."""
+
+
+def widened(predicate: BugPredicate, program: "Described") -> BugPredicate:
+    """Return the predicate without the conditions that `program` does not meet, because `program` shows the bug.
+
+    The predicate comes back unchanged when the nodes alone are not found in `program`.
+    """
+    values = dict(predicate.values)
+    for aspect in _ASPECTS:
+        if replace(predicate, values=values).matches(program):
+            break
+        values = {name: replace(one, **{aspect: None}) for name, one in values.items()}
+    if not replace(predicate, values=values).matches(program):
+        return predicate
+    for name, full in predicate.values.items():
+        for aspect in _ASPECTS:
+            back = {**values, name: replace(values[name], **{aspect: getattr(full, aspect)})}
+            if replace(predicate, values=back).matches(program):
+                values = back
+    kept = {name: one for name, one in values.items() if one != ValuePattern()}
+    return replace(predicate, values=kept)
+
+
+def predicate_from(data: Mapping[str, Any]) -> BugPredicate:
+    """Read back what `BugPredicate.as_json` returned. Raises StoreError for other data."""
+    try:
+        nodes = tuple(
+            NodePattern(
+                one["op"], tuple(one["inputs"]), tuple(one["outputs"]), dict(one.get("attributes", {})),
+                one.get("domain", ""), tuple(one.get("bodies", ())),
+            )
+            for one in data["nodes"]
+        )  # fmt: skip
+        if not nodes:
+            raise KeyError("no nodes")
+        values = {name: _value_pattern(one) for name, one in data.get("values", {}).items()}
+        return BugPredicate(
+            data["target"], data["kind"], data.get("stage", ""), data.get("message", ""),
+            tuple(data.get("passes", ())), data.get("transform", ""), nodes, values,
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"a bug predicate is damaged: {error!r}") from None
+
+
+def _value_pattern(data: Mapping[str, Any]) -> ValuePattern:
+    lists = {name: tuple(data[name]) for name in ("shape", "elements") if data.get(name) is not None}
+    return ValuePattern(**{**data, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """One graph with all that its values' conditions need."""
+
+    nodes: tuple[Node, ...]
+    operators: Counter[str]
+    types: Mapping[str, ValueType]
+    constants: Mapping[str, Tensor | None]
+    """Values that are known when the program is compiled; None for one that the compiler computes from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A program in the form that predicates are held against: its graphs, with types and constants."""
+
+    scopes: tuple[_Scope, ...]
+
+
+def described(model: Model, *, infer: bool = True) -> Described:
+    """Return `model` in the form that predicates are held against.
+
+    Without `infer`, and for a model that breaks the operators' rules, values have the types that the model declares;
+    conditions on the type of any other value hold then.
+    """
+    declared = {info.name: info.type for info in (*model.graph.inputs, *model.graph.outputs) if info.type is not None}
+    typing = Typing({**model.graph.types, **declared}, {}, model.opset)
+    if infer:
+        with suppress(ModelError):
+            typing = typing_of(model)
+    return Described(tuple(_scopes(model.graph, typing, {})))
+
+
+def outlined(payload: bytes) -> Described:
+    """Return a serialised ModelProto as nodes and edges alone, which takes a tenth of the time of `described`.
+
+    A predicate can match the program only if its `skeleton` matches this. Raises ModelError when `payload` is no
+    ModelProto.
+    """
+    try:
+        proto = onnx.load_model_from_string(payload)
+    except DecodeError as error:
+        raise ModelError(f"this is no ONNX model: {error}") from None
+    return Described(tuple(_outlines(proto.graph)))
+
+
+def _outlines(graph: onnx.GraphProto) -> Iterator[_Scope]:
+    nodes = tuple(Node(one.op_type, tuple(one.input), tuple(one.output), domain=one.domain) for one in graph.node)
+    yield _Scope(nodes, Counter(node.op for node in nodes), {}, {})
+    for one in graph.node:
+        for attribute in one.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _outlines(attribute.g)
+
+
+def _scopes(graph: Graph, typing: Typing, outer: Mapping[str, Tensor | None]) -> Iterator[_Scope]:
+    constants: dict[str, Tensor | None] = {**outer, **graph.initializers}
+    for node in graph.nodes:
+        value = node.attributes.get("value")
+        if node.op == "Constant" and value is not None and value.kind == "tensor":
+            constants[node.outputs[0]] = value.value
+        elif plain(node) and all(name in constants for name in reads(node)):
+            constants.update((name, typing.constants.get(name)) for name in node.outputs)
+    yield _Scope(graph.nodes, Counter(node.op for node in graph.nodes), typing.types, constants)
+    for node in graph.nodes:
+        if any(True for _ in node.subgraphs()):
+            for body, inner in zip(node.subgraphs(), typing.bodies(node), strict=True):
+                yield from _scopes(body, inner, constants)
+
+
+def inner_operators(node: Node) -> tuple[str, ...]:
+    """Return the operators in the bodies of `node`, at any depth, sorted."""
+    found: list[str] = []
+    for body in node.subgraphs():
+        for inner in body.nodes:
+            found += [inner.op, *inner_operators(inner)]
+    return tuple(sorted(found))
+
+
+def plain_attribute(value: Any) -> Any:  # noqa: ANN401 - values of attributes
+    """Return an attribute's value as a JSON value; None for graphs, types and tensors, which no condition demands."""
+    if isinstance(value, int | float | str):
+        return value
+    if isinstance(value, tuple) and all(isinstance(item, int | float | str) for item in value):
+        return list(value)
+    return None
+
+
+def _found(predicate: BugPredicate, scope: _Scope) -> bool:
+    """Search for the pattern by backtracking, node by node in the pattern's order."""
+    places: dict[str, list[int]] = {}
+    for place, node in enumerate(scope.nodes):
+        places.setdefault(node.op, []).append(place)
+
+    def search(number: int, bound: Mapping[str, str], used: frozenset[int]) -> bool:
+        if number == len(predicate.nodes):
+            return True
+        wanted = predicate.nodes[number]
+        for place in places.get(wanted.op, ()):
+            if place in used or not _node_fits(wanted, scope.nodes[place]):
+                continue
+            for more in _bindings(wanted, scope.nodes[place], bound):
+                if all(
+                    _value_fits(predicate.values.get(name), more[name], scope) for name in more.keys() - bound.keys()
+                ) and search(number + 1, more, used | {place}):
+                    return True
+        return False
+
+    return search(0, {}, frozenset())
+
+
+def _node_fits(wanted: NodePattern, node: Node) -> bool:
+    if node.domain.replace("ai.onnx", "") != wanted.domain:
+        return False
+    for name, value in wanted.attributes.items():
+        held = node.attributes.get(name)
+        if held is None or plain_attribute(held.value) != value:
+            return False
+    return not Counter(wanted.bodies) - Counter(inner_operators(node)) if wanted.bodies else True
+
+
+def _bindings(wanted: NodePattern, node: Node, bound: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Yield the ways in which the pattern's names can stand for the node's operands and results."""
+    orders: list[Sequence[str]] = [node.inputs]
+    if wanted.op in _COMMUTATIVE and len(node.inputs) == 2:
+        orders.append(node.inputs[::-1])
+    for operands in orders:
+        more = dict(bound)
+        if all(_bind(name, _at(operands, place), more) for place, name in enumerate(wanted.inputs)) and all(
+            _bind(name, _at(node.outputs, place), more) for place, name in enumerate(wanted.outputs)
+        ):
+            yield more
+
+
+def _at(names: Sequence[str], place: int) -> str:
+    return names[place] if place < len(names) else ""
+
+
+def _bind(name: str, held: str, bound: dict[str, str]) -> bool:
+    if name == ANY_OPERAND:
+        return True
+    if not name or not held:
+        return name == held
+    return bound.setdefault(name, held) == held
+
+
+def _value_fits(wanted: ValuePattern | None, name: str, scope: _Scope) -> bool:
+    if wanted is None:
+        return True
+    constant = scope.constants.get(name)
+    if wanted.constant is not None and wanted.constant != (name in scope.constants):
+        return False
+    if wanted.elements is not None and (
+        name not in scope.constants or (constant is not None and not _same_elements(wanted.elements, constant))
+    ):
+        return False
+    kind = TensorType(constant.dtype, constant.shape) if constant is not None else scope.types.get(name)
+    return kind is None or (isinstance(kind, TensorType) and _type_fits(wanted, kind))
+
+
+def _type_fits(wanted: ValuePattern, kind: TensorType) -> bool:
+    if wanted.dtype == FLOATS:
+        if DTYPES[kind.dtype].kind != "float":
+            return False
+    elif wanted.dtype is not None and kind.dtype != wanted.dtype:
+        return False
+    if kind.shape is None:
+        return True
+    if wanted.rank is not None and len(kind.shape) != wanted.rank:
+        return False
+    return wanted.shape is None or (
+        len(kind.shape) == len(wanted.shape)
+        and all(
+            want == ANY_SIZE or not isinstance(size, int) or size == want
+            for size, want in zip(kind.shape, wanted.shape, strict=True)
+        )
+    )
+
+
+def elements_of(value: Tensor) -> tuple[Any, ...] | None:
+    """Return the numbers of a small constant, flat; None for a large one and for types that JSON has no numbers for."""
+    if value.array.size > MOST_ELEMENTS or DTYPES[value.dtype].kind in ("complex", "string"):
+        return None
+    return tuple(value.numbers().ravel().tolist())
+
+
+def _same_elements(wanted: Sequence[Any], value: Tensor) -> bool:
+    held = elements_of(value)
+    return held is not None and len(held) == len(wanted) and all(
+        one == other or (one != one and other != other) for one, other in zip(held, wanted, strict=True)
+    )  # fmt: skip
+
+
+def told_apart(fresh: Stored, known: Stored) -> Signature | None:
+    """Return a signature of its own for `fresh` if it is another bug than `known`, which has the same signature.
+
+    Both are triaged findings. They are two bugs when the same passes are to blame, and neither reduced program's
+    operators are among the other's. Otherwise None: one bug.
+    """
+    signature = fresh.finding.property.signature
+    patterns = [one.finding.facts.get("predicate") for one in (fresh, known)]
+    if not signature.culprits or not all(patterns):
+        return None
+    one, other = (_telling(predicate_from(data)) for data in patterns if data)
+    if not one or not other or one <= other or other <= one:
+        return None
+    return replace(signature, text=">".join(sorted(one)))
+
+
+_PLUMBING = frozenset({"Identity", "Cast", "CastLike", "Constant"})
+"""Operators that programs of all kinds contain, so that they tell no bugs apart."""
+
+
+def _telling(predicate: BugPredicate) -> frozenset[str]:
+    return frozenset(operator_class(node.op) for node in predicate.nodes) - _PLUMBING

@@ -1,0 +1,108 @@
+"""Steering: every pass stays on in a share of the tests, known bugs are avoided and recognised."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from miscompile.core.case import Case
+from miscompile.core.finding import Signature
+from miscompile.core.run import Build, Run
+from miscompile.core.verdict import Evidence
+from miscompile.engine.steering import LEAST_TESTS, OPEN, SEARCH_COST, SteeredBug, Steering, steered_bug_from
+from miscompile.graph.emit import to_program
+from miscompile.graph.text.parser import parse_model
+from miscompile.targets.toy.about import ABOUT
+from miscompile.triage.predicate import BugPredicate, NodePattern
+
+BUG = SteeredBug(
+    BugPredicate("toy", "wrong", "", "", ("OperandOrdering",), "", (NodePattern("Sub", ("x", "y"), ("a",)),), {}),
+    Signature("toy", "wrong", "", ("OperandOrdering",), ""),
+)
+
+
+def case(operator: str = "Sub") -> Case:
+    text = f"""ir 10
+opset 18
+
+graph g(%x: float32[2], %y: float32[2]) -> (%a: float32[2]) {{
+  %a = {operator}(%x, %y)
+}}
+"""
+    return Case(to_program(parse_model(text)), ())
+
+
+def steering(*known: SteeredBug, enabled: bool = True) -> Steering:
+    return Steering({"toy": ABOUT}, enabled=enabled, known=list(known))
+
+
+def courses(steered: Steering, program: Case, count: int = 2000) -> Counter[frozenset[str]]:
+    """The sets of passes that are off in `count` tests of one program."""
+    found = Counter[frozenset[str]]()
+    for number in range(count):
+        course = steered.course(program, random.Random(number))
+        assert not course.given_up
+        steered.count(course.disabled)
+        found[course.disabled.get("toy", frozenset())] += 1
+    return found
+
+
+def test_nothing_is_off_without_known_bugs() -> None:
+    assert courses(steering(), case()) == {frozenset(): 2000}
+
+
+def test_the_pass_of_a_bug_is_off_where_the_program_has_it_and_on_in_a_share_of_these_tests() -> None:
+    found = courses(steering(BUG), case())
+    assert found.keys() == {frozenset(), frozenset({"OperandOrdering"})}
+    assert found[frozenset()] / 2000 == pytest.approx(OPEN, abs=0.04)
+    assert courses(steering(BUG), case("Add")) == {frozenset(): 2000}
+
+
+def test_a_costly_pass_is_off_everywhere_in_a_share_that_falls_as_tests_pass_without_cost() -> None:
+    steered = steering()
+    for _ in range(8):
+        steered.charge("toy", ("ConstantFolding", "ReshapeMerging"), SEARCH_COST)
+    off = frozenset({"ReshapeMerging", "ShapeCleanup"})  # the last culprit with its twin
+    early = courses(steered, case("Add"), 400)
+    assert set().union(*early) == off
+    on = sum(count for names, count in early.items() if not names)
+    assert 0.2 < on / 400 < 0.5
+    late = courses(steered, case("Add"), 40_000)
+    assert sum(count for names, count in late.items() if not names) / 40_000 > 0.5
+
+
+def test_a_pass_whose_bugs_cost_little_is_never_off() -> None:
+    steered = steering()
+    steered.charge("toy", ("DeadCode",), LEAST_TESTS * 0.04)
+    assert courses(steered, case("Add")) == {frozenset(): 2000}
+
+
+def test_drafts_with_a_bug_of_no_pass_are_given_up_most_of_the_time() -> None:
+    plain = replace(BUG, predicate=replace(BUG.predicate, passes=()))
+    steered = steering(plain)
+    given_up = sum(steered.course(case(), random.Random(number)).given_up for number in range(2000))
+    assert given_up / 2000 == pytest.approx(7 / 8, abs=0.03)
+    assert not any(steered.course(case("Add"), random.Random(number)).given_up for number in range(100))
+
+
+def test_a_bug_under_a_transform_is_no_reason_to_avoid_the_program_itself() -> None:
+    shown = replace(BUG, predicate=replace(BUG.predicate, transform="again"))
+    assert courses(steering(shown), case()) == {frozenset(): 2000}
+
+
+def test_switched_off_nothing_is_steered_but_bugs_are_recognised() -> None:
+    steered = steering(BUG, enabled=False)
+    steered.charge("toy", ("DeadCode",), 1e9)
+    assert courses(steered, case()) == {frozenset(): 2000}
+    program = case()
+    found = Evidence("wrong", "exact", "m", Run(program, "toy", Build("full")), Run(program, "toy", Build("off")), "a")
+    assert steered.recognise(program, found, None) == BUG
+    assert steered.recognise(case("Add"), found, None) is None
+    assert steered.has(BUG.signature)
+
+
+def test_knowledge_is_sent_as_json_and_learned_once() -> None:
+    steered = steering()
+    steered.learn([steered_bug_from(BUG.as_json()), BUG])
+    assert steered.known == [BUG]
