@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
+import miscompile.targets
 from miscompile.base.specs import Spec
 from miscompile.core.case import Case
 from miscompile.core.run import Build, Run
@@ -24,7 +25,7 @@ from miscompile.instances.instance import Instance
 from miscompile.instances.values import Held
 from miscompile.targets.about import FrontLines, ScriptLines
 from miscompile.targets.registry import about, load_attribute, parse_target, target_names
-from miscompile.triage.inlining import bare
+from miscompile.triage.inlining import bare, defined
 from miscompile.triage.library_script import Failure, write_front_script
 from miscompile.triage.script import write_script
 
@@ -32,6 +33,8 @@ RUNNERS = tuple(name for name in target_names() if about(name).script and load_a
 
 FRONTS = tuple(f"{name}{{via={via}}}" for name in target_names() for via in about(name).fronts)
 EVERY = (*RUNNERS, *FRONTS)
+
+ROOT = Path(miscompile.targets.__file__).parent
 
 SMALL = """<ir_version: 10, opset_import: ["" : 21]>
 g ({dtype}[2] x) => ({dtype}[2] y) {{ y = Identity(x) }}"""
@@ -71,6 +74,19 @@ def front_scripts(target: str) -> Iterator[str]:
 
 def scripts_of(target: str) -> Iterator[str]:
     return front_scripts(target) if target in FRONTS else scripts(target)
+
+
+LOWERED = tuple(name for name in RUNNERS if (ROOT / name / "lowering").is_dir())
+
+
+@pytest.mark.parametrize("target", LOWERED)
+def test_no_function_of_a_lowering_has_the_name_of_one_of_a_runner(target: str) -> None:
+    """A script may contain both, because lowered programs bring functions of their own."""
+    taken = defined(load_attribute(about(target).script).sources)
+    texts = [path.read_text("utf-8") for path in (ROOT / target / "lowering").glob("*.py")]
+    names = {node.name for text in texts for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    assert names
+    assert not {name for name in names & taken if not name.startswith("_")}
 
 
 def functions(text: str) -> dict[str, ast.stmt]:

@@ -8,7 +8,7 @@ Each hook observes the code that depends on a setting. Two settings have no effe
 import importlib
 from typing import Any, Protocol
 
-from miscompile.targets.inductor.switch_runner import wrap
+from miscompile.targets.inductor.switch_runner import replace_method
 
 
 class Board(Protocol):
@@ -28,7 +28,7 @@ def see_fusion(board: Board) -> None:
             board.note("horizontal_fusion")
         return original(self, node1, node2, *args)
 
-    wrap(scheduler, "fuse_two_nodes", fuse)
+    replace_method(scheduler, "fuse_two_nodes", fuse)
 
 
 def see_order(board: Board) -> None:
@@ -48,8 +48,8 @@ def see_order(board: Board) -> None:
             board.note("reorder_for_peak_memory")
         return ordered
 
-    wrap(scheduler, "pick_loop_order", loops)
-    wrap(memory, "reorder_for_peak_memory", kernels)
+    replace_method(scheduler, "pick_loop_order", loops)
+    replace_method(memory, "reorder_for_peak_memory", kernels)
 
 
 def see_reductions(board: Board) -> None:
@@ -66,8 +66,8 @@ def see_reductions(board: Board) -> None:
             board.note("split_reductions")
         return hint, parts
 
-    wrap(reduction, "_unroll_reduction_fn", unroll)
-    wrap(reduction, "num_splits", split)
+    replace_method(reduction, "_unroll_reduction_fn", unroll)
+    replace_method(reduction, "num_splits", split)
 
 
 def see_indices(board: Board) -> None:
@@ -86,8 +86,8 @@ def see_indices(board: Board) -> None:
             board.note("constant_and_index_propagation")
         return original(self, index, *args, **words)
 
-    wrap(propagation, "propagate_sympy", propagate)
-    wrap(propagation, "indirect_indexing", index)
+    replace_method(propagation, "propagate_sympy", propagate)
+    replace_method(propagation, "indirect_indexing", index)
 
 
 def see_layout(board: Board) -> None:
@@ -100,7 +100,7 @@ def see_layout(board: Board) -> None:
             board.note("layout_optimization")
         return chosen
 
-    wrap(lowering, "decide_layout_opt", decide)
+    replace_method(lowering, "decide_layout_opt", decide)
 
 
 def see_vectors(board: Board) -> None:
@@ -126,9 +126,9 @@ def see_vectors(board: Board) -> None:
             board.note("tiling_heuristics")
         return (factors, chosen, *rest)
 
-    wrap(cpp.CppVecKernel, "__init__", start)
-    wrap(cpp.TilingSelect, "_select_tiling_indices", indices)
-    wrap(cpp.TilingSelect, "select_tiling", select)
+    replace_method(cpp.CppVecKernel, "__init__", start)
+    replace_method(cpp.TilingSelect, "_select_tiling_indices", indices)
+    replace_method(cpp.TilingSelect, "select_tiling", select)
 
 
 SIGHTINGS = (see_fusion, see_order, see_reductions, see_indices, see_layout, see_vectors)

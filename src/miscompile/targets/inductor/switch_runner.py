@@ -30,7 +30,7 @@ def switch_off(level: str, disabled: Collection[str]) -> None:
     SWITCHED_OFF.update(disabled, LEVEL_OFF.get(level, ()))
 
 
-def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class or module of torch
+def replace_method(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: ANN401 - a class or module of torch
     """Replace function or method `name` of `owner` by `wrapper`, whose first argument is the original."""
     original = getattr(owner, name)
 
@@ -45,7 +45,9 @@ def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:  # noqa: A
 def switch_graph_passes() -> None:
     """Make FX passes switchable: the observer in which they run has their names and can skip them."""
     observer = import_module("torch.fx.passes.graph_transform_observer").GraphTransformObserver
-    wrap(observer, "_check_disable_pass", lambda original, self: self.passname in SWITCHED_OFF or original(self))
+    replace_method(
+        observer, "_check_disable_pass", lambda original, self: self.passname in SWITCHED_OFF or original(self)
+    )
 
 
 def switch_vectors() -> None:
@@ -59,7 +61,7 @@ def switch_vectors() -> None:
         factors, axes, *rest = original(self, *args, **words)
         return ([], [], *rest) if "vectorization" in SWITCHED_OFF else (factors, axes, *rest)
 
-    wrap(tiling, "select_tiling", select)
+    replace_method(tiling, "select_tiling", select)
 
 
 @contextlib.contextmanager

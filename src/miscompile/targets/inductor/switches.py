@@ -18,7 +18,6 @@ from miscompile.targets.inductor.switch_runner import (
     switch_graph_passes,
     switch_patterns,
     switch_vectors,
-    wrap,
 )
 
 _ENTRIES = ("GraphPatternEntry", "LoweringPatternEntry", "ReplacementPatternEntry")
@@ -66,15 +65,15 @@ def _hook_graph_passes(board: Switchboard) -> None:
             board.note(self.passname)
         return original(self, *error)
 
-    wrap(observer, "__enter__", enter)
-    wrap(observer, "__exit__", leave)
+    replace_method(observer, "__enter__", enter)
+    replace_method(observer, "__exit__", leave)
 
 
 def _hook_patterns(board: Switchboard) -> None:
     """Hook the method that applies a pattern."""
     matcher = importlib.import_module("torch._inductor.pattern_matcher")
     for kind in _ENTRIES:
-        wrap(getattr(matcher, kind), "apply", functools.partial(_apply, board))
+        replace_method(getattr(matcher, kind), "apply", functools.partial(_apply, board))
 
 
 def _apply(board: Switchboard, original: Any, self: Any, *args: Any, **words: Any) -> Any:  # noqa: ANN401
@@ -93,7 +92,7 @@ def _hook_fusion(board: Switchboard) -> None:
             board.note("scheduler_fusion")
         return fused
 
-    wrap(scheduler, "fuse_nodes_once", fuse)
+    replace_method(scheduler, "fuse_nodes_once", fuse)
 
 
 def _hook_vectors(board: Switchboard) -> None:
@@ -107,7 +106,7 @@ def _hook_vectors(board: Switchboard) -> None:
             board.note("vectorization")
         return (factors, axes, *rest)
 
-    wrap(tiling, "select_tiling", select)
+    replace_method(tiling, "select_tiling", select)
 
 
 def _hook_buffers(board: Switchboard) -> None:
@@ -122,5 +121,5 @@ def _hook_buffers(board: Switchboard) -> None:
         board.note("inplace_buffers")
         return original(self, *args, **words)
 
-    wrap(wrapper, "make_buffer_reuse", reuse)
-    wrap(wrapper, "codegen_inplace_reuse", inplace)
+    replace_method(wrapper, "make_buffer_reuse", reuse)
+    replace_method(wrapper, "codegen_inplace_reuse", inplace)
