@@ -13,7 +13,7 @@ from evaluation.measures import DifferentFailures, Watch, unique, unwatched
 from evaluation.oatest.libraries import Libraries
 from evaluation.oatest.splicing import ending_of
 from evaluation.oatest.tracing import Traced
-from evaluation.oatest.triggers import Sample, TriggerRate, recipe_wakes, sample_of, triggers
+from evaluation.oatest.triggers import Sample, TriggerRate, intended_passes, sample_of, triggers
 from evaluation.series import Judged, SeriesPools, run_series
 from miscompile.base.rng import stream
 from miscompile.core.outcome import Values
@@ -189,7 +189,7 @@ def measure(
         used.update(judged.case.recipe["motifs"])
         firings.take(judged)
         book.take(judged)
-        if recipe_wakes(judged.case):
+        if intended_passes(judged.case):
             sample.offer(judged.case)
         watch(what, judged.test + 1, tests)
     tested = time.monotonic()

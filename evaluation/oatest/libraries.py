@@ -55,7 +55,7 @@ class Libraries:
     """The pairs, and the libraries made of them.
 
     `programs` were looked at; `left` says by reason what is not among the pairs. The patterns of a library stand in
-    the order of the pairs, and are known to wake the pass of their pair, which has been seen, and nothing else.
+    the order of the pairs, and are known to trigger the pass of their pair, which has been seen, and nothing else.
     """
 
     target: str
@@ -119,8 +119,8 @@ class Libraries:
         found = []
         for number, cut in enumerate(self.firing_pairs, 1):
             seed, title = choose(cut), f"{way}_{number}"
-            wake = Trigger(parse_target(self.target).about.name, self.version, cut.called)
-            found.append(Pattern(title, seed, lift(seed, title), cut.label, (wake,), seed.source))
+            trigger = Trigger(parse_target(self.target).about.name, self.version, cut.called)
+            found.append(Pattern(title, seed, lift(seed, title), cut.label, (trigger,), seed.source))
         return tuple(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.measures import SampleStatistics, Watch, sample_statistics, unwatched
 from evaluation.oatest.tracing import Traced, joined
-from evaluation.oatest.triggers import Sample, TriggerRate, recipe_wakes, sample_of, triggers
+from evaluation.oatest.triggers import Sample, TriggerRate, intended_passes, sample_of, triggers
 from evaluation.series import Judged, SeriesPools, run_series
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
@@ -215,7 +215,7 @@ def measure(
 
     for judged in run_series(pools, producer, make_oracle(plan, {}), syntheses, rng_of):
         tally.take(judged, producer)
-        if recipe_wakes(judged.case):
+        if intended_passes(judged.case):
             sample.offer(judged.case)
         watch(f"{plan.target}, syntheses", judged.test + 1, syntheses)
         if (judged.test + 1) % _EVERY == 0:

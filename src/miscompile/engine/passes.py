@@ -120,7 +120,7 @@ def measured(
     seconds: float,
     programs: int | None,
     seed: int,
-    say: Callable[[int], None],
+    on_progress: Callable[[int], None],
     patterns: str | None = None,
 ) -> PassActivity:
     """Plant patterns in seeds and count which passes change the resulting programs, until either limit is reached.
@@ -138,7 +138,7 @@ def measured(
                 cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
                 _watch(cases, target, producer, pool, firings)
                 number += len(cases)
-                say(number)
+                on_progress(number)
     except KeyboardInterrupt:
         if not number:
             raise

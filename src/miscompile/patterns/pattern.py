@@ -53,4 +53,4 @@ class Pattern:
 
     def triggers_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was observed to trigger, on any version."""
-        return frozenset(wake.name for wake in self.triggers if wake.target == target)
+        return frozenset(trigger.name for trigger in self.triggers if trigger.target == target)

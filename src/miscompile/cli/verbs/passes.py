@@ -63,7 +63,7 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
         if not given["seconds"]:
             raise UsageError("nothing can be measured in no time; give --time more than 0")
         target = ready(target)
-        tables = [table_of(target, measured(target, say=_ignore if as_json else _print_progress, **given))]
+        tables = [table_of(target, measured(target, on_progress=_ignore if as_json else _print_progress, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -85,8 +85,8 @@ def _table(found: "PassTable") -> Table:
     table = plain_table("pass", numbers=("patterns", "fired", "triggered"), title=title)
     table.add_column("combined with", overflow="fold")
     for row in found.rows:
-        woken = f"{row.woken / row.tried:.0%}" if row.tried else "-"
+        triggered = f"{row.woken / row.tried:.0%}" if row.tried else "-"
         others = ", ".join(list(row.combined)[:_SHOWN])
         company = f"{len(row.combined)}: {others}" if row.combined else row.reason
-        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", woken, company)
+        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", triggered, company)
     return table
