@@ -184,7 +184,7 @@ def test_the_command_writes_and_adds(tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err.splitlines()
     assert "counted already" in said[0]
     assert "tvm keras" not in said[1]
-    assert "nobody has said" in said[1]
+    assert "are not known" in said[1]
     assert "is it apache/tvm?" in said[2]
     assert "no folder" in said[3]
 

@@ -37,11 +37,11 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The sources that each option applies to."""
 _EACH, _MINED = 20, 3
-"""Most patterns of a pass, from tests and from programs; a pattern from programs takes seconds."""
+"""Largest number of patterns of a pass, from tests and from programs; a pattern from programs takes seconds."""
 _LONG = 86_400.0
 """Seconds that stand for no limit."""
 _SHOWN = 12
-"""Most reasons in the summary."""
+"""Largest number of reasons in the summary."""
 
 
 @click.command("harvest", short_help="Patterns and operator instances out of tests.")
@@ -87,17 +87,18 @@ _SHOWN = 12
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(source: str, path: Path | None, out: Path | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
-    """Run the tests at PATH under a hook, and take patterns or operator instances out of what they do.
+    """Run the tests at PATH under a hook, and extract patterns or operator instances from the calls that they make.
 
-    SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
-    tvm. `models` takes a folder of models whose names name passes. Which passes a model triggers is observed on every
-    TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
+    SOURCE names the hook: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
+    tvm. `models` takes a folder of models whose names name passes. Every TARGET compiles each model, to observe which
+    passes it triggers. tvm takes a checkout and keeps Relax modules: then OUT is a folder, and --on has no meaning.
     `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
     onnx's node cases and generated programs.
     `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
     parameters, for `miscompile migrate`.
 
-    The tests run here, with all they do. Ctrl-C ends the tests and goes on with what they gave; once more ends that.
+    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far;
+    a second Ctrl-C ends that too.
 
     \b
     Examples:
@@ -121,7 +122,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:
-        raise UsageError(f"harvest {source} needs the PATH of what is to be harvested")
+        raise UsageError(f"harvest {source} needs a PATH to harvest from")
     if source == _TVM:
         assert path is not None
         return _harvest_tvm(path, out, on_progress, given["seconds"], as_json=as_json)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
 
 _SHOWN = 4
-"""Most operators, and most passes, in a row."""
+"""Largest number of operators, and of passes, in a row."""
 
 
 @click.command("patterns", short_help="Pieces of graphs that passes look for.")
@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """List patterns with the passes that they were observed to trigger, or print both forms of the one called NAME.
 
-    The concrete form is a graph with fixed sizes; the abstract one, a motif, keeps what its operators ask for.
+    The concrete form is a graph with fixed sizes; the abstract one, a motif, keeps its operators' conditions only.
 
     \b
     Examples:
