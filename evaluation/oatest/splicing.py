@@ -35,7 +35,7 @@ _EVERY = 250
 
 @dataclass(frozen=True, slots=True)
 class Splicing:
-    """What came of `syntheses` on one target.
+    """The result of `syntheses` on one target.
 
     `checked` pass onnx's full check and what this tool asks beyond it; `unchecked` says of the others why not.
     `endings` says what became of the unoptimised build: values; refused, which is a lawful no; any other word is a
@@ -112,7 +112,7 @@ class Splicing:
 
 @dataclass(slots=True)
 class _Tally:
-    """What has been counted so far."""
+    """The counts so far."""
 
     target: str
     begin: float

@@ -4,7 +4,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from played_pools import PlayedPool, firing
+from played_pools import PlayedPool, with_passes
 
 from evaluation.measures import unwatched
 from evaluation.oatest.triggers import sample_of, tallied, triggers
@@ -72,7 +72,7 @@ def test_only_cases_with_known_passes_are_built_and_deaths_are_not_counted() -> 
     named: tuple[list[str], ...] = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
     known = [Case(one.program, one.feeds, {"wakes": names}) for one, names in zip(cases, named, strict=False)]
     seen: list[Run] = []
-    fires = firing(lambda _: ["DeadCode"])
+    fires = with_passes(lambda _: ["DeadCode"])
 
     def play(run: Run) -> Outcome:
         seen.append(run)

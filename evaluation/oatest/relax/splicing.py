@@ -192,7 +192,7 @@ def build_all(
 ) -> None:
     """Build the programs of each sample without optimisation and with all but `disabled`; hold one against the other.
 
-    The same is done once with every seed as it is: what goes wrong with that says nothing about the splice.
+    Each seed is also built once without a pattern, because a failure of the seed alone is not caused by the splice.
     """
     with LocalPool(TARGET, 1, Limits(seconds=SECONDS)) as pool:
         for sample, programs in chosen.items():
@@ -282,7 +282,7 @@ def run(settings: RelaxSettings) -> RelaxStudy:
 
 
 def measure(settings: RelaxSettings, study: RelaxStudy) -> None:
-    """Measure everything; what is measured when it is interrupted stays in `study`."""
+    """Measure everything; after an interruption `study` holds the figures so far."""
     library = located(settings.library)
     rng = stream(settings.seed, "relax samples")
     with TvmProcess(library) as child:

@@ -270,7 +270,7 @@ def _damaged(path: Path, number: int, message: str) -> StoreError:
 
 @contextmanager
 def _as_store_errors(path: Path, before: int) -> Iterator[None]:
-    """Turn the errors of a parser into StoreErrors; what it reads begins after line `before` of the file."""
+    """Turn the errors of a parser into StoreErrors; its text begins after line `before` of the file."""
     try:
         yield
     except (ModelError, SpecError) as error:

@@ -12,7 +12,7 @@ from miscompile.ops.seed import Seed
 from miscompile.patterns.language import Motif
 
 Granularity = Literal["block", "subgraph"]
-"""What an optimisation works on: a contiguous region with one computation, or a whole connected unit."""
+"""The scope of an optimisation: a contiguous region with one computation, or a whole connected unit."""
 
 
 class Trigger(NamedTuple):

@@ -20,7 +20,7 @@ OWN: Mapping[str, str] = {"onnxruntime": "1.31.1", "numpy": "2.4.6", "onnx": "1.
 
 @pytest.fixture(autouse=True)
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """An empty shelf; environments are records without packages, and what is made is noted."""
+    """An empty cache; new environments are records without packages, and their specs are noted."""
     names: list[str] = []
 
     def make(recipe: EnvironmentRecipe, on_progress: ProgressListener) -> Environment:

@@ -73,7 +73,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     type=click.Choice(["strict", "fixed"]),
     default="strict",
     show_default=True,
-    help="strict: what type and sensitivity of each element explain; fixed: the literature's 1e-3.",
+    help="strict: a tolerance by the type and sensitivity of each element; fixed: the literature's 1e-3.",
 )
 @click.option(
     "--seed",

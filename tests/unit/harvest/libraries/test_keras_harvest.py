@@ -68,7 +68,7 @@ def test_settings_of_the_process():
         keras.config.set_image_data_format("channels_last")
 
 
-def test_unsayable():
+def test_calls_without_an_instance():
     class Mine(keras.layers.Layer):
         def call(self, x):
             return ops.exp(x)
