@@ -95,7 +95,7 @@ def test_onnx(counted: Callable[[str], dict[str, int]], text: str, found: dict[s
 
 
 def test_a_test_that_is_no_python_is_said() -> None:
-    with pytest.raises(UsageError, match=r"a\.py is not written in Python"):
+    with pytest.raises(UsageError, match=r"a\.py is not valid Python"):
         occurrences.onnx_in_python("def", "a.py")
 
 

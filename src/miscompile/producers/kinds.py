@@ -17,7 +17,7 @@ class ProducerContext:
 
     `support` holds the calls that the targets support, `seeds` are those that the user named. `targets` are the names
     of the compilers under test; `lowered` tells whether one of them takes no ONNX, `functions` whether all take
-    functions of ONNX. `corpus` keeps seeds that lead to new coverage (None: seeds are discarded).
+    functions of ONNX. `corpus` stores seeds with new behaviour (None: they are discarded).
     """
 
     support: Support
