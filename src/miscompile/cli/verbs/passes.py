@@ -61,7 +61,7 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     else:
         assert target is not None
         if not given["seconds"]:
-            raise UsageError("--time 0 leaves no time to measure; give more")
+            raise UsageError("--time 0 leaves no time to measure; give --time more than 0")
         target = ready(target)
         tables = [table_of(target, measured(target, on_progress=_ignore if as_json else _print_progress, **given))]
     if as_json:
