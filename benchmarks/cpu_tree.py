@@ -32,7 +32,7 @@ def _is_lane(process: psutil.Process) -> bool:
 
 
 def _add(process: psutil.Process, role: str, found: "Counter[str]") -> None:
-    """Add a process and what is below it. What ends meanwhile is missed here and found in its parent next time."""
+    """Add a process and its descendants. The next call finds a process that ends meanwhile in its parent's times."""
     try:
         children, times = process.children(), process.cpu_times()
     except psutil.Error:

@@ -1,8 +1,8 @@
 """CPU microseconds that strict generation spends on a graph, by part. Run as a script.
 
 The graphs are generated once to write down every request for inference, emission and elements, which are then made
-again on their own, and once more to be timed as a whole. What the parts do not explain is sampling: choosing operators
-and operands, facts, motifs.
+again on their own, and once more to be timed as a whole. The rest of the time is spent on sampling: choosing
+operators and operands, facts, motifs.
 """
 
 import argparse

@@ -24,7 +24,7 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class PeerFigures:
-    """What NNSmith did in `seconds` with `processes` processes.
+    """The counts of a run of NNSmith for `seconds` with `processes` processes.
 
     `tests` counts every model that was generated, exported, and handed to ONNX Runtime, whatever came of it;
     `reported` those that NNSmith calls bugs, `failed` the models that it could not make (not among `tests`).

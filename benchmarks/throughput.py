@@ -65,7 +65,7 @@ class Figures:
 
 @dataclass(slots=True)
 class _Moment:
-    """What had been counted at one moment."""
+    """The counts at one moment."""
 
     at: float
     counters: dict[str, int]
@@ -89,7 +89,7 @@ class Stopwatch:
             self.begin = _Moment(now, dict(event.counters), cpu_by_role())
         elif now - self.begin.at >= self.seconds and event.counters["tests"] > self.begin.counters["tests"]:
             self.end = _Moment(now, dict(event.counters), cpu_by_role())
-            os.kill(os.getpid(), signal.SIGINT)  # what Ctrl-C does: the lanes stop, nothing more is reduced
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: the lanes stop, nothing more is reduced
 
 
 def campaign(plan: Plan, seconds: float) -> Figures:

@@ -86,7 +86,7 @@ class FailureLog:
                     _enter(self._buckets, judged, confirmed, self._versions, oracle_context(self._pools.plan))
 
     def settle(self, patience: float, watch: Watch) -> SettledFailures:
-        """Triage the bugs, for at most `patience` seconds; what is not done by then is counted as untriaged."""
+        """Triage the bugs, for at most `patience` seconds; the remaining ones are counted as untriaged."""
         found, unconfirmed, untriaged, problems = _triaged(self._pools, list(self._buckets.values()), patience, watch)
         return SettledFailures(
             tuple(sorted(found, key=lambda failure: failure.test)),

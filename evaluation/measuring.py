@@ -89,8 +89,8 @@ def measured_at_once(
 ) -> int:
     """Measure a table that has no figures before its end, and print its text; return the exit code, which is 0.
 
-    With `out` its data go there as JSON, `-` prints them in place of the text. What JSON has no form for is written as
-    Python prints it. Raises UsageError when `out` cannot be written, before anything is measured.
+    With `out` its data go there as JSON, `-` prints them in place of the text. Values without a JSON form are written
+    as Python prints them. Raises UsageError when `out` cannot be written, before anything is measured.
     """
     to_stdout = out is not None and str(out) == "-"
     if out is not None and not to_stdout:

@@ -17,7 +17,7 @@ from miscompile.ops.support import Support
 from miscompile.producers.hirfuzz.producer import Hirfuzz, HirfuzzOptions, PresetGuidance
 
 PAPERS_RATIO = 5.0
-"""What the paper states: "more than five times" the score without guidance, after 200 graphs of 100 operators."""
+"""The paper's figure: "more than five times" the score without guidance, after 200 graphs of 100 operators."""
 
 MODES: tuple[PresetGuidance, ...] = ("gate", "off", "steer")
 """With guidance as in the paper, without, and as this tool's own generator is guided."""

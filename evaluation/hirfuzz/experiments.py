@@ -22,12 +22,12 @@ Part = Literal["diversity", "invalid", "failures"]
 
 @dataclass(frozen=True, slots=True)
 class HirfuzzSettings:
-    """What to measure, and how much of it.
+    """The settings of the experiments.
 
     Diversity: `repetitions` times `graphs` graphs of `nodes` operators. Invalid programs: `programs` of them on each of
     `targets`. Failures: `tests` tests of `test_nodes` operators on each target, with and without guidance, and at most
-    `patience` seconds of triage for each of these. `limit_seconds` limits one run, `probe_seconds` how long a target
-    is asked what it takes.
+    `patience` seconds of triage for each of these. `limit_seconds` limits one run, `probe_seconds` the probing of a
+    target's support.
     """
 
     part: Part

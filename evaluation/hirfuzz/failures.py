@@ -21,9 +21,9 @@ MODES: tuple[PresetGuidance, ...] = ("gate", "off")
 
 @dataclass(frozen=True, slots=True)
 class FailureSeries:
-    """What came of one series of tests on one target.
+    """The result of one series of tests on one target.
 
-    `settled` says what became of its violations, `score` what the graphs cover.
+    `settled` holds the outcome of triage for its violations, `score` the coverage of the graphs.
     `seconds` are wall-clock seconds: of the tests with the confirming of failures, and of triage.
     """
 
@@ -60,7 +60,7 @@ def measure(
 ) -> FailureSeries:
     """Run `tests` tests under the options' guidance, confirm every violation in a fresh worker, and triage the bugs.
 
-    Triage takes at most `patience` seconds; what is not done by then is counted as untriaged.
+    Triage takes at most `patience` seconds; bugs that remain then are counted as untriaged.
     """
     plan, begin = pools.plan, time.monotonic()
     producer = Hirfuzz(generator_options, support)

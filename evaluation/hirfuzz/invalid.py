@@ -28,16 +28,16 @@ PAPERS_GRAPHS, PAPERS_BUGS = 170, 3
 """The paper's 170 graphs are those, of an unstated number, that all killed TVM; three bugs were behind them."""
 
 ENDINGS = ("death", "hang", "memory", "accepted", "tolerated", "refused")
-"""What becomes of an invalid program: the worker dies; no end; no memory; it runs to values, which counts as a finding;
-it runs to values, which does not count; a clean error."""
+"""The outcomes of an invalid program: the worker dies; it hangs; it runs out of memory; the program gives values, which
+counts as a finding; it gives values, which does not count; a clean error."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidSeries:
-    """What one target did with its invalid programs.
+    """The outcomes of invalid programs on one target.
 
     `combinations` counts the different (operator, kind of constraint, dtypes) among them, `endings` the programs by
-    what became of them; `unstable` findings did not show again in a fresh worker and count as refused.
+    outcome; `unstable` findings did not show again in a fresh worker and count as refused.
     """
 
     target: str

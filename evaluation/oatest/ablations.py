@@ -13,7 +13,7 @@ from evaluation.measures import DifferentFailures, Watch, unique, unwatched
 from evaluation.oatest.libraries import Libraries
 from evaluation.oatest.splicing import ending_of
 from evaluation.oatest.tracing import Traced
-from evaluation.oatest.triggers import Sample, TriggerRate, recipe_wakes, sample_of, triggers
+from evaluation.oatest.triggers import Sample, TriggerRate, intended_passes, sample_of, triggers
 from evaluation.series import Judged, SeriesPools, run_series
 from miscompile.base.rng import stream
 from miscompile.core.outcome import Values
@@ -88,11 +88,11 @@ def arms(libraries: Libraries, graphs: Iterator[Whole], seed: int) -> Iterator[A
 
 @dataclass(frozen=True, slots=True)
 class ArmSeries:
-    """What came of `tests` tests in one setting on one target.
+    """The result of `tests` tests in one setting on one target.
 
-    `endings` says what became of the unoptimised builds. `passes`, `sets` and `pairs` count the different passes that
-    were seen to change a program, sets of passes that changed one, and pairs in these sets. `observed` programs were
-    watched for that; rules that run in a frame are seen as the frame. `used` counts the patterns that were placed.
+    `endings` counts the outcomes of the unoptimised builds. `passes`, `sets` and `pairs` count the different passes
+    that were observed to change a program, sets of passes that changed one, and pairs in these sets, in `observed`
+    programs; a rule that runs in a frame counts as the frame. `used` counts the patterns that were placed.
     `seconds` are of the wall clock: of the tests with the confirming of failures, of triage, of the trigger rate.
     """
 
@@ -143,7 +143,7 @@ class ArmSeries:
 
 
 @dataclass(slots=True)
-class _Firings:
+class _ObservedPasses:
     """The passes that were seen to change programs, and which of them together."""
 
     observed: int = 0
@@ -152,7 +152,7 @@ class _Firings:
     pairs: set[tuple[str, str]] = field(default_factory=set)
 
     def take(self, judged: Judged) -> None:
-        """Take note of what the observed run of a test has shown; one that did not run says nothing."""
+        """Count the passes that the observed run of a test reports; a run without values reports none."""
         for run, outcome in zip(judged.runs, judged.outcomes, strict=True):
             if run.build.observe and isinstance(outcome, Values):
                 names = frozenset(outcome.observations.passes)
@@ -180,16 +180,16 @@ def measure(
     about = parse_target(plan.target).about
     generator_options = replace(generator_options, seeds=arm.seeds, variants=1, observe=1.0)
     producer = Traced(generator_options, support, arm.patterns, about, arm.contexts)
-    book, firings, endings, used = FailureLog(pools), _Firings(), Counter[str](), set[str]()
+    book, seen, endings, used = FailureLog(pools), _ObservedPasses(), Counter[str](), set[str]()
     sample: Sample = sample_of(watched, stream(plan.seed, "bench", "watched", arm.name))
     rng_of = partial(stream, plan.seed, "bench", "ablation", arm.name)
     for judged in run_series(pools, producer, make_oracle(plan, {}), tests, rng_of):
         producer.trace(judged.case)
         endings[ending_of(judged.outcomes[0])] += 1
         used.update(judged.case.recipe["motifs"])
-        firings.take(judged)
+        seen.take(judged)
         book.take(judged)
-        if recipe_wakes(judged.case):
+        if intended_passes(judged.case):
             sample.offer(judged.case)
         watch(what, judged.test + 1, tests)
     tested = time.monotonic()
@@ -199,7 +199,7 @@ def measure(
     seconds = (tested - begin, triaged - tested, time.monotonic() - triaged)
     return ArmSeries(
         plan.target, arm.name, arm.group, len(arm.patterns), arm.operators, len(used), tests, dict(endings),
-        firings.observed, len(firings.passes), len(firings.sets), len(firings.pairs), settled, trigger, seconds,
+        seen.observed, len(seen.passes), len(seen.sets), len(seen.pairs), settled, trigger, seconds,
     )  # fmt: skip
 
 

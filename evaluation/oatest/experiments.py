@@ -29,14 +29,14 @@ Part = Literal["splicing", "ablation"]
 
 @dataclass(frozen=True, slots=True)
 class OatestSettings:
-    """What to measure on each of `targets`, and how much of it.
+    """The settings of the experiments, which run on each of `targets`.
 
     Splicing: `syntheses` programs with the patterns that ship with the tool. Ablation: `tests` tests in each setting,
     and at most `patience` seconds of triage for each of these; the patterns are cut from the models of `pairs` (a path
     that `miscompile harvest --keep` has filled), else from `programs` generated programs and from `cases` of onnx's
     node cases (None: all), `each` for every pass that fires. The trigger rate is measured on `watched` programs of each
     series. `mutations` is the share of patterns that are planted in an uncommon setting. `limit_seconds` limits one
-    run, `probe_seconds` how long a target is asked what it takes.
+    run, `probe_seconds` the probing of a target's support.
     """
 
     part: Part
@@ -58,7 +58,7 @@ class OatestSettings:
 
 @dataclass(frozen=True, slots=True)
 class OatestFigures:
-    """What was measured, target by target. `versions` are those of each; of what `libraries` each target's hold."""
+    """The figures, target by target. `versions` are those of each target, `libraries` the figures of its libraries."""
 
     settings: OatestSettings
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -156,6 +156,6 @@ def _libraries(settings: OatestSettings, plan: Plan, support: Support, watch: Wa
             programs, target, pools.pool, settings.each, settings.seed,
             lambda done, _: watch(f"{target}, programs that passes may fire on", done, total),
         )  # fmt: skip
-    if not found.firing_pairs:
+    if not found.pairs:
         raise UsageError(f"no pass of {target} is seen to fire on the programs, so there is no pattern to compare")
     return found

@@ -37,11 +37,11 @@ _MOST = 40
 """Operators of the largest unit, and of the largest program."""
 
 Told = Callable[[int, int], None]
-"""Told how many programs were looked at, and how many pairs there are."""
+"""Receives the number of programs examined, and the number of pairs found."""
 
 
-class FiringPair(NamedTuple):
-    """One pair: a pass, and a program that it was seen to change, cut in every way. The pass changes each piece."""
+class PassPair(NamedTuple):
+    """A pass, and a program that it was observed to change, cut in every way. The pass changes each piece."""
 
     called: str
     label: Granularity
@@ -54,13 +54,14 @@ class FiringPair(NamedTuple):
 class Libraries:
     """The pairs, and the libraries made of them.
 
-    `programs` were looked at; `left` says by reason what is not among the pairs. The patterns of a library stand in
-    the order of the pairs, and are known to wake the pass of their pair, which has been seen, and nothing else.
+    `programs` is the number of programs examined; `left` counts by reason the programs that gave no pair. The patterns
+    of a library are in the order of the pairs. Each is recorded as triggering the pass of its pair, which was observed,
+    and no other pass.
     """
 
     target: str
     version: str
-    firing_pairs: tuple[FiringPair, ...]
+    pairs: tuple[PassPair, ...]
     programs: int
     left: Mapping[str, int]
 
@@ -87,7 +88,7 @@ class Libraries:
     @property
     def tests(self) -> tuple[Seed, ...]:
         """The programs, each once, as seeds: they are what documented tests are to the paper."""
-        return tuple({id(cut.whole): cut.whole for cut in self.firing_pairs}.values())
+        return tuple({id(cut.whole): cut.whole for cut in self.pairs}.values())
 
     def at_random(self, graphs: Iterator[Whole], rng: random.Random) -> tuple[Pattern, ...]:
         """Return fragments of `graphs`, which are for no pass: as many as there are pairs, each as large as its own."""
@@ -101,26 +102,26 @@ class Libraries:
     def as_json(self) -> dict[str, Any]:
         """Return what the libraries are made of as a JSON object; sizes are mean numbers of operators."""
         ways: dict[str, list[Seed]] = {
-            "block": [cut.block for cut in self.firing_pairs],
-            "subgraph": [cut.unit for cut in self.firing_pairs],
-            "whole": [cut.whole for cut in self.firing_pairs],
+            "block": [cut.block for cut in self.pairs],
+            "subgraph": [cut.unit for cut in self.pairs],
+            "whole": [cut.whole for cut in self.pairs],
         }
-        count = max(1, len(self.firing_pairs))
+        count = max(1, len(self.pairs))
         return {
-            "pairs": len(self.firing_pairs),
+            "pairs": len(self.pairs),
             "programs": self.programs,
-            "passes": dict(Counter(cut.called for cut in self.firing_pairs)),
-            "granularity": dict(Counter(cut.label for cut in self.firing_pairs)),
+            "passes": dict(Counter(cut.called for cut in self.pairs)),
+            "granularity": dict(Counter(cut.label for cut in self.pairs)),
             "operators": {way: sum(len(seed.operators) for seed in seeds) / count for way, seeds in ways.items()},
             "left": dict(self.left),
         }
 
-    def _patterns(self, way: str, choose: Callable[[FiringPair], Seed]) -> tuple[Pattern, ...]:
+    def _patterns(self, way: str, choose: Callable[[PassPair], Seed]) -> tuple[Pattern, ...]:
         found = []
-        for number, cut in enumerate(self.firing_pairs, 1):
+        for number, cut in enumerate(self.pairs, 1):
             seed, title = choose(cut), f"{way}_{number}"
-            wake = Trigger(parse_target(self.target).about.name, self.version, cut.called)
-            found.append(Pattern(title, seed, lift(seed, title), cut.label, (wake,), seed.source))
+            trigger = Trigger(parse_target(self.target).about.name, self.version, cut.called)
+            found.append(Pattern(title, seed, lift(seed, title), cut.label, (trigger,), seed.source))
         return tuple(found)
 
 
@@ -144,10 +145,8 @@ def build(
     search = _Search(target, runner, each, seed)
     for batch in batches(programs, _BATCH):
         search.look(batch)
-        told(search.programs, len(search.firing_pairs))
-    return Libraries(
-        target, version_of(target), tuple(search.firing_pairs), search.programs, dict(search.left.most_common())
-    )
+        told(search.programs, len(search.pairs))
+    return Libraries(target, version_of(target), tuple(search.pairs), search.programs, dict(search.left.most_common()))
 
 
 @dataclass(slots=True)
@@ -158,7 +157,7 @@ class _Search:
     runner: Runner
     each: int
     seed: int
-    firing_pairs: list[FiringPair] = field(default_factory=list)
+    pairs: list[PassPair] = field(default_factory=list)
     programs: int = 0
     left: Counter[str] = field(default_factory=Counter)
     forms: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -199,7 +198,7 @@ class _Search:
         forms.add(form)
         known = granularities(parse_target(self.target).about.name).get(called)
         label = known or granularity_of(block, case_of(block, rng), fires, self.runner)
-        self.firing_pairs.append(FiringPair(called, label, whole, unit, block))
+        self.pairs.append(PassPair(called, label, whole, unit, block))
 
     def _units(self, whole: Seed) -> Iterator[Seed]:
         return subgraphs(whole_of(whole), PieceSizes(1, _MOST), self.left)

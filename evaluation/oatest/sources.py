@@ -50,7 +50,7 @@ def pairs_in(path: Path) -> list[Pair]:
 
 
 def harvested(pairs: Sequence[Pair], seed: int) -> Iterator[Seed]:
-    """Yield the models of `pairs`, each file once; what cannot be observed as a whole is left out."""
+    """Yield the models of `pairs`, each file once; models that cannot be observed as a whole are skipped."""
     for path, origin in {pair.model: pair.test for pair in pairs}.items():
         with suppress(MiscompileError, ValueError):  # protobuf's own limits are bare ValueErrors
             model = normalised(load(path))
@@ -105,7 +105,7 @@ def _ran(cases: Sequence[Case], target: str, runner: Runner) -> Iterator[Seed]:
 
 
 def plain_graphs(support: Support, opsets: tuple[int, ...], seed: int) -> Iterator[Whole]:
-    """Yield generated graphs without motifs and no-ops, without end: what nobody has made for a pass."""
+    """Yield generated graphs without motifs and no-ops, without end; nobody has written them for a pass."""
     generator_options = GeneratorOptions(
         nodes=20, opsets=opsets, motifs=0.0, noops=0.0, control=0.0, containers=0.0, spread=0.0
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.measures import SampleStatistics, Watch, sample_statistics, unwatched
 from evaluation.oatest.tracing import Traced, joined
-from evaluation.oatest.triggers import Sample, TriggerRate, recipe_wakes, sample_of, triggers
+from evaluation.oatest.triggers import Sample, TriggerRate, intended_passes, sample_of, triggers
 from evaluation.series import Judged, SeriesPools, run_series
 from miscompile.base.errors import ModelError
 from miscompile.base.rng import stream
@@ -35,7 +35,7 @@ _EVERY = 250
 
 @dataclass(frozen=True, slots=True)
 class Splicing:
-    """What came of `syntheses` on one target.
+    """The result of `syntheses` on one target.
 
     `checked` pass onnx's full check and what this tool asks beyond it; `unchecked` says of the others why not.
     `endings` says what became of the unoptimised build: values; refused, which is a lawful no; any other word is a
@@ -112,7 +112,7 @@ class Splicing:
 
 @dataclass(slots=True)
 class _Tally:
-    """What has been counted so far."""
+    """The counts so far."""
 
     target: str
     begin: float
@@ -215,7 +215,7 @@ def measure(
 
     for judged in run_series(pools, producer, make_oracle(plan, {}), syntheses, rng_of):
         tally.take(judged, producer)
-        if recipe_wakes(judged.case):
+        if intended_passes(judged.case):
             sample.offer(judged.case)
         watch(f"{plan.target}, syntheses", judged.test + 1, syntheses)
         if (judged.test + 1) % _EVERY == 0:

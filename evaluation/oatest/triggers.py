@@ -1,7 +1,7 @@
-"""Trigger rate: how often does a pass change the program that was made to wake it?
+"""Trigger rate: how often does a pass change the program that was made to trigger it?
 
-The paper tells by coverage of the pass's own source file (section 4.4); here the pass is seen to change the program,
-rules within a pass one by one, which asks for more.
+The paper reads this off the coverage of the pass's own source file (section 4.4). Here a pass counts only when it is
+observed to change the program, and each rule within a pass counts by itself, which is stricter.
 """
 
 import random
@@ -20,17 +20,17 @@ _BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class TriggerRate:
-    """What was seen on programs with a pattern of which it is known which passes it wakes.
+    """Counts over programs with a pattern that is known to trigger certain passes, its intended passes.
 
-    Of `watched` programs, `built` were built; in `woken` of these, one of the passes that their pattern is known to
-    wake changed the program, in `nothing` no pass at all did. `chance` counts what `woken` would be if each program
-    were held to the passes of another one: seeds, too, wake passes. `passes` counts for each intended pass the
-    programs with a pattern for it, and those of them that it changed.
+    Of `watched` programs, `built` were built. In `triggered` of these, an intended pass changed the program; in
+    `nothing`, no pass did. `chance` is the value of `triggered` when each program is compared with the intended passes
+    of another one; it is above 0 because seeds trigger passes too. `passes` holds for each intended pass the number of
+    programs with a pattern for it, and the number of those that it changed.
     """
 
     watched: int
     built: int
-    woken: int
+    triggered: int
     chance: int
     nothing: int
     passes: Mapping[str, tuple[int, int]]
@@ -38,24 +38,25 @@ class TriggerRate:
     @property
     def rate(self) -> float:
         """Share of the programs built in which an intended pass fired; 0 where none was built."""
-        return self.woken / self.built if self.built else 0.0
+        return self.triggered / self.built if self.built else 0.0
 
     @property
     def by_chance(self) -> float:
-        """What the rate would be for the passes of other programs."""
+        """The rate with the intended passes of other programs."""
         return self.chance / self.built if self.built else 0.0
 
     @property
     def mean_of_passes(self) -> float:
         """Mean over the intended passes of the share of their programs that they changed; 0 without any."""
-        shares = [woken / tried for tried, woken in self.passes.values()]
+        shares = [triggered / tried for tried, triggered in self.passes.values()]
         return sum(shares) / len(shares) if shares else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return what was seen as a JSON object."""
-        names = ("watched", "built", "woken", "chance", "nothing", "rate", "by_chance", "mean_of_passes")
-        passes = {name: {"tried": tried, "woken": woken} for name, (tried, woken) in sorted(self.passes.items())}
-        return {**{name: getattr(self, name) for name in names}, "passes": passes}
+        """Return the counts and the rates as a JSON object."""
+        names = ("chance", "nothing", "rate", "by_chance", "mean_of_passes")
+        counts = {"watched": self.watched, "built": self.built, "woken": self.triggered}
+        passes = {name: {"tried": tried, "woken": changed} for name, (tried, changed) in sorted(self.passes.items())}
+        return {**counts, **{name: getattr(self, name) for name in names}, "passes": passes}
 
 
 @dataclass(slots=True)
@@ -82,11 +83,11 @@ def sample_of(size: int, rng: random.Random) -> Sample:
 
 
 def triggers(cases: Sequence[Case], target: str, runner: Runner, what: str, watch: Watch) -> TriggerRate | None:
-    """Build synthesised `cases` and see which passes change them.
+    """Build synthesised `cases` and observe which passes change them.
 
-    Cases of whose pattern it is not known what it wakes are left out; None when all are.
+    Cases without a known intended pass are skipped; returns None when every case is skipped.
     """
-    wanted = [(case, frozenset(names)) for case in cases if (names := recipe_wakes(case))]
+    wanted = [(case, frozenset(names)) for case in cases if (names := intended_passes(case))]
     seen: list[frozenset[str] | None] = []
     for start in range(0, len(wanted), _BATCH):
         seen += fired([case for case, _ in wanted[start : start + _BATCH]], target, runner)
@@ -97,21 +98,21 @@ def triggers(cases: Sequence[Case], target: str, runner: Runner, what: str, watc
 def tallied(intended: Sequence[frozenset[str]], seen: Sequence[frozenset[str] | None]) -> TriggerRate:
     """Return the counts for programs whose intended passes, and those that fired (None: not built), are given."""
     pairs = [(wanted, names) for wanted, names in zip(intended, seen, strict=True) if names is not None]
-    tried, woken = Counter[str](), Counter[str]()
+    tried, triggered = Counter[str](), Counter[str]()
     for wanted, names in pairs:
         tried.update(wanted)
-        woken.update(wanted & names)
+        triggered.update(wanted & names)
     others = [wanted for wanted, _ in pairs[1:] + pairs[:1]]
     return TriggerRate(
         watched=len(seen),
         built=len(pairs),
-        woken=sum(bool(wanted & names) for wanted, names in pairs),
+        triggered=sum(bool(wanted & names) for wanted, names in pairs),
         chance=sum(bool(other & names) for other, (_, names) in zip(others, pairs, strict=True)),
         nothing=sum(not names for _, names in pairs),
-        passes={name: (count, woken[name]) for name, count in tried.items()},
+        passes={name: (count, triggered[name]) for name, count in tried.items()},
     )
 
 
-def recipe_wakes(case: Case) -> list[str]:
-    """Return the passes that a synthesised case's pattern is known to wake."""
+def intended_passes(case: Case) -> list[str]:
+    """Return the passes that a synthesised case's pattern is known to trigger."""
     return list(case.recipe.get("wakes", ()))

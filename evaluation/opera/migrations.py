@@ -1,6 +1,5 @@
 """From what `miscompile migrate` left to the subjects of the table: tests with their bugs, counts and coverage."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from evaluation.opera.orders import CoveredFacts
 from evaluation.opera.prioritisation import Subject, subject_of
 from evaluation.opera.reach import PYTHON, reached_by
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.findings.store import Store
 from miscompile.harvest.libraries.sources import instances_of
 from miscompile.instances.archive import distinct
@@ -17,8 +17,6 @@ from miscompile.migration.ranking.counts import counts_of
 from miscompile.migration.results import ResultRow, place_of, read_rows
 from miscompile.targets.front_ends import FrontEnd, chosen
 from miscompile.targets.registry import parse_target
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +31,12 @@ class MigrationFolders:
     coverage: bool = False
 
 
-def subjects(where: MigrationFolders, seed: int, say: Say) -> list[Subject]:
+def subjects(where: MigrationFolders, seed: int, on_progress: ProgressListener) -> list[Subject]:
     """Return a subject for each front end of each folder. Raises UsageError for a folder that holds no migration."""
 
     @cache
     def every(library: str) -> tuple[Instance, ...]:
-        return tuple(distinct(instances_of(library, where.instances, say)))
+        return tuple(distinct(instances_of(library, where.instances, on_progress)))
 
     found = []
     for folder in where.folders:
@@ -47,7 +45,7 @@ def subjects(where: MigrationFolders, seed: int, say: Say) -> list[Subject]:
             facts = CoveredFacts(seed, counts_of(front.target, front.library))
             spec = parse_target(front.target)
             subject = subject_of(front.name, spec.about.name, front.library, tests, rows, facts)
-            found.append(_covered(subject, folder, front, where, say, constants=constants))
+            found.append(_covered(subject, folder, front, where, on_progress, constants=constants))
     return found
 
 
@@ -73,11 +71,17 @@ def _migrated(folder: Path) -> list[tuple[FrontEnd, list[ResultRow], bool]]:
 
 
 def _covered(
-    subject: Subject, folder: Path, front: FrontEnd, where: MigrationFolders, say: Say, *, constants: bool
+    subject: Subject,
+    folder: Path,
+    front: FrontEnd,
+    where: MigrationFolders,
+    on_progress: ProgressListener,
+    *,
+    constants: bool,
 ) -> Subject:
     """Return the subject with the statements that its tests reach, if they are known or wanted."""
     place = folder / "coverage" / f"{front.name}.json.gz"
     if front.name not in PYTHON or not (where.coverage or place.exists()):
         return subject
-    reached = reached_by(subject.instances, front.name, front.target, place, say, constants=constants)
+    reached = reached_by(subject.instances, front.name, front.target, place, on_progress, constants=constants)
     return replace(subject, facts=replace(subject.facts, coverage=reached.tests))

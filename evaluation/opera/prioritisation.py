@@ -79,7 +79,7 @@ def subject_of(
     rows: Iterable[ResultRow],
     facts: CoveredFacts,
 ) -> Subject:
-    """Put results and instances together by digest; what has no result, or was never run, is left out.
+    """Join results and instances by digest; instances without a result, or that were never run, are skipped.
 
     Raises UsageError when nothing is left, which is so when the archive is not the one that was migrated.
     """
@@ -147,7 +147,7 @@ class FrontFigures:
 
 @dataclass(frozen=True, slots=True)
 class OrderFigures:
-    """What was measured so far."""
+    """The figures so far."""
 
     settings: OrderSettings
     fronts: tuple[FrontFigures, ...] = ()

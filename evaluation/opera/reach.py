@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO
 
 from miscompile.base.child import start
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.instances.code import digest_of, encoded
 from miscompile.instances.instance import Instance
 from miscompile.targets.registry import parse_target
@@ -84,7 +85,13 @@ def coverage_of(
 
 
 def reached_by(
-    instances: Sequence[Instance], front: str, target: str, place: Path, say: Callable[[str], None], *, constants: bool
+    instances: Sequence[Instance],
+    front: str,
+    target: str,
+    place: Path,
+    on_progress: ProgressListener,
+    *,
+    constants: bool,
 ) -> Reached:
     """Return the statements that instances reach in the front end called `front`; kept at `place` when collected once.
 
@@ -95,7 +102,7 @@ def reached_by(
         known = read_reached(place)
         if all(digest_of(instance) in known.tests for instance in instances):
             return known
-    say(f"{front}: collecting the statements that {len(instances):,} tests reach")
+    on_progress(f"{front}: collecting the statements that {len(instances):,} tests reach")
     reached = coverage_of(instances, target, PYTHON[front], constants=constants)
     write_reached(reached, place)
     return reached

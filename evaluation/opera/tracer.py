@@ -1,7 +1,7 @@
-"""The child of `reach`: sends instances through a front end, and says which statements each reaches.
+"""The child of `reach`: sends instances through a front end, and reports the statements that each reaches.
 
 Settings come as the only argument, instances as lines on standard input; a line goes out when the front end is loaded,
-and one for every instance. What compilers print goes to standard error.
+and one for every instance. The output of compilers goes to standard error.
 """
 
 import json

@@ -180,7 +180,7 @@ def differ(case: Case, first: Outcome, second: Outcome) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OptBenchResult:
-    """What came of one case: found, the class to blame, the edges that heal it alone, and every class that heals it."""
+    """The result of one case: found, the class to blame, the edges that heal it alone, every class that heals it."""
 
     number: int
     bug: str

@@ -1,1 +1,1 @@
-"""POLYJUICE: what the extreme programs of an e-graph trigger, and what they cost."""
+"""POLYJUICE: the passes that the extreme programs of an e-graph trigger, and the cost of making them."""

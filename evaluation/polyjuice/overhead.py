@@ -33,7 +33,7 @@ PAPER = {5: (0.33, 1.16), 10: (0.33, 1.63), 15: (0.35, 1.64)}
 PARTS = ("read", "saturate", "search", "least", "most")
 """Reading a model into an e-graph, saturation, what both extractions share, and each extraction with its model."""
 REWRITING = PARTS[1:]
-"""What POLYJUICE counts: rewriting and both extractions, which here include writing both models."""
+"""The parts that POLYJUICE counts: rewriting and both extractions, which here include writing both models."""
 SHOWN = (*PARTS, "total", "p95", "rewriting")
 
 _WARM = 30

@@ -1,4 +1,4 @@
-"""Do the simplest and the most complex program wake other passes than two random ones?
+"""Do the simplest and the most complex program trigger other passes than two random ones?
 
 POLYJUICE, section 5.4 and Table 4: for each graph the sequences of passes that a compiler executes on the two extremes
 are compared, by longest common subsequence and by edit distance, beside those of two random extractions. A sequence has

@@ -72,8 +72,8 @@ def operators(run: Run) -> list[str]:
     return [node.op for node in read(run.case.program.payload).graph.nodes]
 
 
-def firing(passes: Callable[[list[str]], Sequence[str]]) -> Callable[[Run], Outcome]:
-    """Play a compiler that gives values for every program; `passes` says which fire on a program of these operators."""
+def with_passes(passes: Callable[[list[str]], Sequence[str]]) -> Callable[[Run], Outcome]:
+    """Play a compiler that gives values for every program; `passes` returns those that fire, by operators."""
 
     def play(run: Run) -> Outcome:
         ports = run.case.program.outputs

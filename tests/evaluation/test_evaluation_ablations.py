@@ -4,7 +4,7 @@ import json
 from itertools import islice
 
 import pytest
-from played_pools import PlayedPool, firing, series_pools
+from played_pools import PlayedPool, series_pools, with_passes
 
 from evaluation.failure_log import SettledFailures
 from evaluation.measures import ConfirmedFailure
@@ -17,7 +17,7 @@ from miscompile.ops.support import Support
 from miscompile.producers.synthesis.options import OatestOptions
 
 OPEN = Support(open=True)
-KNOBS = OatestOptions(nodes=4, opsets=(17,), calls=0.0)
+OPTIONS = OatestOptions(nodes=4, opsets=(17,), calls=0.0)
 
 
 def fires(operators: list[str]) -> list[str]:
@@ -29,15 +29,15 @@ def libraries() -> Libraries:
     """Pairs of generated programs and played passes."""
     graphs = islice(plain_graphs(OPEN, (17,), 2), 25)
     programs = [Seed(one.name, one.graph, one.opset, one.ranges, one.fixed) for one in graphs]
-    found = build(programs, "toy", PlayedPool(firing(fires)), 2, 0)
-    assert len(found.firing_pairs) >= 4
+    found = build(programs, "toy", PlayedPool(with_passes(fires)), 2, 0)
+    assert len(found.pairs) >= 4
     return found
 
 
 def test_settings_differ_in_patterns_or_in_seeds(libraries: Libraries) -> None:
     found = {arm.name: arm for arm in arms(libraries, plain_graphs(OPEN, (17,), 5), 0)}
     assert list(found) == ["own", "block", "subgraph", "whole", "random", "tests", "alone"]
-    assert {len(arm.patterns) for arm in found.values()} == {len(libraries.firing_pairs)}
+    assert {len(arm.patterns) for arm in found.values()} == {len(libraries.pairs)}
     assert found["tests"].patterns is found["alone"].patterns is found["own"].patterns
     assert found["tests"].contexts == libraries.tests
     assert [found[name].seeds for name in ("own", "tests", "alone")] == ["generated", "patterns", "none"]
@@ -48,9 +48,9 @@ def test_settings_differ_in_patterns_or_in_seeds(libraries: Libraries) -> None:
 
 def test_a_series_counts_what_fires_and_what_fires_together(libraries: Libraries) -> None:
     arm = next(arms(libraries, plain_graphs(OPEN, (17,), 5), 0))
-    pools, _, _ = series_pools(firing(fires))
+    pools, _, _ = series_pools(with_passes(fires))
     told: list[tuple[str, int, int]] = []
-    series = measure(pools, arm, KNOBS, OPEN, 15, 6, 1.0, lambda *what: told.append(what))
+    series = measure(pools, arm, OPTIONS, OPEN, 15, 6, 1.0, lambda *what: told.append(what))
     assert series.tests == series.observed == sum(series.endings.values()) == 15
     assert series.valid == 1.0
     assert 1 <= series.passes <= 5
@@ -69,7 +69,7 @@ def test_a_series_counts_what_fires_and_what_fires_together(libraries: Libraries
 def test_refused_programs_are_not_valid(libraries: Libraries) -> None:
     arm = next(arms(libraries, plain_graphs(OPEN, (17,), 5), 0))
     pools, _, _ = series_pools(lambda _: Raised("compile", "KeyError", "no"))
-    series = measure(pools, arm, KNOBS, OPEN, 3, 2, 0.0)
+    series = measure(pools, arm, OPTIONS, OPEN, 3, 2, 0.0)
     assert series.valid == 0.0
     assert (series.observed, series.sets) == (0, 0)
 

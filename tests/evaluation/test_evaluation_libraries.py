@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from played_pools import PlayedPool, firing
+from played_pools import PlayedPool, with_passes
 
 from evaluation.oatest.libraries import build
 from evaluation.oatest.sources import batches, entire, pairs_in, plain_graphs, whole_of
@@ -46,12 +46,12 @@ def fires(operators: list[str]) -> list[str]:
 
 def test_the_same_pairs_are_cut_in_each_way() -> None:
     told: list[tuple[int, int]] = []
-    found = build([PROGRAM], "toy", PlayedPool(firing(fires)), 2, 0, lambda *what: told.append(what))
-    assert [cut.called for cut in found.firing_pairs] == ["Chain", "Sign"]
+    found = build([PROGRAM], "toy", PlayedPool(with_passes(fires)), 2, 0, lambda *what: told.append(what))
+    assert [cut.called for cut in found.pairs] == ["Chain", "Sign"]
     assert told == [(1, 2)]
-    assert [cut.whole for cut in found.firing_pairs] == [PROGRAM, PROGRAM]
-    assert [list(cut.unit.operators) for cut in found.firing_pairs] == [["Exp", "Relu", "Neg"]] * 2
-    assert [list(cut.block.operators) for cut in found.firing_pairs] == [["Relu", "Neg"], ["Neg"]]
+    assert [cut.whole for cut in found.pairs] == [PROGRAM, PROGRAM]
+    assert [list(cut.unit.operators) for cut in found.pairs] == [["Exp", "Relu", "Neg"]] * 2
+    assert [list(cut.block.operators) for cut in found.pairs] == [["Relu", "Neg"], ["Neg"]]
     for library in (found.own, found.blocks, found.subgraphs, found.wholes):
         assert [pattern.triggers_on("toy") for pattern in library] == [{"Chain"}, {"Sign"}]
         assert all(pattern.seed is not None and pattern.motif is not None for pattern in library)
@@ -71,22 +71,22 @@ def test_a_pass_that_needs_the_whole_unit_gives_a_subgraph() -> None:
         return ["Alone"] if operators in (["Relu", "Neg"], [node.op for node in pair.graph.nodes]) else []
 
     pair = seed("pair", ("Relu", "x", "a"), ("Neg", "a", "b"), ("Abs", "y", "c"))
-    found = build([pair], "toy", PlayedPool(firing(alone)), 1, 0)
-    assert [cut.label for cut in found.firing_pairs] == ["subgraph"]
+    found = build([pair], "toy", PlayedPool(with_passes(alone)), 1, 0)
+    assert [cut.label for cut in found.pairs] == ["subgraph"]
     assert found.own[0].operators == found.subgraphs[0].operators == ("Relu", "Neg")
 
 
 def test_pairs_that_are_alike_and_more_than_asked_for_are_left_out() -> None:
-    twice = build([PROGRAM, PROGRAM], "toy", PlayedPool(firing(fires)), 2, 0)
-    assert len(twice.firing_pairs) == 2
+    twice = build([PROGRAM, PROGRAM], "toy", PlayedPool(with_passes(fires)), 2, 0)
+    assert len(twice.pairs) == 2
     assert twice.left["pairs like another one"] == 2
-    one = build([PROGRAM, PROGRAM], "toy", PlayedPool(firing(fires)), 1, 0)
-    assert len(one.firing_pairs) == 2
+    one = build([PROGRAM, PROGRAM], "toy", PlayedPool(with_passes(fires)), 1, 0)
+    assert len(one.pairs) == 2
     assert "pairs like another one" not in one.left
 
 
 def test_random_fragments_are_as_many_and_as_large_and_for_no_pass() -> None:
-    found = build([PROGRAM], "toy", PlayedPool(firing(fires)), 2, 0)
+    found = build([PROGRAM], "toy", PlayedPool(with_passes(fires)), 2, 0)
     graphs = plain_graphs(Support(open=True), (17,), 3)
     fragments = found.at_random(graphs, stream(0, "fragments"))
     assert len(fragments) == len(found.own)

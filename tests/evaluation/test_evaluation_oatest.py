@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from played_pools import PlayedPool, firing
+from played_pools import PlayedPool, with_passes
 from rich.console import Console
 
 from evaluation import series
@@ -16,7 +16,7 @@ from evaluation.measures import ConfirmedFailure, sample_statistics
 from evaluation.oatest import ablations, experiments, splicing
 from evaluation.oatest.ablations import Arm, ArmSeries
 from evaluation.oatest.experiments import OatestFigures, OatestSettings, run
-from evaluation.oatest.libraries import FiringPair, Libraries
+from evaluation.oatest.libraries import Libraries, PassPair
 from evaluation.oatest.splicing import Splicing
 from evaluation.oatest.tracing import Traced
 from evaluation.oatest.triggers import TriggerRate
@@ -73,10 +73,10 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def cut(options: OatestSettings, plan: object, support: Support, watch: object) -> Libraries:
         del options, plan, support, watch
-        return Libraries("toy", "1", (FiringPair("DeadCode", "block", SEED, SEED, SEED),), 5, {})
+        return Libraries("toy", "1", (PassPair("DeadCode", "block", SEED, SEED, SEED),), 5, {})
 
     monkeypatch.setattr("evaluation.series.probe_support", lambda plan, target: Support(open=True))
-    monkeypatch.setattr(series, "make_pool", lambda plan, workers=1: PlayedPool(firing(lambda _: [])))
+    monkeypatch.setattr(series, "make_pool", lambda plan, workers=1: PlayedPool(with_passes(lambda _: [])))
     monkeypatch.setattr(splicing, "measure", splice)
     monkeypatch.setattr(ablations, "measure", ablate)
     monkeypatch.setattr(experiments, "_libraries", cut)

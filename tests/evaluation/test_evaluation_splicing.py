@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from played_pools import PlayedPool, firing, operators, series_pools
+from played_pools import PlayedPool, operators, series_pools, with_passes
 
 from evaluation.oatest.splicing import ending_of, measure, words_of
 from evaluation.oatest.tracing import Traced
@@ -17,11 +17,11 @@ from miscompile.targets.registry import parse_target
 
 WAKE = (Trigger("toy", "1", "OperandOrdering"),)
 PATTERNS = [Pattern(motif.name, None, motif, "block", WAKE) for motif in fusion_motifs()[:40]]
-KNOBS = OatestOptions(nodes=5, opsets=(17,), variants=1)
+OPTIONS = OatestOptions(nodes=5, opsets=(17,), variants=1)
 
 
 def producer(patterns: list[Pattern] | None = None) -> Traced:
-    return Traced(KNOBS, Support(open=True), patterns or PATTERNS, parse_target("toy").about)
+    return Traced(OPTIONS, Support(open=True), patterns or PATTERNS, parse_target("toy").about)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_words_leave_out_what_varies() -> None:
 
 def test_figures_come_as_they_are_made_and_end_with_the_trigger_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.oatest.splicing._EVERY", 5)
-    pools, _, second = series_pools(firing(lambda _: ["OperandOrdering"]))
+    pools, _, second = series_pools(with_passes(lambda _: ["OperandOrdering"]))
     told: list[tuple[str, int, int]] = []
     steps = list(measure(pools, producer(), 12, 7, lambda *what: told.append(what)))
     assert [step.syntheses for step in steps] == [5, 10, 12, 12]
@@ -73,7 +73,7 @@ def test_figures_come_as_they_are_made_and_end_with_the_trigger_rate(monkeypatch
 
 
 def test_refusals_and_failures_are_not_valid_and_are_counted_apart() -> None:
-    usual = firing(lambda _: [])
+    usual = with_passes(lambda _: [])
 
     def play(run: Run) -> Outcome:
         number = len(operators(run))
@@ -92,6 +92,6 @@ def test_refusals_and_failures_are_not_valid_and_are_counted_apart() -> None:
 
 def test_without_known_passes_there_is_no_trigger_rate() -> None:
     plain = [Pattern(one.name, None, one.motif, "block") for one in PATTERNS]
-    *_, end = measure(series_pools(firing(lambda _: []))[0], producer(plain), 4, 4)
+    *_, end = measure(series_pools(with_passes(lambda _: []))[0], producer(plain), 4, 4)
     assert end.trigger is None
     assert end.as_json()["trigger"] is None

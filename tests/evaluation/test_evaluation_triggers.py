@@ -4,7 +4,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from played_pools import PlayedPool, firing
+from played_pools import PlayedPool, with_passes
 
 from evaluation.measures import unwatched
 from evaluation.oatest.triggers import sample_of, tallied, triggers
@@ -21,7 +21,7 @@ NAMES = st.frozensets(st.sampled_from("ABC"))
 
 def test_one_of_the_intended_passes_is_enough_and_what_is_not_built_is_left_out() -> None:
     found = tallied([frozenset("AB"), frozenset("A"), frozenset("B")], [frozenset("BC"), frozenset("C"), None])
-    assert (found.watched, found.built, found.woken, found.nothing) == (3, 2, 1, 0)
+    assert (found.watched, found.built, found.triggered, found.nothing) == (3, 2, 1, 0)
     assert found.rate == 0.5
     assert found.passes == {"A": (2, 0), "B": (1, 1)}
     assert found.mean_of_passes == 0.5
@@ -30,14 +30,14 @@ def test_one_of_the_intended_passes_is_enough_and_what_is_not_built_is_left_out(
 
 def test_chance_holds_each_program_to_the_passes_of_another() -> None:
     found = tallied([frozenset("A"), frozenset("B")], [frozenset("A"), frozenset("AB")])
-    assert (found.woken, found.chance) == (2, 1)
+    assert (found.triggered, found.chance) == (2, 1)
     assert (found.rate, found.by_chance) == (1.0, 0.5)
 
 
 @given(st.lists(st.tuples(NAMES.filter(bool), st.none() | NAMES), min_size=1))
 def test_rates_are_shares(pairs: list[tuple[frozenset[str], frozenset[str] | None]]) -> None:
     found = tallied([wanted for wanted, _ in pairs], [names for _, names in pairs])
-    assert found.woken + found.nothing <= found.built <= found.watched == len(pairs)
+    assert found.triggered + found.nothing <= found.built <= found.watched == len(pairs)
     assert 0 <= found.rate <= 1
     assert 0 <= found.by_chance <= 1
     assert 0 <= found.mean_of_passes <= 1
@@ -72,7 +72,7 @@ def test_only_cases_with_known_passes_are_built_and_deaths_are_not_counted() -> 
     named: tuple[list[str], ...] = (["OperandOrdering"], [], ["OperandOrdering", "DeadCode"], ["DeadCode"])
     known = [Case(one.program, one.feeds, {"wakes": names}) for one, names in zip(cases, named, strict=False)]
     seen: list[Run] = []
-    fires = firing(lambda _: ["DeadCode"])
+    fires = with_passes(lambda _: ["DeadCode"])
 
     def play(run: Run) -> Outcome:
         seen.append(run)
@@ -81,5 +81,5 @@ def test_only_cases_with_known_passes_are_built_and_deaths_are_not_counted() -> 
     found = triggers(known, "toy", PlayedPool(play), "passes", unwatched)
     assert found is not None
     assert [run.case for run in seen] == [known[0], known[2], known[3]]
-    assert (found.watched, found.built, found.woken) == (3, 2, 1)
+    assert (found.watched, found.built, found.triggered) == (3, 2, 1)
     assert triggers(known[1:2], "toy", PlayedPool(play), "passes", unwatched) is None

@@ -44,7 +44,7 @@ def test_splicing_and_ablation_on_the_toy_compiler(tmp_path: Path) -> None:
     )  # fmt: skip
     *_, results = run(settings)
     library = results.libraries[target]
-    assert len(library.firing_pairs) > 4
+    assert len(library.pairs) > 4
     assert [series.arm for series in results.ablation] == [
         "own", "block", "subgraph", "whole", "random", "tests", "alone",
     ]  # fmt: skip

@@ -95,7 +95,7 @@ def test_onnx(counted: Callable[[str], dict[str, int]], text: str, found: dict[s
 
 
 def test_a_test_that_is_no_python_is_said() -> None:
-    with pytest.raises(UsageError, match=r"a\.py is not written in Python"):
+    with pytest.raises(UsageError, match=r"a\.py is not valid Python"):
         occurrences.onnx_in_python("def", "a.py")
 
 
@@ -184,7 +184,7 @@ def test_the_command_writes_and_adds(tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err.splitlines()
     assert "counted already" in said[0]
     assert "tvm keras" not in said[1]
-    assert "nobody has said" in said[1]
+    assert "are not known" in said[1]
     assert "is it apache/tvm?" in said[2]
     assert "no folder" in said[3]
 

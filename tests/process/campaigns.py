@@ -27,13 +27,13 @@ class Campaign:
 
     @property
     def family(self) -> list[psutil.Process]:
-        """The lead and all its descendants that live now."""
-        lead = psutil.Process(self.process.pid)
-        return [lead, *lead.children(recursive=True)]
+        """The coordinator's process and all its descendants that are alive."""
+        coordinator = psutil.Process(self.process.pid)
+        return [coordinator, *coordinator.children(recursive=True)]
 
     @property
     def lanes(self) -> list[psutil.Process]:
-        """The lanes that live now."""
+        """The lanes' processes that are alive."""
         return [one for one in self.family[1:] if "miscompile.engine.lane" in _words(one)]
 
     @property

@@ -67,7 +67,7 @@ def test_a_killed_lane_is_restarted_where_it_had_got_to(tmp_path: Path, start: S
     all_gone(family)
 
 
-def test_a_killed_lead_leaves_its_findings_and_no_processes(tmp_path: Path, start: Start) -> None:
+def test_a_killed_coordinator_leaves_its_findings_and_no_processes(tmp_path: Path, start: Start) -> None:
     campaign = running(tmp_path, start)
     family = campaign.family
     campaign.process.kill()
@@ -135,7 +135,7 @@ def test_a_campaign_survives_what_harms_processes_and_reports_it(tmp_path: Path,
 
 @pytest.mark.slow  # hangs are waited for
 def test_a_hang_ends_a_run_and_no_more(tmp_path: Path, start: Start) -> None:
-    """The lead is killed then, because a script that hangs takes minutes to confirm."""
+    """The test then kills the coordinator, because a script that hangs takes minutes to confirm."""
     words = ("--tests", "120", "--seed", "3", "--workers", "1", "--producer", "strict")
     campaign = start(tmp_path, "toy{bugs=hang_concat_same}", *words, limit=0.4)
     campaign.until(lambda: bool(folder.identifiers(tmp_path)) and campaign.tests() == 120, seconds=180)

@@ -59,7 +59,7 @@ CHAIN = """ir 8 opset 17 graph g(%x: float32["n", 4], %m: float32[4, 5]) -> (%y:
 }"""
 
 
-def say(_: str) -> None:
+def on_progress(_: str) -> None:
     pass
 
 
@@ -86,7 +86,7 @@ def chain(folder: Path) -> Path:
 
 def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: SuiteKind, tmp_path: Path) -> None:
     wanted = files(tmp_path, "test_good.py", "test_crash.py", "test_broken.py")
-    gathered = run_suite(suite, wanted, tmp_path / "out", 300.0, say)
+    gathered = run_suite(suite, wanted, tmp_path / "out", 300.0, on_progress)
     assert gathered.sources == {"ran": 1, "died": 1, "empty": 1}
     assert gathered.tests == {"passed": 1, "failed": 1, "skipped": 1}
     assert sorted(pair.model.read_bytes() for pair in gathered.pairs) == [b"one", b"three", b"two"]
@@ -97,7 +97,7 @@ def test_a_crash_ends_a_file_and_keeps_what_it_gave(suite: SuiteKind, tmp_path: 
 
 
 def test_a_hang_ends_with_the_time_of_the_file(suite: SuiteKind, tmp_path: Path) -> None:
-    gathered = run_suite(suite, files(tmp_path, "test_hang.py"), tmp_path / "out", 2.0, say)
+    gathered = run_suite(suite, files(tmp_path, "test_hang.py"), tmp_path / "out", 2.0, on_progress)
     assert gathered.sources == {"time": 1}
     assert gathered.notes == ["test_hang.py ran out of 2 s"]
 
@@ -110,7 +110,7 @@ def test_an_interruption_keeps_what_is_there(suite: SuiteKind, tmp_path: Path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr(suites, "_run", interrupted)
-    gathered = run_suite(suite, files(tmp_path, "test_good.py", "test_crash.py"), tmp_path / "out", 300.0, say)
+    gathered = run_suite(suite, files(tmp_path, "test_good.py", "test_crash.py"), tmp_path / "out", 300.0, on_progress)
     assert gathered.stopped
     assert gathered.sources == {"stopped": 1}
     assert len(gathered.pairs) == 2
@@ -118,14 +118,14 @@ def test_an_interruption_keeps_what_is_there(suite: SuiteKind, tmp_path: Path, m
 
 def test_tests_run_without_pytest_too(suite: SuiteKind, tmp_path: Path) -> None:
     (tmp_path / "hook_of_nothing.py").write_text(WITHOUT_PYTEST + HOOK)
-    gathered = run_suite(suite, files(tmp_path, "test_good.py"), tmp_path / "out", 300.0, say)
+    gathered = run_suite(suite, files(tmp_path, "test_good.py"), tmp_path / "out", 300.0, on_progress)
     assert gathered.tests == {"passed": 1, "failed": 1, "skipped": 1}
     assert len(gathered.pairs) == 2
 
 
 def test_a_pattern_is_the_smallest_block_that_wakes_the_pass(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), ["MatMulAddFusion"]).pairs
-    found = extract(pairs, ["toy"], "mine", Extraction(seconds=300.0), say)
+    found = extract(pairs, ["toy"], "mine", Extraction(seconds=300.0), on_progress)
     (pattern,) = [one for one in found.patterns if "MatMulAddFusion" in one.triggers_on("toy")]
     assert pattern.operators == ("MatMul", "Add")
     assert pattern.granularity == "block"
@@ -141,7 +141,7 @@ def test_the_same_harvest_gives_the_same_patterns(tmp_path: Path) -> None:
     pairs = gather_models(chain(tmp_path / "models"), []).pairs
 
     def run() -> Extracted:
-        return extract(pairs, ["toy"], "mine", Extraction(limits=PieceLimits(sample=5)), say)
+        return extract(pairs, ["toy"], "mine", Extraction(limits=PieceLimits(sample=5)), on_progress)
 
     first, second = run(), run()
     assert [one.name for one in first.patterns] == [one.name for one in second.patterns]

@@ -61,9 +61,9 @@ def test_the_notice_of_a_death_names_the_error(
         return process
 
     monkeypatch.setattr(LaneSupervisor, "_spawn", dying)
-    crew = LaneSupervisor(log)
-    crew.start(Orders(Plan("toy"), (), 0, 0, 0, None))
-    notice = next(crew.messages(10.0))["notice"]
+    supervisor = LaneSupervisor(log)
+    supervisor.start(Orders(Plan("toy"), (), 0, 0, 0, None))
+    notice = next(supervisor.messages(10.0))["notice"]
     assert said in notice
     assert notice.endswith(f"and was restarted; see {log}")
-    crew.kill()
+    supervisor.kill()

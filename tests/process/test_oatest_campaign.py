@@ -1,4 +1,4 @@
-"""Campaigns that put patterns into seeds: bugs are found, firings counted and shown, wrong libraries refused."""
+"""Campaigns that put patterns into seeds: bugs are found, pass activity is counted, wrong libraries are refused."""
 
 import json
 import signal
@@ -30,7 +30,7 @@ def test_a_campaign_finds_planted_bugs_and_counts_what_fired(tmp_path: Path, sta
     recipes = [(one.original or one.finding.case).recipe for one in stored]
     assert all(recipe["motifs"] and recipe["producer"].startswith("oatest{") for recipe in recipes)
     with Store.open(out, create=False) as store:
-        counted = {(kind, one): count for kind, _, one, _, count in store.firings()}
+        counted = {(kind, one): count for kind, _, one, _, count in store.pass_activity()}
     assert counted["programs", ""] > 5
     assert any(kind == "fired" for kind, _ in counted)
     shown = run("passes", "--out", str(out), "--json")

@@ -100,7 +100,7 @@ def _serve(pipe: Any, library: str) -> None:  # noqa: ANN401 - the kind of conne
     serve(pipe, library)
 
 
-def say(what: str, done: int, total: int) -> None:
+def print_progress(what: str, done: int, total: int) -> None:
     """Tell how far a part is, now and then."""
     if done % 100 == 0 or done == total or (total <= 500 and done % 10 == 0):
         print(f"{time.strftime('%H:%M:%S')} {what} {done}/{total}", file=sys.stderr, flush=True)
@@ -125,7 +125,7 @@ def make_seeds(child: TvmProcess, count: int, seed: int, study: RelaxStudy) -> l
         if "why" not in answer:
             study.sizes.append(answer["bindings"])
             found.append((case, one))
-            say("seeds", len(found), count)
+            print_progress("seeds", len(found), count)
     return found
 
 
@@ -149,7 +149,7 @@ def synthesise(
             study.patterns[name] = told["refused"]
         else:
             study.made.append(RelaxSynthesis(job, place, tuple(entry(library, name)["passes"]), told))
-            say("syntheses", len(study.made), count)
+            print_progress("syntheses", len(study.made), count)
 
 
 def samples(made: Sequence[RelaxSynthesis], size: int, rng: random.Random) -> dict[str, list[RelaxSynthesis]]:
@@ -176,7 +176,7 @@ def run_alone(
             triggers = entry(library, one.job.pattern)["wakes"]
             row = {"pattern": one.job.pattern, "own": own, "others": others, "told": told, "wakes": triggers}
             study.alone[sample].append(row)
-            say(f"passes alone, {sample},", place + 1, len(programs))
+            print_progress(f"passes alone, {sample},", place + 1, len(programs))
 
 
 def _intended(sample: str, passes: Sequence[str]) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def build_all(
 ) -> None:
     """Build the programs of each sample without optimisation and with all but `disabled`; hold one against the other.
 
-    The same is done once with every seed as it is: what goes wrong with that says nothing about the splice.
+    Each seed is also built once without a pattern, because a failure of the seed alone is not caused by the splice.
     """
     with LocalPool(TARGET, 1, Limits(seconds=SECONDS)) as pool:
         for sample, programs in chosen.items():
@@ -211,7 +211,7 @@ def build_all(
                 study.builds[sample].append(
                     row | judged(pool, case, form, disabled) | {"plain": study.plain[one.place]}
                 )
-                say(f"builds, {sample},", done, len(programs))
+                print_progress(f"builds, {sample},", done, len(programs))
 
 
 def judged(pool: LocalPool, case: Case, form: str, disabled: frozenset[str]) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def run(settings: RelaxSettings) -> RelaxStudy:
 
 
 def measure(settings: RelaxSettings, study: RelaxStudy) -> None:
-    """Measure everything; what is measured when it is interrupted stays in `study`."""
+    """Measure everything; after an interruption `study` holds the figures so far."""
     library = located(settings.library)
     rng = stream(settings.seed, "relax samples")
     with TvmProcess(library) as child:

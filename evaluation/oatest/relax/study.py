@@ -46,8 +46,8 @@ class RelaxSynthesis(NamedTuple):
 
 @dataclass(slots=True)
 class RelaxStudy:
-    """What was measured so far. `refused` has syntheses that were not made, by why, `failed` those that should have
-    been; `patterns` the names of patterns that were refused. `alone` and `builds` have an entry for each sample,
+    """The figures so far. `refused` counts by reason the syntheses that were not made, `failed` those that should have
+    been made; `patterns` the names of patterns that were refused. `alone` and `builds` have an entry for each sample,
     `plain` for each seed that was built as it is."""
 
     seeds: Counter[str] = field(default_factory=Counter)

@@ -75,12 +75,12 @@ def alone_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     kept = [row for row in rows if row["told"] and _known(row, "own", 0)]
     left = [row for row in kept if not any(_known(row, "own", 1))]
     strangers = [row for row in kept if _known(row, "others", 0)]
-    tried, woken = Counter[str](), Counter[str]()
+    tried, triggered = Counter[str](), Counter[str]()
     for row in kept:
         for name in row["own"]:
             tried[name] += row["told"][name][0] is not None
-            woken[name] += row["told"][name][0] is True
-    shares = [woken[name] / number for name, number in tried.items() if number]
+            triggered[name] += row["told"][name][0] is True
+    shares = [triggered[name] / number for name, number in tried.items() if number]
     by_pattern = sum(bool(set(row["wakes"]) & set(row["own"])) for row in kept)
     return {
         "programs": f"{len(rows):,}",
@@ -95,7 +95,7 @@ def alone_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             sum(any(_known(row, "own", 0)) for row in left), len(left)
         ),
         "mean over the passes": f"{100 * statistics.mean(shares or [0]):.1f} % ({len(shares)} passes)",
-        "the pattern outside of any seed wakes it": share(by_pattern, len(kept)),
+        "the pattern outside of any seed triggers it": share(by_pattern, len(kept)),
     }
 
 

@@ -31,7 +31,7 @@ from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
 INSIDE = "inside"
-"""What the variables of a pattern are called before it is spliced; a pattern that is called has names of its own."""
+"""Prefix of a pattern's variables before it is spliced; a pattern that is called has names of its own."""
 
 JOINTS = frozenset({"bridge", "blend"})
 """Names that splicing gives to what stands between seed and pattern."""

@@ -38,7 +38,7 @@ def _recipe(compiler: str, library: str, repository: str) -> Recipe:
     kept = [recipe for recipe in known.get((compiler, library), ()) if repository in ("", recipe.repository)]
     if not kept:
         named = ", ".join(f"{one} {other}" for one, other in known)
-        raise UsageError(f"nobody has said where the tests of {compiler} for {library} are; known are: {named}")
+        raise UsageError(f"the locations of the tests of {compiler} for {library} are not known; known are: {named}")
     return kept[0]
 
 

@@ -21,8 +21,8 @@ class Checkout:
     def files(self, pattern: "re.Pattern[str]") -> Iterator[tuple[str, str]]:
         """Yield name and text of the files whose whole name `pattern` matches, by name.
 
-        Of a git repository only files of the commit count. One that is listed but absent, as in a snapshot without its
-        largest files, is left out.
+        In a git repository, only files of the commit count. A file that is listed but absent, as in a snapshot without
+        its largest files, is skipped.
         """
         if self.git is None:
             for path in sorted(self.path.rglob("*")):

@@ -39,7 +39,7 @@ _KERAS = re.compile(r"keras(\.src)?\.(layers|ops|activations|random)\..*")
 _PYTHON_METHODS = frozenset(name for kind in (dict, list, set, str, bytes) for name in dir(kind)) - {
     "split", "sort",
 }  # fmt: skip
-"""Methods of Python's own containers, which no tensor has, or hardly ever in a test."""
+"""Methods of Python's own containers; tensors lack them, or tests hardly ever call them on tensors."""
 
 
 @cache
@@ -51,7 +51,7 @@ def onnx_operators() -> frozenset[str]:
 
 
 def onnx_in_python(text: str, path: str = "") -> Counter[str]:
-    """Count texts that are the name of an ONNX operator, wherever a Python test gives them; not in comparisons."""
+    """Count strings that are the name of an ONNX operator, anywhere in a Python test except in comparisons."""
     tree = _parsed(text, path)
     compared = {id(leaf) for node in ast.walk(tree) if isinstance(node, ast.Compare) for leaf in ast.walk(node)}
     names = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in compared)
@@ -179,4 +179,4 @@ def _parsed(text: str, path: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        raise UsageError(f"{path or 'a test'} is not written in Python as this one reads it: {error}") from None
+        raise UsageError(f"{path or 'a test'} is not valid Python for this interpreter: {error}") from None

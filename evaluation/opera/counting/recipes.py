@@ -71,7 +71,7 @@ def apply(recipe: Recipe, checkout: Checkout) -> OperatorUses:
             else:
                 uses.update(part.count(text, name))
     if not uses:
-        raise UsageError(f"{checkout.path} has none of the tests that are counted; is it {recipe.repository}?")
+        raise UsageError(f"{checkout.path} has none of the tests to count; is it {recipe.repository}?")
     if recipe.suite is None:
         return OperatorUses(files, uses)
     found = list(checkout.files(re.compile(re.escape(recipe.suite.file))))

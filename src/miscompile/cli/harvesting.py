@@ -27,7 +27,7 @@ def harvest_library(
     path: Path | None,
     out: Path | None,
     seconds: float,
-    say: ProgressListener,
+    on_progress: ProgressListener,
     *,
     as_json: bool,
 ) -> int:
@@ -45,18 +45,18 @@ def harvest_library(
             raise UsageError(f"--kind {kind} takes no PATH: it generates instances from what {library} says of itself")
         if out is None:
             raise UsageError(f"say with --out where the instances of kind {kind} are to go")
-        archive, place = _generated(library, kind, out, say), out
+        archive, place = _generated(library, kind, out, on_progress), out
     elif path is None:
-        archive = harvest_own(library, say, seconds)
+        archive = harvest_own(library, on_progress, seconds)
         place = out or place_of(library)
     else:
         if library == "onnx":
             raise UsageError("harvest onnx takes no PATH: its tests are data that come with onnx")
         if out is None:
             raise UsageError("say with --out where the instances of your own tests are to go")
-        archive, place = harvest_at(library, path, say, seconds), out
+        archive, place = harvest_at(library, path, on_progress, seconds), out
     if archive.stopped and out is None:
-        say("instances that were there before are left as they are; with --out FILE a part of them is kept")
+        on_progress("instances that were there before are left as they are; with --out FILE a part of them is kept")
         raise KeyboardInterrupt
     write_archive(archive, place)
     report = {"source": library, "path": None if path is None else str(path), "out": str(place), **figures(archive)}
@@ -67,7 +67,7 @@ def harvest_library(
     return 0
 
 
-def _generated(library: "Library", kind: str, out: Path, say: ProgressListener) -> "Archive":
+def _generated(library: "Library", kind: str, out: Path, on_progress: ProgressListener) -> "Archive":
     """Return instances that constraints or relations give; relations themselves are written beside `out`."""
     from miscompile.harvest.constraints.run import harvest_constraints
     from miscompile.harvest.libraries.sources import harvested, own_instances, place_of
@@ -77,10 +77,10 @@ def _generated(library: "Library", kind: str, out: Path, say: ProgressListener) 
 
     check_place(out)  # the harvest takes long
     if kind == "constraints":
-        return harvest_constraints(library, say, bases=harvested(library, say))
-    own_instances(library, say)  # harvests them if need be
-    archive, relations = harvest_relations(library, place_of(library), say)
-    keep_relations(relations, archive, out, say)
+        return harvest_constraints(library, on_progress, bases=harvested(library, on_progress))
+    own_instances(library, on_progress)  # harvests them if need be
+    archive, relations = harvest_relations(library, place_of(library), on_progress)
+    keep_relations(relations, archive, out, on_progress)
     return archive
 
 

@@ -24,7 +24,7 @@ campaign; it is imported when it is named or listed."""
 
 
 class VerbGroup(click.Group):
-    """A click group that loads verbs late and turns every error into one line and an exit code."""
+    """A click group that loads verbs lazily and turns every error into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the help text."""

@@ -122,7 +122,7 @@ class _Coordinator:
         self.triage = TriageQueue(triage_settings(plan))
         self.counters: Counter[str] = Counter()
         self.unsaved: Counter[str] = Counter()
-        self.firings = PassActivity()
+        self.activity = PassActivity()
         self.started = time.monotonic()
         self.saved = self.started
         self.session = store.begin_session(time.time())
@@ -140,7 +140,7 @@ class _Coordinator:
             ending = "done"
         except KeyboardInterrupt:
             ending = "interrupted"
-            _tell(self.listeners, Notice("stopping; what was found so far is kept"))
+            _tell(self.listeners, Notice("stopping; the findings so far are kept"))
             self._drain()
             raise
         finally:
@@ -218,8 +218,8 @@ class _Coordinator:
         if "counters" in message:
             self.counters.update(message["counters"])
             self.unsaved.update(message["counters"])
-        elif "firings" in message:
-            self.firings.add(message["firings"])
+        elif "activity" in message:
+            self.activity.add(message["activity"])
         elif "finding" in message:
             record, signature = _record_from(message["finding"]), signature_from(message["signature"])
             self._new_finding(record, signature, unexplained=message["unexplained"])
@@ -267,7 +267,7 @@ class _Coordinator:
     def _save(self) -> None:
         self.store.add_counters(dict(self.unsaved))
         self.unsaved.clear()
-        self.store.add_firings(self.firings.take())
+        self.store.add_pass_activity(self.activity.take())
         self.store.note_session(self.session, self._elapsed())
         self.saved = time.monotonic()
 

@@ -28,12 +28,12 @@ MOST = 2000
 _ELEMENTS = 1 << 14
 
 
-def grafts(archives: Sequence[Path], seed: int, say: ProgressListener) -> Collection:
+def grafts(archives: Sequence[Path], seed: int, on_progress: ProgressListener) -> Collection:
     """Return seeds made of the ONNX instances in `archives`, at most `MOST`, evenly over the operators.
 
     Raises UsageError when there are none.
     """
-    instances = list(distinct(instances_of("onnx", archives, say)))
+    instances = list(distinct(instances_of("onnx", archives, on_progress)))
     left: Counter[str] = Counter()
     seeds = tuple(seeds_from(instances, random.Random(seed), left))
     if not seeds:

@@ -118,7 +118,7 @@ class Lane:
         self.steering = Steering(abouts, enabled=self.plan.steer, known=list(orders.known))
         self.oracle_without = lru_cache(MOST_ORACLES)(self._oracle_without)
         self.counters: Counter[str] = Counter()
-        self.firings = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
+        self.activity = PassActivity(frames_of(self.plan.targets), names_of(self.plan.targets))
         self._next = orders.first
         self._done: dict[int, list[Outcome]] = {}
         self._ahead: deque[_Ahead] = deque()
@@ -215,7 +215,7 @@ class Lane:
             self.counters["compiler_us"] += int(1e6 * (spent.compile_seconds + spent.run_seconds))
         if ahead.case.recipe.get("observe"):
             for run, outcome in zip(ahead.runs, outcomes, strict=True):
-                self.firings.note(ahead.case.recipe, run, outcome)
+                self.activity.note(ahead.case.recipe, run, outcome)
         self.producer.learn(ahead.case, outcomes, seen.verdict)
         self._take(ahead, seen)
 
@@ -289,8 +289,8 @@ class Lane:
         settled = self._next - len(self._ahead)
         self._send({"counters": dict(self.counters), "next": settled})
         self.counters.clear()
-        if self.firings.counts:
-            self._send({"firings": self.firings.take()})
+        if self.activity.counts:
+            self._send({"activity": self.activity.take()})
         self._reported = time.monotonic()
 
     def _send(self, message: dict[str, Any]) -> None:

@@ -107,12 +107,12 @@ def _beside(tally: Mapping[tuple[str, str, str], int]) -> dict[str, dict[str, in
 def counted(folder: Path) -> tuple[Sequence[str], PassActivity]:
     """Return the targets of the campaign in `folder`, and its counts. Raises StoreError, UsageError."""
     with Store.open(folder, create=False) as store:
-        campaign, rows = store.campaign(), store.firings()
+        campaign, rows = store.campaign(), store.pass_activity()
     if campaign is None or not rows:
         raise UsageError(f"the campaign in {folder} has watched no passes; one with --preset oatest does")
-    firings = PassActivity()
-    firings.add(rows)
-    return campaign.target.split(), firings
+    activity = PassActivity()
+    activity.add(rows)
+    return campaign.target.split(), activity
 
 
 def measured(
@@ -120,7 +120,7 @@ def measured(
     seconds: float,
     programs: int | None,
     seed: int,
-    say: Callable[[int], None],
+    on_progress: Callable[[int], None],
     patterns: str | None = None,
 ) -> PassActivity:
     """Plant patterns in seeds and count which passes change the resulting programs, until either limit is reached.
@@ -129,25 +129,25 @@ def measured(
     """
     plan = Plan(target, seed=seed, producers=(_PRODUCER,), patterns=patterns)
     producer = make_producer(plan, probe_support(plan, target))
-    firings, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
+    activity, until = PassActivity(frames_of([target]), names_of([target])), time.monotonic() + seconds
     number = 0
     try:
         with make_pool(plan) as pool:
             while time.monotonic() < until and (programs is None or number < programs):
                 ahead = _AHEAD if programs is None else min(_AHEAD, programs - number)
                 cases = [producer.propose(stream(seed, "passes", number + turn)) for turn in range(ahead)]
-                _watch(cases, target, producer, pool, firings)
+                _watch(cases, target, producer, pool, activity)
                 number += len(cases)
-                say(number)
+                on_progress(number)
     except KeyboardInterrupt:
         if not number:
             raise
-    return firings
+    return activity
 
 
-def _watch(cases: Sequence[Case], target: str, producer: Producer, pool: Pool, firings: PassActivity) -> None:
+def _watch(cases: Sequence[Case], target: str, producer: Producer, pool: Pool, activity: PassActivity) -> None:
     """Run programs and count which passes changed them."""
     runs = [Run(case, target, Build("full", observe=True), "probe") for case in cases]
     for case, run, outcome in zip(cases, runs, pool.run(runs), strict=True):
         producer.learn(case, [outcome], Holds())
-        firings.note(case.recipe, run, outcome)
+        activity.note(case.recipe, run, outcome)

@@ -135,7 +135,7 @@ class Judge:
     script: str
     folder: Path
     keep: bool
-    say: ProgressListener
+    on_progress: ProgressListener
     wanted: str | None = None
     """The masked error message in the first release; a release with another message has another bug."""
 
@@ -145,7 +145,7 @@ class Judge:
         name = parse_target(text).about.name
         there = cache.find(name, release) is not None
         try:
-            prepare(text, self.say)
+            prepare(text, self.on_progress)
             result = run_script(self._script_for(text), python_of(text), SECONDS)
         except UsageError as error:
             trial = Trial(release, "skipped", str(error)[:_REASON])
@@ -155,8 +155,8 @@ class Judge:
             if not (there or self.keep):
                 made = cache.find(name, release)
                 if made is not None:
-                    cache.remove(made.name, self.say)
-        self.say(f"{name} {release}: {trial.answer}" + (f" ({trial.reason})" if trial.reason else ""))
+                    cache.remove(made.name, self.on_progress)
+        self.on_progress(f"{name} {release}: {trial.answer}" + (f" ({trial.reason})" if trial.reason else ""))
         return trial
 
     def _script_for(self, text: str) -> Path:
@@ -197,7 +197,7 @@ def _announced(stdout: str) -> str:
 
 
 def first_release(
-    target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, say: ProgressListener
+    target: str, found_in: str, kind: FindingKind, script: str, *, keep: bool, on_progress: ProgressListener
 ) -> History:
     """Find the first release of a target's compiler in which `script` shows its bug, making environments on the way.
 
@@ -209,4 +209,4 @@ def first_release(
         raise UsageError(f"target {target} is a part of this tool and has no releases")
     releases = pip.releases(compiler, choose("", target))
     with TemporaryDirectory(prefix="miscompile-") as place:
-        return search(compiler, releases, found_in, Judge(target, kind, script, Path(place), keep, say).ask)
+        return search(compiler, releases, found_in, Judge(target, kind, script, Path(place), keep, on_progress).ask)

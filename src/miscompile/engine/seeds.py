@@ -3,11 +3,12 @@
 They are made when the campaign starts, and are the same for every lane and session.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.engine.grafts import grafts
 from miscompile.engine.plan import Plan
 from miscompile.producers.slices.collection import INDEX, Collection, collect, keep, kept, models_below
@@ -25,30 +26,31 @@ def wants_seeds(plan: Plan) -> bool:
     return plan.has_seeds or (plan.model is not None and plan.slices)
 
 
-def seeds_of(plan: Plan, say: Callable[[str], None] | None = None) -> Collection:
-    """Return the stored slices of the campaign, or cut them if there are none; `say` gets lines on the progress.
+def seeds_of(plan: Plan, on_progress: ProgressListener | None = None) -> Collection:
+    """Return the stored slices of the campaign, or cut them if there are none.
 
-    Raises UsageError when no model in a folder can be used, and StoreError when the stored slices are damaged.
+    `on_progress` receives lines of progress. Raises UsageError when no model in a folder can be used, and
+    StoreError when the stored slices are damaged.
     """
     place = plan.out / FOLDER
     if (place / INDEX).exists():
         return kept(place)
     cut = SliceLimits(*plan.slice_nodes)
     if plan.has_seeds:
-        return _together(list(_named(plan, cut, say)))
+        return _together(list(_named(plan, cut, on_progress)))
     try:
-        return collect([Path(plan.model or "")], cut, plan.seed, say=say)
+        return collect([Path(plan.model or "")], cut, plan.seed, on_progress=on_progress)
     except UsageError as error:
         return Collection((), 0, (str(error),))  # the model as a whole is tested anyway
 
 
-def _named(plan: Plan, cut: SliceLimits, say: Callable[[str], None] | None) -> Iterator[Collection]:
+def _named(plan: Plan, cut: SliceLimits, on_progress: ProgressListener | None) -> Iterator[Collection]:
     """Yield the collections that the user names: slices of models, instances in an archive or of onnx's own tests."""
     if plan.seed_models is not None:
-        yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, say=say)
+        yield collect(models_below(Path(plan.seed_models)), cut, plan.seed, on_progress=on_progress)
     if plan.instances is not None:
         archives = () if plan.instances == OWN else (Path(plan.instances),)
-        yield grafts(archives, plan.seed, say or (lambda _: None))
+        yield grafts(archives, plan.seed, on_progress or (lambda _: None))
 
 
 def _together(parts: Sequence[Collection]) -> Collection:

@@ -81,7 +81,7 @@ def _blaming(stored: Stored, guilty: tuple[str, ...]) -> Stored:
     return replace(stored, finding=replace(finding, property=replace(finding.property, signature=signature)))
 
 
-def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> History:
+def releases(out: Path, identifier: str, keep: bool, on_progress: ProgressListener) -> History:
     """Find the first release of the compiler that shows a finding, and store it among the finding's facts.
 
     New environments are removed again unless `keep`. Raises StoreError when there is no such finding
@@ -93,7 +93,9 @@ def releases(out: Path, identifier: str, keep: bool, say: ProgressListener) -> H
         raise StoreError(f"finding {identifier} has no script that releases could run; `miscompile reduce` writes one")
     held = stored.finding.property
     version = dict(stored.versions).get(compiler_of(parse_target(held.target).about) or "", "")
-    history = first_release(held.target, version, held.signature.kind, stored.script, keep=keep, say=say)
+    history = first_release(
+        held.target, version, held.signature.kind, stored.script, keep=keep, on_progress=on_progress
+    )
     facts = {**stored.finding.facts, "releases": history.as_json()}
     with Store.open(out) as store:
         store.update(replace(stored, finding=replace(stored.finding, facts=facts)))

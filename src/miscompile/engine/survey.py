@@ -109,7 +109,7 @@ _LOOSER = {"float16": 2e-3, "bfloat16": 2e-2}
 
 
 def table_of(
-    target: str, level: str, ops: Sequence[str], workers: int, seconds: float, say: Callable[[int, int], None]
+    target: str, level: str, ops: Sequence[str], workers: int, seconds: float, on_progress: Callable[[int, int], None]
 ) -> SupportTable:
     """Run onnx's node cases (of `ops`, if there are any) on `target` in `workers` workers, `seconds` at most for each.
 
@@ -120,5 +120,5 @@ def table_of(
     if not cases:
         raise UsageError(f"onnx has no node cases of {', '.join(ops)}")
     with LocalPool(target, workers, Limits(seconds=seconds)) as pool:
-        rows = survey(target, cases, ParallelRunner(pool), level, lambda done: say(done, len(cases)))
+        rows = survey(target, cases, ParallelRunner(pool), level, lambda done: on_progress(done, len(cases)))
     return SupportTable(target, found, level, tuple(map(asdict, rows)))

@@ -124,12 +124,12 @@ def serve_bare(environment: Environment) -> Environment:
     return replace(environment, bare=True)
 
 
-def remove(name: str, say: ProgressListener) -> bool:
+def remove(name: str, on_progress: ProgressListener) -> bool:
     """Remove an environment, or the remains of one; False when there was nothing.
 
     Raises UsageError when it cannot be removed.
     """
-    with locked(name, say):
+    with locked(name, on_progress):
         present = (cache_folder() / name).exists()
         clear(name)
     return present
@@ -164,7 +164,7 @@ def log_of(name: str) -> Path:
 
 
 @contextmanager
-def locked(name: str, say: ProgressListener) -> Iterator[None]:
+def locked(name: str, on_progress: ProgressListener) -> Iterator[None]:
     """Hold the lock of one environment inside this block; waits for another process that holds it.
 
     Raises UsageError when the cache cannot be written.
@@ -181,7 +181,7 @@ def locked(name: str, say: ProgressListener) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another process is making or removing {name}; waiting for it")
+            on_progress(f"another process is making or removing {name}; waiting for it")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

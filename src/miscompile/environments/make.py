@@ -20,21 +20,21 @@ _LIST = (
 """Prints the installed distributions; of two with one name, the one that an import would find."""
 
 
-def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
-    """Return the environment of `recipe`, making it if necessary; `say` receives lines of progress.
+def make(recipe: EnvironmentRecipe, on_progress: ProgressListener) -> Environment:
+    """Return the environment of `recipe`, making it if necessary; `on_progress` receives lines of progress.
 
     Two processes never make the same one: the second waits and uses the result of the first. If this ends early, even
     by an interrupt, no environment remains. Raises UsageError when the cache cannot be written, no Python fits, or pip
     fails.
     """
     path = cache_folder() / recipe.name
-    with locked(recipe.name, say):
+    with locked(recipe.name, on_progress):
         found = load(path)
         if found is not None:
             return found
         clear(recipe.name)
         try:
-            return _make(recipe, path, say)
+            return _make(recipe, path, on_progress)
         except OSError as error:
             _discard(path)
             raise UsageError(f"environment {recipe.name} cannot be made: {error.strerror or error}") from None
@@ -43,13 +43,13 @@ def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
             raise
 
 
-def _make(recipe: EnvironmentRecipe, path: Path, say: ProgressListener) -> Environment:
+def _make(recipe: EnvironmentRecipe, path: Path, on_progress: ProgressListener) -> Environment:
     began = time.monotonic()
     python = choose(recipe.python, recipe.spec)
     log = log_of(recipe.name)
-    say(f"making an environment for {recipe.spec} with Python {python.version} (once)")
+    on_progress(f"making an environment for {recipe.spec} with Python {python.version} (once)")
     pip.make_venv(python, path, log)
-    pip.install(path, recipe.requirements, log, say, recipe.spec)
+    pip.install(path, recipe.requirements, log, on_progress, recipe.spec)
     packages, size = _packages(path), _size(path)
     log.replace(path / "pip.log")
     seconds = time.monotonic() - began
@@ -57,7 +57,7 @@ def _make(recipe: EnvironmentRecipe, path: Path, say: ProgressListener) -> Envir
         recipe.name, recipe.target, recipe.version, python.version, path, recipe.requirements, packages, size, seconds
     )
     save(made)
-    say(f"{recipe.spec} is ready after {seconds:.0f} s ({size >> 20} MiB in {path})")
+    on_progress(f"{recipe.spec} is ready after {seconds:.0f} s ({size >> 20} MiB in {path})")
     return made
 
 

@@ -39,13 +39,13 @@ def make_venv(python: Interpreter, path: Path, log: Path) -> None:
         raise UsageError(f"Python {python.version} makes no virtual environment: {printed_last(log)} (log: {log})")
 
 
-def install(path: Path, requirements: Sequence[str], log: Path, say: ProgressListener, wanted_by: str) -> None:
-    """Have pip install `requirements` in the environment at `path`; `say` receives lines about long downloads.
+def install(path: Path, requirements: Sequence[str], log: Path, on_progress: ProgressListener, wanted_by: str) -> None:
+    """Have pip install `requirements` in the environment at `path`; `on_progress` receives lines about long downloads.
 
     Raises UsageError with pip's last lines; `wanted_by` names in it the part to install.
     """
     command = [*_pip(str(executable_of(path))), "install", *_FLAGS, *WHEELS_ONLY, *requirements]
-    if _run(command, log, say):
+    if _run(command, log, on_progress):
         raise UsageError(f"{wanted_by} cannot be installed: {printed_last(log)} (log: {log})")
 
 
@@ -101,7 +101,7 @@ def _pip(executable: str) -> list[str]:
     return [executable, "-P", "-m", "pip"]
 
 
-def _run(command: Sequence[str], log: Path, say: ProgressListener | None = None) -> int:
+def _run(command: Sequence[str], log: Path, on_progress: ProgressListener | None = None) -> int:
     """Run a command with its output appended to `log`; return its exit status. The command is killed if this process is
     interrupted.
     """
@@ -110,7 +110,7 @@ def _run(command: Sequence[str], log: Path, say: ProgressListener | None = None)
             process = start(command, stdout=out, stderr=out, environment=clean(os.environ))
     except OSError as error:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror or error} (log: {log})") from None
-    look = None if say is None else lambda: say(f"  pip: {_last_line(log)}")
+    look = None if on_progress is None else lambda: on_progress(f"  pip: {_last_line(log)}")
     status = attend(process, every=_TELL_EVERY, look=look)
     assert status is not None, "it has all the time that it needs"
     return status

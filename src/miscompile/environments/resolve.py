@@ -13,7 +13,7 @@ from miscompile.environments.recipe import distribution_of, recipe_of
 from miscompile.targets.registry import TargetSpec, about, compiler_of, installed, parse_target, versions, with_version
 
 
-def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
+def prepare(text: str, on_progress: ProgressListener, *, install: bool = False) -> str:
     """Make sure that the target spec `text` can run, and return the spec to run.
 
     An environment for a version in the spec is made if necessary. A name without version that is not installed beside
@@ -24,7 +24,7 @@ def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
     spec = parse_target(text)
     if spec.version is not None:
         if not _is_own(spec):
-            make_version(spec.environment_name, spec.version, say)
+            make_version(spec.environment_name, spec.version, on_progress)
         return text
     if _complete(spec):
         return text
@@ -32,24 +32,24 @@ def prepare(text: str, say: ProgressListener, *, install: bool = False) -> str:
     if serving is None:
         if not install:
             versions(spec.about)  # raises, and says what can be done
-        serving = make_newest(spec.environment_name, say)
+        serving = make_newest(spec.environment_name, on_progress)
     return with_version(text, serving.version)
 
 
-def make_version(target: str, version: str, say: ProgressListener) -> Environment:
+def make_version(target: str, version: str, on_progress: ProgressListener) -> Environment:
     """Return the environment for a release of a target, made now unless it is there. Raises UsageError.
 
     `target` is a name, with that of a front end behind a `+` when it is for that.
     """
-    return find(target, version) or make(recipe_of(target, version), say)
+    return find(target, version) or make(recipe_of(target, version), on_progress)
 
 
-def make_newest(target: str, say: ProgressListener) -> Environment:
+def make_newest(target: str, on_progress: ProgressListener) -> Environment:
     """Return an environment with a target's newest final release; from now on it serves the bare name.
 
     Raises UsageError when the target has no distribution, or pip fails.
     """
-    return serve_bare(make_version(target, newest_release(target), say))
+    return serve_bare(make_version(target, newest_release(target), on_progress))
 
 
 def newest_release(target: str) -> str:

@@ -208,13 +208,13 @@ class Store:
                 list(more.items()),
             )
 
-    def firings(self) -> list[tuple[str, str, str, str, int]]:
+    def pass_activity(self) -> list[tuple[str, str, str, str, int]]:
         """Return the pass counts, summed over the sessions, as rows of `core.activity.PassActivity`."""
         with self._change() as change:
             query = "SELECT kind, target, one, other, count FROM firing ORDER BY kind, target, one, other"
             return [tuple(row) for row in change.execute(query).fetchall()]
 
-    def add_firings(self, rows: Iterable[tuple[str, str, str, str, int]]) -> None:
+    def add_pass_activity(self, rows: Iterable[tuple[str, str, str, str, int]]) -> None:
         """Add rows to the pass counts."""
         with self._change() as change:
             change.executemany(

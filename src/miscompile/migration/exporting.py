@@ -33,12 +33,12 @@ class Choice:
     instances: tuple[Path, ...] = field(default=())
 
 
-def export(choice: Choice, folder: Path, say: ProgressListener) -> SuiteReport:
+def export(choice: Choice, folder: Path, on_progress: ProgressListener) -> SuiteReport:
     """Write the suite.
 
     Raises UsageError when the folder cannot be used, for malformed instances, and for operators without an instance.
     """
-    known = tuple(distinct(instances_of("onnx", choice.instances, say)))
+    known = tuple(distinct(instances_of("onnx", choice.instances, on_progress)))
     check_operators(choice.operators, known, ["onnx"])
     every = of_operators(known, choice.operators)
     facts = RankingFacts(choice.seed, counts_of(choice.target, "onnx"))

@@ -21,21 +21,21 @@ def run(plan: MigrationPlan, listeners: Sequence[Listener]) -> None:
     Raises UsageError when a front end cannot work or there is nothing to migrate, KeyboardInterrupt after a clean stop.
     """
 
-    def say(text: str) -> None:
+    def on_progress(text: str) -> None:
         for listener in listeners:
             listener.on(Notice(text))
 
     libraries = tuple(dict.fromkeys(front.library for front in plan.fronts))
-    found = {library: wanted(plan, library, say) for library in libraries}
+    found = {library: wanted(plan, library, on_progress) for library in libraries}
     check_operators(plan.operators, [one for ones in found.values() for one in ones], libraries)
     begin(plan)
     ordered = {front.name: ordered_for(plan, front, found[front.library]) for front in plan.fronts}
     MigrationSession(plan, ordered, listeners).run()
 
 
-def wanted(plan: MigrationPlan, library: str, say: ProgressListener) -> tuple[Instance, ...]:
+def wanted(plan: MigrationPlan, library: str, on_progress: ProgressListener) -> tuple[Instance, ...]:
     """Return the instances of a library that the plan asks for. Raises UsageError when the library has none."""
-    every = tuple(distinct(instances_of(library, plan.instances, say)))
+    every = tuple(distinct(instances_of(library, plan.instances, on_progress)))
     if not every:
         raise UsageError(f"there are no instances of {library} to migrate; `miscompile harvest {library}` makes some")
     return of_operators(every, plan.operators)

@@ -1,7 +1,7 @@
 """The conformance kit for operator specs: call `check_spec` in a test of every spec that you write.
 
-It draws calls of every element type on a fresh site and holds the spec's claims against onnx's checker, its shape
-inference and its reference evaluator. What the evaluator cannot run is counted in the report, with the reason.
+It draws calls of every element type on a fresh site and checks the spec's claims with onnx's checker, its shape
+inference and its reference evaluator. The report counts calls that the evaluator cannot run, with the reason.
 """
 
 import re

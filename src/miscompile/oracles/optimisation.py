@@ -54,8 +54,8 @@ class Optimisation:
     together get the same seed and a build each; `threads` stands for a build with several threads. They are fully
     optimised, or not at all. A share `sequence_share` runs 1 to 12 of the passes in `sequences`, in random order and
     some of them again, before a level's own pipeline (HIRFUZZ, section 4.2.2). The rest is of a lesser kind: a random
-    subset of `passes` is off, or it is one of the intermediate `levels`; what one pass breaks another may hide. Shares
-    count only where there is something to draw from.
+    subset of `passes` is off, or it is one of the intermediate `levels`, because one pass may hide a bug of another.
+    Shares count only where there is something to draw from.
 
     The full run of a case whose recipe says `observe` tells which passes changed the program.
 

@@ -146,7 +146,7 @@ class Motif:
 
     @property
     def holes(self) -> tuple[MotifValue, ...]:
-        """The values from outside, in order: what a fragment must be given."""
+        """The values from outside, in order, which a fragment must be given."""
         return tuple(statement for statement in self.statements if isinstance(statement, MotifValue))
 
 

@@ -95,7 +95,7 @@ def print_pattern(pattern: Pattern) -> str:
     lines = [f"pattern {quote(pattern.name)} {pattern.granularity}"]
     if pattern.origin:
         lines.append(f"{_STEP}origin {quote(pattern.origin)}")
-    lines += [f"{_STEP}wakes {' '.join(map(quote, wake))}" for wake in pattern.triggers]
+    lines += [f"{_STEP}wakes {' '.join(map(quote, trigger))}" for trigger in pattern.triggers]
     if pattern.motif is not None:
         lines += [f"{_STEP}motif", *_indented(print_motif(pattern.motif))]
     if pattern.seed is not None:
@@ -183,7 +183,7 @@ def _pattern(entry: _Entry, path: Path, *, vetted: bool) -> Pattern:
     if motif is None and seed is None:
         raise _damaged(path, entry.start, f"pattern {name} has neither form")
     origin = said["origin"][-1][0] if said["origin"] else ""
-    return Pattern(name, seed, motif, granularity, tuple(Trigger(*wake) for wake in said["wakes"]), origin)
+    return Pattern(name, seed, motif, granularity, tuple(Trigger(*trigger) for trigger in said["wakes"]), origin)
 
 
 def _head(cursor: Cursor) -> tuple[str, Granularity]:
@@ -270,7 +270,7 @@ def _damaged(path: Path, number: int, message: str) -> StoreError:
 
 @contextmanager
 def _as_store_errors(path: Path, before: int) -> Iterator[None]:
-    """Turn the errors of a parser into StoreErrors; what it reads begins after line `before` of the file."""
+    """Turn the errors of a parser into StoreErrors; its text begins after line `before` of the file."""
     try:
         yield
     except (ModelError, SpecError) as error:

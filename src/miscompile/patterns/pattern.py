@@ -12,7 +12,7 @@ from miscompile.ops.seed import Seed
 from miscompile.patterns.language import Motif
 
 Granularity = Literal["block", "subgraph"]
-"""What an optimisation works on: a contiguous region with one computation, or a whole connected unit."""
+"""The scope of an optimisation: a contiguous region with one computation, or a whole connected unit."""
 
 
 class Trigger(NamedTuple):
@@ -53,4 +53,4 @@ class Pattern:
 
     def triggers_on(self, target: str) -> frozenset[str]:
         """Return the passes of the target called `target` that the pattern was observed to trigger, on any version."""
-        return frozenset(wake.name for wake in self.triggers if wake.target == target)
+        return frozenset(trigger.name for trigger in self.triggers if trigger.target == target)

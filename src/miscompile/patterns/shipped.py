@@ -49,13 +49,13 @@ def patterns_of(targets: Collection[str] | None = None) -> tuple[Pattern, ...]:
     tables = [found for name in targets or known_targets() if (found := shipped(name)) is not None]
     return tuple(
         Pattern(
-            motif.name, None, motif, _granularity(motif.name, tables), tuple(_wakes(motif.name, tables)), "catalogue"
+            motif.name, None, motif, _granularity(motif.name, tables), tuple(_triggers(motif.name, tables)), "catalogue"
         )
         for motif in catalogue()
     )
 
 
-def _wakes(name: str, tables: Collection[ObservedTriggers]) -> Iterator[Trigger]:
+def _triggers(name: str, tables: Collection[ObservedTriggers]) -> Iterator[Trigger]:
     for table in tables:
         for one in table.seen.get(name, ()):
             yield Trigger(table.target, table.version, one)

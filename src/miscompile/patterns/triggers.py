@@ -1,11 +1,11 @@
 """Observed triggers: the passes that the catalogue's motifs trigger on each target, and reasons where none does.
 
 The pass for which a motif was written and the passes that it triggers may differ, and a release may change them. The
-shipped tables are therefore observations, with the version on which they were made (`data/wakes/<target>.json`, written
-by `evaluation/oatest/verify.py`). Two more tables hold, per target and pass, the reason why no motif can trigger the
-pass (`data/unmatched.toml`), and whether the pass works on a block or on a whole subgraph (`data/granularity.toml`,
-OATest, section 3.1: from the documentation of each pass). Targets with many entries have files of their own, such as
-`granularity_tvm.toml`.
+shipped tables are therefore observations, with the version on which they were made. They are in
+`data/triggers/<target>.json`; `evaluation/oatest/verify.py` writes them. Two more tables hold, per target and pass, the
+reason why no motif can trigger the pass (`data/unmatched.toml`), and whether the pass works on a block or on a whole
+subgraph (`data/granularity.toml`, OATest, section 3.1: from the documentation of each pass). Targets with many entries
+have files of their own, such as `granularity_tvm.toml`.
 """
 
 import json
@@ -76,7 +76,7 @@ def parse_triggers(text: str, where: str) -> ObservedTriggers:
         }
         return ObservedTriggers(str(data["target"]), str(data["version"]), seen, behind)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SpecError(f"{where}: not a table of what motifs wake: {error!r}") from None
+        raise SpecError(f"{where}: not a table of the passes that motifs trigger: {error!r}") from None
 
 
 @cache

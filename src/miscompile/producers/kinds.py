@@ -1,4 +1,4 @@
-"""Kinds of producers: what one is, its options, and all of them by name, from this package and from others."""
+"""Kinds of producers: the type of a kind, its options, and all kinds by name, from this package and from others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from miscompile.producers.synthesis.corpus import Corpus
 
 @dataclass(frozen=True, slots=True)
 class ProducerContext:
-    """What a producer is made for, beside its options.
+    """The inputs of a producer besides its options.
 
-    `support` says what the targets take, `seeds` are those that the user named. `targets` are the names of the
-    compilers under test; `lowered` tells whether one of them takes no ONNX, `functions` whether all take functions of
-    ONNX. `corpus` keeps seeds that lead to something new (None: they are forgotten).
+    `support` holds the calls that the targets support, `seeds` are those that the user named. `targets` are the names
+    of the compilers under test; `lowered` tells whether one of them takes no ONNX, `functions` whether all take
+    functions of ONNX. `corpus` stores seeds with new behaviour (None: they are discarded).
     """
 
     support: Support
@@ -29,7 +29,7 @@ class ProducerContext:
 
 
 def nothing_more(_: object) -> None:
-    """Find nothing wrong with options: they say all there is when they are made."""
+    """Accept all options, because their constructor has checked them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class ProducerKind:
 
     `guided` is the value of the field `guidance` for `--guidance` (`off` for `--no-guidance`). With `own_opsets`, the
     default of `opsets` holds for campaigns as well, as far as the targets read these. `needs_seeds`: the user must name
-    seeds. `brings_patterns`: what is generated has operators and dtypes of its own, so that a campaign in which these
-    were chosen leaves the producer out unless it is asked for.
+    seeds. `brings_patterns`: its programs have operators and dtypes of their own, so a campaign with chosen operators
+    or dtypes omits the producer unless the user names it.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 The worker writes these files, because the parent sends programs as bytes, and the files must be on the compiler's
 machine. Only fields of the message are touched, which all releases of `onnx` have; its own functions for external data
-differ between releases. What begins with the imports stands in standalone scripts as it is.
+differ between releases. Standalone scripts contain the text of this module from the imports on.
 """
 
 import random

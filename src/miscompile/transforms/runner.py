@@ -51,7 +51,7 @@ class TransformingRunner:
 
     @property
     def counters(self) -> Counters:
-        """What has happened to the workers."""
+        """The counts of the pool's workers."""
         return self._pool.counters
 
     @property

@@ -311,9 +311,9 @@ class _Triage:
         origin = self.stored.finding
         if "slip_of" in origin.facts:
             return ()
-        return tuple(self._slipped(one) for one in slippages)
+        return tuple(self._pending(one) for one in slippages)
 
-    def _slipped(self, one: Slippage) -> Stored:
+    def _pending(self, one: Slippage) -> Stored:
         """Make a pending finding of a slippage; one of a front end is signed by its conversion function as well."""
         origin, evidence = self.stored.finding, one.verdict.evidence
         facts = {"test": int(origin.facts.get("test", -1)), "slip_of": origin.identifier}

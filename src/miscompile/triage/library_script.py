@@ -178,7 +178,7 @@ if got.shape != want.shape:
 {% endif %}
 {% if failure.kind == "wrong" %}
 print("expected:", want.ravel()[:20], "actual:", got.ravel()[:20])
-# How far this element may be off: what its type and its sensitivity to the inputs' last places explain.
+# The largest admitted error of this element, by its type and its sensitivity to rounding of the inputs.
 ALLOWED = {{ "%r" % failure.allowed }}
 right, found = want.flat[{{ failure.place }}], got.flat[{{ failure.place }}]
 same = right == found or (right != right and found != found)

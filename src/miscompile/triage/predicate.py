@@ -36,7 +36,7 @@ from miscompile.graph.randomness import plain
 from miscompile.triage.signature import Symptom, operator_class, similar, symptom_of
 
 ANY_OPERAND = "?"
-"""In the inputs of a node pattern: an operand of which nothing is demanded, and which may be left out."""
+"""In the inputs of a node pattern: an operand without conditions, which may also be absent."""
 
 FLOATS = "float"
 """In a value pattern's `dtype`: any floating-point type. A single type is named as in ONNX."""
@@ -162,7 +162,7 @@ class BugPredicate:
 
 
 _ASPECTS = ("elements", "shape", "rank", "dtype", "constant")
-"""Conditions on values, in the order in which they are dropped: those that say least about a bug first."""
+"""Conditions on values, in the order in which they are dropped: the least specific to a bug first."""
 
 
 def widened(predicate: BugPredicate, program: "Described") -> BugPredicate:
@@ -214,7 +214,7 @@ def _value_pattern(data: Mapping[str, Any]) -> ValuePattern:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """One graph with all that its values' conditions need."""
+    """One graph with the types and constants that conditions on its values refer to."""
 
     nodes: tuple[Node, ...]
     operators: Counter[str]
@@ -391,7 +391,7 @@ def _type_fits(wanted: ValuePattern, kind: TensorType) -> bool:
 
 
 def elements_of(value: Tensor) -> tuple[Any, ...] | None:
-    """Return the numbers of a small constant, flat; None for a large one and for types that JSON has no numbers for."""
+    """Return the numbers of a small constant, flat; None for a large one, and for types without JSON numbers."""
     if value.array.size > MOST_ELEMENTS or DTYPES[value.dtype].kind in ("complex", "string"):
         return None
     return tuple(value.numbers().ravel().tolist())

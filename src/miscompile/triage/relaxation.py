@@ -1,8 +1,8 @@
-"""The predicate of a bug, made from its reduced program: each condition is relaxed in turn, and kept if the bug goes.
+"""The predicate of a bug: each condition of its reduced program is relaxed, and kept if the bug disappears.
 
-Reduction has removed what it can; what is left need not matter. A size that cannot be smaller may well be larger, and
-a constant that is 1 may as well be 2. So every condition of the reduced program is changed once, alone, and the
-program is examined again. Conditions without which the bug still shows are not part of the predicate.
+The bug need not depend on every part that reduction has left: a size that cannot be smaller may be larger, and a
+constant that is 1 may be 2. So every condition of the reduced program is changed once, alone, and the program is
+examined again. Conditions without which the bug still shows are not part of the predicate.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from miscompile.triage.reduce.shapes import retargeted
 from miscompile.triage.signature import Symptom, similar, symptom_of
 
 MOST_NODES = 12
-"""A program with more nodes was not reduced far enough to say what its bug needs."""
+"""Largest number of nodes. A larger program is not reduced enough to tell which conditions its bug depends on."""
 
 _OTHER_TYPES = {
     "float32": ("float64", "float16"), "float64": ("float32",), "float16": ("float32",), "bfloat16": ("float32",),
@@ -262,7 +262,7 @@ def _other_ranks(draft: Draft, found: list[Leaf]) -> Iterator[Relaxation]:
 
 
 def _moved_axes(node: Node) -> Node:
-    """Move attributes that count axes from the front by one, as a leading axis comes."""
+    """Increase attributes that count axes from the front by one, because a leading axis is added."""
     moved = dict(node.attributes)
     for name, attribute in node.attributes.items():
         if name == "axis" and attribute.kind == "int" and attribute.value >= 0:
@@ -289,7 +289,7 @@ def _stretched(value: Tensor, size: int, goal: int) -> Tensor:
 
 @dataclass(slots=True)
 class _Examiner:
-    """Examines drafts for the bug of one reduced case."""
+    """Tests whether drafts show the bug of one reduced case."""
 
     case: Case
     held: PropertyOracle

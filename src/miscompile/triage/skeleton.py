@@ -1,4 +1,4 @@
-"""The template of every standalone script; what is the target's own comes from its `ScriptLines`.
+"""The template of every standalone script; the lines for the target come from its `ScriptLines`.
 
 Its variables are described in the script writer (`miscompile.triage.script`).
 """
@@ -147,7 +147,7 @@ onnx.checker.check_model(model, full_check=True)
 print("onnx's checker accepts the model")
 {% endif %}
 {% if expected %}
-# What {{ voter }} gives for output {{ output }} on feed {{ feed }}.
+# The result of {{ voter }} for output {{ output }} on feed {{ feed }}.
 {{ expected }}
 {% elif reference is not none %}
 {% set without = ", " ~ (reference.disabled | sort | literal) if reference.disabled else "" %}

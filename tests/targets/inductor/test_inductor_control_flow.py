@@ -38,7 +38,7 @@ pytestmark = [
 
 SIMPLE = ("Add", "Mul", "Max", "Neg", "Identity", "Clip", "Cast", "Reshape", "Expand", "ReduceMax", "Less", "Greater",
           "Min", "Relu", "Gather", "Squeeze", "Floor", "Round", "Ceil", "Mod", "Sub", "Tanh", "Softmax")  # fmt: skip
-KNOBS = GeneratorOptions(
+OPTIONS = GeneratorOptions(
     control=0.6, nodes=4, spread=0.0, ops=(*SIMPLE, *FEATURES), dtypes=("float32", "int64", "int32", "bool"),
     opsets=(17, 21), quantised=0.0, containers=0.0, max_dim=4, integral=1.0, motifs=0.0,
 )  # fmt: skip
@@ -87,7 +87,7 @@ def case_of(text: str, *feed: Tensor) -> Case:
 
 
 def generated() -> Iterator[Case]:
-    producer = Strict(KNOBS, Support(open=True))
+    producer = Strict(OPTIONS, Support(open=True))
     for index in range(PROGRAMS):
         case = producer.propose(stream(5, "inductor", index))
         if any(True for node in read(case.program.payload).graph.nodes for _ in node.subgraphs()):

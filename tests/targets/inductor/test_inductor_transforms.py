@@ -45,7 +45,7 @@ OPS = (
     "Concat", "Slice", "Sigmoid", "Tanh", "Mod", "Floor", "Round", "Trilu", "CumSum", "BatchNormalization", "Sqrt",
     "Abs", "Neg", "Max", "Reshape",
 )  # fmt: skip
-KNOBS = GeneratorOptions(
+OPTIONS = GeneratorOptions(
     nodes=5, spread=0.3, motifs=0.3, variants=1, opsets=tuple(range(13, 22)), max_elements=200, ops=OPS,
     dtypes=("float32", "int32", "int64", "bool"),
 )  # fmt: skip
@@ -67,7 +67,7 @@ def small() -> Case:
 
 
 def drawn(count: int) -> Iterator[Case]:
-    producer = Strict(KNOBS, Support(open=True))
+    producer = Strict(OPTIONS, Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):
             yield producer.propose(stream(11, "forms", number))

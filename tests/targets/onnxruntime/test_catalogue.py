@@ -1,4 +1,4 @@
-"""The catalogue on ONNX Runtime: the table that ships is what is seen here, and the hard passes are woken."""
+"""The catalogue on ONNX Runtime: the shipped table equals observations made here, which include the rare passes."""
 
 import os
 import subprocess

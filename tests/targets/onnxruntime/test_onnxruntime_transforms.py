@@ -42,7 +42,7 @@ FAULTS = re.compile(
 )
 """What it says of valid programs that it spoils itself."""
 
-KNOBS = GeneratorOptions(
+OPTIONS = GeneratorOptions(
     nodes=6,
     spread=0.3,
     control=0.08,
@@ -67,7 +67,7 @@ def fusing() -> Case:
 
 
 def drawn(count: int) -> Iterator[Case]:
-    strict = Strict(KNOBS, Support(open=True))
+    strict = Strict(OPTIONS, Support(open=True))
     dynamic = DynamicProducer(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):

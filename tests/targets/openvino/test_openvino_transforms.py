@@ -46,7 +46,7 @@ FAULTS = re.compile(
 RECURRENT = (b"LSTM", b"GRU", b"RNN")
 """OpenVINO 2026.4.1 computes other values of these for a batch of two or more after it imported a compiled model."""
 
-KNOBS = GeneratorOptions(
+OPTIONS = GeneratorOptions(
     nodes=5, spread=0.2, control=0.05, motifs=0.3, quantised=0.2, variants=1, opsets=tuple(range(13, 22)),
     max_elements=400,
 )  # fmt: skip
@@ -65,7 +65,7 @@ def small() -> Case:
 
 
 def drawn(count: int) -> Iterator[Case]:
-    strict = Strict(KNOBS, Support(open=True))
+    strict = Strict(OPTIONS, Support(open=True))
     dynamic = DynamicProducer(GeneratorOptions(nodes=5, quantised=0.2, variants=1), Support(open=True))
     for number in range(count):
         with contextlib.suppress(RejectedDraft, ModelError):

@@ -74,12 +74,12 @@ def test_environments_are_removed(folder: Path) -> None:
 
 
 def test_targets_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(target: str, version: str, say: ProgressListener) -> Environment:
-        say(f"making {version}")
+    def make(target: str, version: str, on_progress: ProgressListener) -> Environment:
+        on_progress(f"making {version}")
         return placed(target, version)
 
     monkeypatch.setattr(verb, "make_version", make)
-    monkeypatch.setattr(verb, "make_newest", lambda target, say: make(target, "9.9", say))
+    monkeypatch.setattr(verb, "make_newest", lambda target, on_progress: make(target, "9.9", on_progress))
     result = call("targets", "install", "onnxruntime==1.20.1", "onnxruntime")
     assert result.exit_code == 0
     assert "making 1.20.1" in result.stderr

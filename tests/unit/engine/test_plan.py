@@ -88,7 +88,7 @@ def test_a_campaign_stored_with_the_former_name_of_transforms_can_be_resumed() -
     assert Plan("toy").resumed(stored, ()).transforms == (parse_spec("resist{share=0.3}"), Spec("order"))
 
 
-def test_producers_have_the_plans_knobs_overridden_by_their_own() -> None:
+def test_producers_options_override_the_plans() -> None:
     plan = Plan("toy", nodes=4, ops=("Add",), guidance=False, producers=("strict{nodes=7, motifs=0.5}", "sweep"))
     (first, strict), (second, sweep) = plan.producer_specs()
     assert (first, strict.nodes, strict.motifs, strict.ops, strict.guidance) == ("strict", 7, 0.5, ("Add",), "off")

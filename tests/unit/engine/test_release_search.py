@@ -131,8 +131,8 @@ def test_an_old_release_gets_an_old_ir_version_and_a_failed_installation_is_skip
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     seen: dict[str, str] = {}
 
-    def prepare(text: str, say: object) -> str:
-        del say
+    def prepare(text: str, on_progress: object) -> str:
+        del on_progress
         if text.endswith("1.16.0"):
             raise UsageError("onnxruntime==1.16.0 cannot be installed: disk full")
         return text

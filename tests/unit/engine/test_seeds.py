@@ -93,7 +93,7 @@ def test_only_campaigns_with_models_want_seeds() -> None:
 def test_models_are_cut_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[list[Path], SliceLimits]] = []
 
-    def collect(paths: Sequence[Path], cut: SliceLimits, seed_: int, say: object = None) -> Collection:
+    def collect(paths: Sequence[Path], cut: SliceLimits, seed_: int, on_progress: object = None) -> Collection:
         asked.append((list(paths), cut))
         return Collection((seed("Relu"),), 1)
 

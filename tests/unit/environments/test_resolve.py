@@ -20,10 +20,10 @@ OWN: Mapping[str, str] = {"onnxruntime": "1.31.1", "numpy": "2.4.6", "onnx": "1.
 
 @pytest.fixture(autouse=True)
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """An empty shelf; environments are records without packages, and what is made is noted."""
+    """An empty cache; new environments are records without packages, and their specs are noted."""
     names: list[str] = []
 
-    def make(recipe: EnvironmentRecipe, say: ProgressListener) -> Environment:
+    def make(recipe: EnvironmentRecipe, on_progress: ProgressListener) -> Environment:
         names.append(recipe.spec)
         path = cache.cache_folder() / recipe.name
         (path / "bin").mkdir(parents=True)
@@ -31,7 +31,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         packages = {"onnxruntime": recipe.version, "NumPy": "1.26.4"}
         one = Environment(recipe.name, recipe.target, recipe.version, "3.11.7", path, recipe.requirements, packages)
         cache.save(one)
-        say(f"made {recipe.spec}")
+        on_progress(f"made {recipe.spec}")
         return one
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

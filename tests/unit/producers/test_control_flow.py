@@ -33,7 +33,7 @@ from miscompile.producers.strict import Strict
 OPEN = Support(open=True)
 SIMPLE = ("Add", "Mul", "Max", "Neg", "Identity", "Clip", "Cast", "Reshape", "Expand", "ReduceMax", "Less", "Greater",
           "Min", "Relu", "Gather", "Squeeze", "Floor", "Round", "Ceil", "Mod", "Sub")  # fmt: skip
-KNOBS = GeneratorOptions(
+OPTIONS = GeneratorOptions(
     control=0.6, nodes=4, spread=0.0, ops=(*SIMPLE, *FEATURES), dtypes=("float32", "int64", "int32", "bool"),
     opsets=(17, 21), quantised=0.0, containers=0.0, max_dim=4,
 )  # fmt: skip
@@ -41,7 +41,7 @@ KNOBS = GeneratorOptions(
 
 @cache
 def cases(count: int = 36) -> tuple[Case, ...]:
-    producer = Strict(KNOBS, OPEN)
+    producer = Strict(OPTIONS, OPEN)
     return tuple(producer.propose(stream(3, "control", index)) for index in range(count))
 
 
@@ -108,7 +108,7 @@ def test_conditions_that_are_inputs_are_true_on_one_feed_and_false_on_another() 
 
 
 def test_the_same_seed_gives_the_same_programs() -> None:
-    again = Strict(KNOBS, OPEN)
+    again = Strict(OPTIONS, OPEN)
     for index, case in enumerate(cases()[:9]):
         assert again.propose(stream(3, "control", index)).program == case.program
 
@@ -124,7 +124,7 @@ def runs_in_the_reference(case: Case) -> bool:
 
 
 def test_results_have_the_types_and_lie_in_the_bounds_that_are_claimed() -> None:
-    producer, compared = Strict(KNOBS, OPEN), 0
+    producer, compared = Strict(OPTIONS, OPEN), 0
     for index in range(90):
         known, outputs, _ = producer.grow(stream(4, "bounds", index))
         case = Finisher(known).case(outputs, 1, {})

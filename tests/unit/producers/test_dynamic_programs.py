@@ -29,12 +29,12 @@ OPS = (
     "Add", "Mul", "Sub", "Max", "Relu", "Neg", "Abs", "MatMul", "Transpose", "Concat", "Reshape", "Slice", "Expand",
     "Softmax", "Gather", "Where", "Less", "Cast", "Squeeze", "Unsqueeze", "Tile", "Identity",
 )  # fmt: skip
-KNOBS = GeneratorOptions(nodes=5, spread=0.0, ops=OPS, dtypes=("float32", "int64"), opsets=(18,), noops=0.0)
+OPTIONS = GeneratorOptions(nodes=5, spread=0.0, ops=OPS, dtypes=("float32", "int64"), opsets=(18,), noops=0.0)
 OPEN = Support(open=True)
 
 
 def cases(count: int) -> list[Case]:
-    producer = DynamicProducer(KNOBS, OPEN)
+    producer = DynamicProducer(OPTIONS, OPEN)
     return [producer.propose(stream(3, "dynamic", number)) for number in range(count)]
 
 
@@ -113,7 +113,7 @@ def test_the_same_stream_gives_the_same_cases(made: list[Case]) -> None:
 
 
 def test_what_is_refused_when_computed_is_given_up() -> None:
-    producer = DynamicProducer(KNOBS, OPEN)
+    producer = DynamicProducer(OPTIONS, OPEN)
     for number in range(30):
         case = producer.propose(stream(4, "refused", number))
         refused = bool(case.recipe["computed"])

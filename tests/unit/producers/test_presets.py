@@ -215,7 +215,7 @@ def test_options_print_and_parse(
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": 0}, {"path": 4}, {"reuse": 1.5}, {"opsets": ()}, {"share": 0.0}])
-def test_knobs_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
+def test_meaningless_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SpecError):
         HirfuzzOptions(**wrong)
 

@@ -29,7 +29,7 @@ from miscompile.producers.scope import Scope
 from miscompile.producers.seeded import Seeded
 
 OPEN = Support(open=True)
-KNOBS = GeneratorOptions(opsets=(17, 18, 20, 21))
+OPTIONS = GeneratorOptions(opsets=(17, 18, 20, 21))
 
 RESHAPED = """ir 8 opset 17 graph g(%x: float32[2, 3, 4], %s: int64[1]) -> (%y: float32[2, 12]) {
   init %zero: int64[] = [0]
@@ -94,7 +94,7 @@ def divided() -> Seed:
 
 @cache
 def cases(count: int = 250) -> tuple[Case, ...]:
-    producer = Seeded((reshaped(), residual(), divided()), KNOBS, OPEN)
+    producer = Seeded((reshaped(), residual(), divided()), OPTIONS, OPEN)
     assert producer.usable == 3
     return tuple(producer.propose(stream(3, "case", index)) for index in range(count))
 
@@ -173,7 +173,7 @@ def test_every_change_occurs_and_is_in_the_recipe() -> None:
 
 def test_the_same_stream_makes_the_same_cases() -> None:
     def made() -> list[str]:
-        producer = Seeded((reshaped(), residual()), KNOBS, OPEN)
+        producer = Seeded((reshaped(), residual()), OPTIONS, OPEN)
         return [producer.propose(stream(1, "case", index)).program.digest for index in range(12)]
 
     assert made() == made()
@@ -240,7 +240,7 @@ def test_what_may_be_undefined_is_no_seed() -> None:
         replay(scope(), unbounded)
     assert replay(scope(), divided())["z"].dtype == "float32"
     with pytest.raises(UsageError, match="none of the 1 slices"):
-        Seeded((unbounded,), KNOBS, OPEN)
+        Seeded((unbounded,), OPTIONS, OPEN)
 
 
 def test_intervals_that_explode_claim_nothing() -> None:
@@ -265,7 +265,7 @@ class WithoutSoftmax(Support):
 
 
 def test_what_the_target_does_not_take_is_not_made() -> None:
-    producer = Seeded((reshaped(), residual()), KNOBS, WithoutSoftmax(open=True))
+    producer = Seeded((reshaped(), residual()), OPTIONS, WithoutSoftmax(open=True))
     assert producer.usable == 1
     for index in range(60):
         assert "Softmax" not in operators(producer.propose(stream(5, "case", index)))
@@ -273,7 +273,7 @@ def test_what_the_target_does_not_take_is_not_made() -> None:
 
 def test_an_old_slice_is_written_in_an_opset_that_means_the_same() -> None:
     old = seed(RESIDUAL.replace("opset 17", "opset 14"))
-    producer = Seeded((old,), KNOBS, OPEN)
+    producer = Seeded((old,), OPTIONS, OPEN)
     opsets = {read(producer.propose(stream(0, "case", index)).program.payload).opset for index in range(20)}
     assert opsets <= {17, 18, 20, 21}
 
@@ -287,7 +287,7 @@ def test_bodies_stay_whole() -> None:
     assert place.uses[found["x"].name] == 2
     with pytest.raises(RejectedDraft):
         replay(scope(), seed(BRANCHING), Changes(batch=2))
-    producer = Seeded((seed(BRANCHING, {"x": Range(-1, 1, integral=False)}),), KNOBS, OPEN)
+    producer = Seeded((seed(BRANCHING, {"x": Range(-1, 1, integral=False)}),), OPTIONS, OPEN)
     for index in range(25):
         check(read(producer.propose(stream(0, "case", index)).program.payload))
 

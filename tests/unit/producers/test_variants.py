@@ -9,11 +9,11 @@ from miscompile.ops.support import Support
 from miscompile.producers.options import GeneratorOptions
 from miscompile.producers.strict import Strict
 
-KNOBS = GeneratorOptions(nodes=6, variants=3, dtypes=("float32", "int64"), opsets=(18,))
+OPTIONS = GeneratorOptions(nodes=6, variants=3, dtypes=("float32", "int64"), opsets=(18,))
 
 
 def test_variants_share_their_operators_and_differ_in_their_setting() -> None:
-    producer = Strict(KNOBS, Support(open=True))
+    producer = Strict(OPTIONS, Support(open=True))
     differing = 0
     for number in range(20):
         rng = stream(1, "variants", number)
@@ -29,7 +29,7 @@ def test_variants_share_their_operators_and_differ_in_their_setting() -> None:
 
 
 def test_every_input_is_fed_in_its_type() -> None:
-    producer = Strict(KNOBS, Support(open=True))
+    producer = Strict(OPTIONS, Support(open=True))
     for number in range(60):
         case = producer.propose(stream(2, "feeds", number))
         assert [(port.dtype, port.shape) for port in case.program.inputs] == [

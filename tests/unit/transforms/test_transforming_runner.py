@@ -1,4 +1,4 @@
-"""Presenting: what a pool is sent, and how its outcomes are put together."""
+"""The transforming runner: the runs that it sends to the pool, and how it combines their outcomes."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -82,9 +82,9 @@ def test_runs_without_a_transform_pass_through_untouched() -> None:
 
 def test_several_programs_make_one_outcome_in_the_order_of_the_feeds() -> None:
     pool = Echo()
-    presenting = TransformingRunner(cast(Pool, pool))
+    runner = TransformingRunner(cast(Pool, pool))
     runs = [Run(CASE, "toy", Build("off", transform=BY_SIZE)), Run(CASE, "toy", Build("full"))]
-    static, plain = presenting.run(runs)
+    static, plain = runner.run(runs)
     assert isinstance(static, Values)
     assert isinstance(plain, Values)
     assert [feed[0].shape for feed in static.results if feed[0] is not None] == [(1,), (2,), (1,)]
@@ -94,19 +94,19 @@ def test_several_programs_make_one_outcome_in_the_order_of_the_feeds() -> None:
 
 
 def test_submitted_batches_come_back_under_their_ticket() -> None:
-    presenting = TransformingRunner(cast(Pool, Echo()))
-    first = presenting.submit([Run(CASE, "toy", Build("off"))])
-    second = presenting.submit([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
-    done = dict(presenting.poll(0.0))
+    runner = TransformingRunner(cast(Pool, Echo()))
+    first = runner.submit([Run(CASE, "toy", Build("off"))])
+    second = runner.submit([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
+    done = dict(runner.poll(0.0))
     assert set(done) == {first, second}
     assert len(done[second]) == 1
 
 
 def test_the_first_failure_stands_for_the_whole_transform() -> None:
-    presenting = TransformingRunner(cast(Pool, Echo(dies=b"of 1")))
-    (outcome,) = presenting.run([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
+    runner = TransformingRunner(cast(Pool, Echo(dies=b"of 1")))
+    (outcome,) = runner.run([Run(CASE, "toy", Build("off", transform=BY_SIZE))])
     assert outcome == Crashed("run", 11)
-    assert presenting.confirm(Run(CASE, "toy", Build("off", transform=BY_SIZE)), 2) == [Crashed("run", 11)] * 2
+    assert runner.confirm(Run(CASE, "toy", Build("off", transform=BY_SIZE)), 2) == [Crashed("run", 11)] * 2
 
 
 def test_a_transform_of_the_adapter_travels_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_an_attribute_that_matters_stays() -> None:
     assert node.attributes["axis"].value == 0
 
 
-def test_another_bug_met_on_the_way_is_a_slip_and_never_the_result() -> None:
+def test_another_bug_met_on_the_way_is_a_slippage_and_never_the_result() -> None:
     """The crash hides the wrong result in full; without its operator the wrong result shows."""
     compiler = VirtualCompiler([crash_if("Softmax", 11), wrong_if_fused("MatMul", "Add")])
     planted = (*FUSED, Node("Softmax", ("a",), ("s",)))

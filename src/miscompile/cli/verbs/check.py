@@ -41,7 +41,7 @@ from miscompile.targets.registry import DEFAULT_TARGET, parse_target
 )
 @campaign_options
 def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa: ANN401 - click passes options by name
-    """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep what disagrees.
+    """Run MODEL, an ONNX file, with and without optimisation on many inputs, and keep every disagreement.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def command(model: Path, targets: tuple[str, ...], **given: Any) -> int:  # noqa
 def _of_models(checks: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
     """Return `checks` without those that make programs of their own.
 
-    Raises UsageError when one of these is asked for by name.
+    Raises UsageError when the user names one of these.
     """
     for name in checks:
         if name in OWN:

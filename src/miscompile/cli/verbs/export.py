@@ -30,7 +30,7 @@ _SHOWN = 8
     default=DEFAULT_TARGET,
     show_default=True,
     metavar="TARGET",
-    help="Rank for this compiler: what its own tests know goes last.",
+    help="Rank for this compiler: instances that its own tests cover go last.",
 )
 @click.option("--tests", type=click.IntRange(min=1), metavar="N", help="Only the first N.  [default: all]")
 @click.option(

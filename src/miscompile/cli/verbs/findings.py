@@ -71,7 +71,7 @@ def findings(out: Path, identifier: str | None, as_json: bool) -> int:
 def report(out: Path, names: tuple[str, ...], as_json: bool) -> int:
     """Write the reports NAME of the campaign in OUT, and print the files; without NAME, list the reports there are.
 
-    `summary` and `issues` come along; other packages add theirs through the entry points miscompile.reports.
+    `summary` and `issues` are built in; other packages add theirs through the entry points miscompile.reports.
 
     \b
     Examples:
@@ -148,7 +148,7 @@ def bisect(out: Path, identifier: str, releases: bool, keep: bool, as_json: bool
 
 
 def verdict(identifier: str, found: Mapping[str, Any]) -> str:
-    """Return the result of a search among releases, in a few lines."""
+    """Return the result of a search among releases as a few lines of text."""
     name, newest = found["distribution"], found["newest"]
     lines = [f"{identifier} first shows in {name} {found['first_bad']}", _before(found)]
     if newest["release"] != found["first_bad"]:

@@ -37,11 +37,11 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The sources that each option applies to."""
 _EACH, _MINED = 20, 3
-"""Most patterns of a pass, from tests and from programs; a pattern from programs takes seconds."""
+"""Largest number of patterns of a pass, from tests and from programs; a pattern from programs takes seconds."""
 _LONG = 86_400.0
 """Seconds that stand for no limit."""
 _SHOWN = 12
-"""Most reasons in the summary."""
+"""Largest number of reasons in the summary."""
 
 
 @click.command("harvest", short_help="Patterns and operator instances out of tests.")
@@ -87,17 +87,18 @@ _SHOWN = 12
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="N")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(source: str, path: Path | None, out: Path | None, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click
-    """Run the tests at PATH under a hook, and take patterns or operator instances out of what they do.
+    """Run the tests at PATH under a hook, and extract patterns or operator instances from the calls that they make.
 
-    SOURCE says what is hooked: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
-    tvm. `models` takes a folder of models whose names name passes. Which passes a model triggers is observed on every
-    TARGET. tvm is given a checkout and keeps modules of its own kind: OUT is a folder then, and --on has no meaning.
+    SOURCE names the hook: sessions of onnxruntime, rules and passes of onnxscript, graph passes of inductor or of
+    tvm. `models` takes a folder of models whose names name passes. Every TARGET compiles each model, to observe which
+    passes it triggers. tvm takes a checkout and keeps Relax modules: then OUT is a folder, and --on has no meaning.
     `programs` shrinks programs for as long as a pass fires: the model at PATH or all below that folder, without PATH
     onnx's node cases and generated programs.
     `onnx`, `torch` and `keras` are libraries: the operators that their own tests call, or the tests at PATH, with all
     parameters, for `miscompile migrate`.
 
-    The tests run here, with all they do. Ctrl-C ends the tests and goes on with what they gave; once more ends that.
+    The tests run on this machine, side effects included. Ctrl-C ends the tests and continues with the results so far;
+    a second Ctrl-C ends that too.
 
     \b
     Examples:
@@ -111,20 +112,20 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
       miscompile harvest torch tests/test_layers.py --out mine.jsonl.gz
       miscompile harvest torch --kind constraints --out generated.jsonl.gz
     """
-    say = progress(quiet=as_json)
+    on_progress = progress(quiet=as_json)
     _check_options(source)
     given["each"] = given["each"] or (_MINED if source == _PROGRAMS else _EACH)
     if source in LIBRARIES:
         if out is not None:
             _check_out(out)
-        return harvest_library(source, given["kind"], path, out, given["seconds"], say, as_json=as_json)
+        return harvest_library(source, given["kind"], path, out, given["seconds"], on_progress, as_json=as_json)
     if out is None:
         raise UsageError("say with --out where the patterns are to go")
     if path is None and source != _PROGRAMS:
-        raise UsageError(f"harvest {source} needs the PATH of what is to be harvested")
+        raise UsageError(f"harvest {source} needs a PATH to harvest from")
     if source == _TVM:
         assert path is not None
-        return _harvest_tvm(path, out, say, given["seconds"], as_json=as_json)
+        return _harvest_tvm(path, out, on_progress, given["seconds"], as_json=as_json)
     _check_out(out)
     _check_keep(given["keep"])
     targets = tuple(dict.fromkeys(given["targets"])) or (DEFAULT_TARGET,)
@@ -134,10 +135,10 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
             raise UsageError(f"{target} takes no ONNX models; name another target with --on")
     present = [ready(target) for target in targets]
     if source == _PROGRAMS:
-        report = _mine(present, path, out, say, given)
+        report = _mine(present, path, out, on_progress, given)
     else:
         assert path is not None
-        report = _harvest(source, path, out, present, say, given)
+        report = _harvest(source, path, out, present, on_progress, given)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -146,7 +147,7 @@ def command(source: str, path: Path | None, out: Path | None, as_json: bool, **g
 
 
 def _harvest(
-    source: str, path: Path, out: Path, targets: list[str], say: ProgressListener, given: Mapping[str, Any]
+    source: str, path: Path, out: Path, targets: list[str], on_progress: ProgressListener, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Gather, extract and write; return all figures as JSON values."""
     from miscompile.harvest.patterns.gather import gather
@@ -156,11 +157,11 @@ def _harvest(
     with ExitStack() as stack:
         keep = given["keep"]
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="miscompile-")) if keep is None else keep)
-        gathered = gather(source, path, folder, given["seconds"], say)
+        gathered = gather(source, path, folder, given["seconds"], on_progress)
         if gathered.stopped:
-            say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
+            on_progress("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
         extraction = Extraction(each=given["each"], seed=given["seed"])
-        found = extract(gathered.pairs, targets, source, extraction, say)
+        found = extract(gathered.pairs, targets, source, extraction, on_progress)
     write_library(found.patterns, out)
     return {
         "source": source,
@@ -187,7 +188,7 @@ def _harvest(
 
 
 def _mine(
-    targets: list[str], path: Path | None, out: Path, say: ProgressListener, given: Mapping[str, Any]
+    targets: list[str], path: Path | None, out: Path, on_progress: ProgressListener, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Mine programs for patterns of passes and write them; Ctrl-C keeps the patterns so far."""
     from miscompile.engine.coordinator import probe_support
@@ -201,13 +202,13 @@ def _mine(
         for target in targets:
             support = probe_support(Plan(target), target)
             limit, each, seed = given["limit"] or _LONG, given["each"], given["seed"]
-            models = None if path is None else of_models(path, seed, say)
+            models = None if path is None else of_models(path, seed, on_progress)
             cases = _cases(given["instances"])
-            found += mined(target, support, limit, given["passes"], each, seed, say, cases, models)
+            found += mined(target, support, limit, given["passes"], each, seed, on_progress, cases, models)
     except KeyboardInterrupt:
         stopped = True
     write_library(found, out)
-    counts = Counter((wake.target, wake.name, one.granularity) for one in found for wake in one.triggers)
+    counts = Counter((trigger.target, trigger.name, one.granularity) for one in found for trigger in one.triggers)
     return {
         "source": _PROGRAMS,
         "out": str(out),
@@ -273,18 +274,18 @@ def _check_keep(folder: Path | None) -> None:
         raise UsageError(f"{folder} is not empty; choose another --keep")
 
 
-def _harvest_tvm(path: Path, out: Path, say: ProgressListener, seconds: float, *, as_json: bool) -> int:
+def _harvest_tvm(path: Path, out: Path, on_progress: ProgressListener, seconds: float, *, as_json: bool) -> int:
     """Harvest pairs of passes and Relax modules from a checkout of TVM."""
     from miscompile.harvest.patterns.tvm_tests import extract_tvm, harvest_tvm
 
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; harvest tvm writes a folder")
-    found = harvest_tvm(path, out, say, seconds)
+    found = harvest_tvm(path, out, on_progress, seconds)
     if found.stopped:
-        say("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
+        on_progress("stopped; going on with what the tests gave until now, Ctrl-C ends that too")
     if found.stopped and not found.pairs:
         raise KeyboardInterrupt  # there is nothing to go on with
-    taken = extract_tvm(out, out / "library", say)
+    taken = extract_tvm(out, out / "library", on_progress)
     report: dict[str, Any] = {
         "source": _TVM, "path": str(path), "out": str(out), "stopped": found.stopped or taken.stopped,
         "files": dict(found.files), "modules": found.modules,

@@ -73,7 +73,7 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
     type=click.Choice(["strict", "fixed"]),
     default="strict",
     show_default=True,
-    help="strict: what type and sensitivity of each element explain; fixed: the literature's 1e-3.",
+    help="strict: a tolerance by the type and sensitivity of each element; fixed: the literature's 1e-3.",
 )
 @click.option(
     "--seed",
@@ -110,11 +110,11 @@ _PRESETS = {"opera": {"order": "opera", "compare": "fixed", "constants": True}}
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and no progress.")
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes options by name
-    """Run operators as library tests use them through the front ends of compilers, and keep what disagrees.
+    """Run operators as library tests use them through the front ends of compilers, and keep every disagreement.
 
     Every test of onnx, PyTorch and Keras that calls an operator gives an instance: the operator with its parameters and
-    tensors. Wrapped as a program of one operator it is run in the library itself and through each front end; those
-    that are most likely to show different bugs go first. Findings are counted by conversion function.
+    tensors. Each instance runs as a program of one operator, in the library itself and through each front end. Those
+    that are most likely to show different bugs run first. Findings are counted by conversion function.
 
     \b
     Examples:
@@ -157,7 +157,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> MigrationPlan:
     preset = _PRESETS.get(given["preset"] or "", {})
     for name in preset:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"--preset {given['preset']} says what --{name} is; leave one of the two out")
+            raise UsageError(f"--preset {given['preset']} sets --{name}; leave one of the two out")
     chosen_options = {**given, **preset}
     libraries = given["libraries"] or tuple(dict.fromkeys(map(library_in, given["instances"])))
     return MigrationPlan(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from miscompile.engine.passes import PassTable
 
 _SHOWN = 3
-"""Most other passes in a row."""
+"""Largest number of other passes in a row."""
 
 
 @click.command("passes", short_help="Which passes are triggered, and together with which others.")
@@ -48,11 +48,11 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     Examples:
       miscompile passes onnxruntime
       miscompile passes tvm --time 5m --json
-      miscompile passes --out miscompile-out      what a campaign with --preset oatest has counted
+      miscompile passes --out miscompile-out      the counts of a campaign with --preset oatest
     """
     out: Path | None = given.pop("out")
     if (target is None) == (out is None):
-        raise UsageError("name a TARGET to measure, or give --out DIR to see what a campaign has counted")
+        raise UsageError("name a TARGET to measure, or give --out DIR to see the counts of a campaign")
     from miscompile.engine.passes import counted, measured, table_of
 
     if out is not None:
@@ -61,9 +61,9 @@ def command(target: str | None, as_json: bool, **given: Any) -> int:  # noqa: AN
     else:
         assert target is not None
         if not given["seconds"]:
-            raise UsageError("nothing can be measured in no time; give --time more than 0")
+            raise UsageError("--time 0 leaves no time to measure; give --time more than 0")
         target = ready(target)
-        tables = [table_of(target, measured(target, say=_ignore if as_json else _print_progress, **given))]
+        tables = [table_of(target, measured(target, on_progress=_ignore if as_json else _print_progress, **given))]
     if as_json:
         click.echo(json.dumps([table.as_json() for table in tables], indent=2))
         return 0
@@ -85,8 +85,8 @@ def _table(found: "PassTable") -> Table:
     table = plain_table("pass", numbers=("patterns", "fired", "triggered"), title=title)
     table.add_column("combined with", overflow="fold")
     for row in found.rows:
-        woken = f"{row.woken / row.tried:.0%}" if row.tried else "-"
+        triggered = f"{row.woken / row.tried:.0%}" if row.tried else "-"
         others = ", ".join(list(row.combined)[:_SHOWN])
         company = f"{len(row.combined)}: {others}" if row.combined else row.reason
-        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", woken, company)
+        table.add_row(row.name, str(row.patterns or "-"), f"{row.fired:,}", triggered, company)
     return table

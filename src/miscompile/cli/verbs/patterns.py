@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from miscompile.patterns.pattern import Pattern
 
 _SHOWN = 4
-"""Most operators, and most passes, in a row."""
+"""Largest number of operators, and of passes, in a row."""
 
 
 @click.command("patterns", short_help="Pieces of graphs that passes look for.")
@@ -32,15 +32,15 @@ _SHOWN = 4
     metavar="FILE",
     help="Patterns that `miscompile harvest` has written, as well.",
 )
-@click.option("--target", metavar="TARGET", help="Only those that wake a pass of TARGET.")
-@click.option("--pass", "called", metavar="NAME", help="Only those that wake this pass.")
+@click.option("--target", metavar="TARGET", help="Only those that trigger a pass of TARGET.")
+@click.option("--pass", "called", metavar="NAME", help="Only those that trigger this pass.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
     name: str | None, libraries: tuple[Path, ...], target: str | None, called: str | None, as_json: bool
 ) -> int:
-    """List patterns with the passes that they were seen to wake, or print both forms of the one called NAME.
+    """List patterns with the passes that they were observed to trigger, or print both forms of the one called NAME.
 
-    The concrete form is a graph with fixed sizes; the abstract one, a motif, keeps what its operators ask for.
+    The concrete form is a graph with fixed sizes; the abstract one, a motif, keeps its operators' conditions only.
 
     \b
     Examples:
@@ -80,7 +80,8 @@ def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> 
     """Raise UsageError for a pass that no target (or not `target`) has and that no pattern triggers there."""
     faces = [parse_target(name).about for name in ([target] if target else target_names())]
     names = {name for face in faces for name in (*face.passes, *face.rules)}
-    names |= {wake.name for one in known for wake in one.triggers if target is None or wake.target == faces[0].name}
+    every = [trigger for one in known for trigger in one.triggers]
+    names |= {trigger.name for trigger in every if target is None or trigger.target == faces[0].name}
     if called not in names:
         near = difflib.get_close_matches(called, sorted(names), 3)
         hint = f"; did you mean {', '.join(near)}?" if near else "; `miscompile passes` lists them"
@@ -90,9 +91,9 @@ def _check_pass(known: Sequence["Pattern"], target: str | None, called: str) -> 
 def _wanted(one: "Pattern", target: str | None, called: str | None) -> bool:
     """Tell whether a pattern triggers a pass of the target and the pass of the name, where these are given."""
     name = None if target is None else parse_target(target).about.name
-    triggers = [wake for wake in one.triggers if name in (None, wake.target)]
+    triggers = [trigger for trigger in one.triggers if name in (None, trigger.target)]
     if called is not None:
-        return any(wake.name == called for wake in triggers)
+        return any(trigger.name == called for trigger in triggers)
     return name is None or bool(triggers)
 
 
@@ -111,7 +112,7 @@ def _row(one: "Pattern") -> dict[str, Any]:
         "name": one.name,
         "operators": list(one.operators),
         "granularity": one.granularity,
-        "wakes": [wake._asdict() for wake in one.triggers],
+        "wakes": [trigger._asdict() for trigger in one.triggers],
         "origin": one.origin,
         "concrete": one.seed is not None,
         "abstract": one.motif is not None,
@@ -141,15 +142,15 @@ def _show(one: "Pattern", *, as_json: bool) -> None:
 
 def _by_target(one: "Pattern") -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for wake in one.triggers:
-        found.setdefault(f"{wake.target} {wake.version}", []).append(wake.name)
+    for trigger in one.triggers:
+        found.setdefault(f"{trigger.target} {trigger.version}", []).append(trigger.name)
     return found
 
 
 def _table(found: Sequence["Pattern"]) -> Table:
     table = plain_table("pattern", "operators", "granularity", "triggers", "origin")
     for one in found:
-        triggers = [f"{wake.target}: {wake.name}" for wake in one.triggers]
+        triggers = [f"{trigger.target}: {trigger.name}" for trigger in one.triggers]
         cells = (one.name, _some(one.operators, " "), one.granularity, _some(triggers, ", ") or "-", one.origin)
         table.add_row(*map(Text, cells))
     return table

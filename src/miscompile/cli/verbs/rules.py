@@ -31,7 +31,7 @@ from miscompile.reports.tables import plain_table
 def command(names: tuple[str, ...], as_json: bool, **given: Any) -> int:  # noqa: ANN401 - click passes by name
     """List rules and groups of rules by NAME, all of them without one.
 
-    A certificate says that in so many random trials both sides had the same type and the same values: in exact
+    A certificate gives the number of random trials in which both sides had the same type and the same values: in exact
     arithmetic, over ranks 0 to 5, broadcasting, every dtype the rule admits, and with NaN, infinities, signed zeros and
     extreme integers as far as the rule's class promises. Exit code 1 means that a rule did not pass.
 

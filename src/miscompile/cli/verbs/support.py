@@ -78,12 +78,12 @@ def command(targets: tuple[str, ...], as_json: bool, **given: Any) -> int:  # no
 def _survey(target: str, given: dict[str, Any], *, quiet: bool) -> SupportTable:
     from miscompile.engine.survey import table_of
 
-    def say(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         if not quiet:
             click.echo(f"{target}: {done} of {total} cases", err=True)
 
     workers = given["workers"] or cpus()
-    return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], say)
+    return table_of(target, given["level"], given["ops"], workers, given["limit_seconds"], on_progress)
 
 
 def _writable(out: Path) -> None:

@@ -110,7 +110,7 @@ def remove(targets: tuple[str, ...], everything: bool) -> int:
       miscompile targets remove --all
     """
     if everything == bool(targets):
-        raise UsageError("name the targets whose environments shall go, or give --all")
+        raise UsageError("name the targets whose environments to remove, or give --all")
     names = dict.fromkeys(name for text in targets for name in _names(text))
     if everything:
         names = dict.fromkeys([*(one.name for one in cache.environments()), *cache.leftovers()])

@@ -9,7 +9,7 @@ import signal
 import sys
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ import numpy as np
 
 from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.constraints.generate import InstanceCheck, Operation, generate
 from miscompile.harvest.libraries.children import Harvested, run_on
 from miscompile.harvest.libraries.hooks.recording import Lines
@@ -50,7 +51,7 @@ _DEATHS = 100
 
 def harvest_constraints(
     library: Library,
-    say: Callable[[str], None],
+    on_progress: ProgressListener,
     seed: int = 0,
     count: int = 20,
     bases: Path | None = None,
@@ -71,7 +72,7 @@ def harvest_constraints(
 
     def on_begin(number: int) -> None:
         if number % 50 == 0:
-            say(f"{number} operators of {library}")
+            on_progress(f"{number} operators of {library}")
 
     for _ in run_on(MODULES[library], words, seconds, harvested, on_begin, most=_DEATHS, name="operators from {}"):
         pass

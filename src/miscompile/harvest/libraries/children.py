@@ -139,7 +139,12 @@ def run_on(
 
 
 def run_files(
-    library: Library, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener, limit: int = LIMIT
+    library: Library,
+    files: Sequence[Path],
+    folder: Path,
+    seconds: float,
+    on_progress: ProgressListener,
+    limit: int = LIMIT,
 ) -> Harvested:
     """Run test files under the hooks of `library`, each in a process and for at most `seconds`.
 
@@ -148,14 +153,16 @@ def run_files(
     """
     harvested = Harvested()
     for number, path in enumerate(files, 1):
-        say(f"[{number}/{len(files)}] {path.name}")
+        on_progress(f"[{number}/{len(files)}] {path.name}")
         path = path.resolve()
         out = folder.resolve() / f"{number:04d}-{digest_bytes(str(path).encode())[:8]}"
         words = (library, str(path), str(out), str(limit))
         module = "miscompile.harvest.libraries.hooks.record_tests"
         before = sum(harvested.tests.values()), len(harvested.instances)
         run_child(Child(module, words, out, seconds, home_of(path), _above_package(path)), harvested, path.name)
-        say(f"    {sum(harvested.tests.values()) - before[0]} tests, {len(harvested.instances) - before[1]} instances")
+        on_progress(
+            f"    {sum(harvested.tests.values()) - before[0]} tests, {len(harvested.instances) - before[1]} instances"
+        )
         if harvested.stopped:
             break
     return harvested

@@ -46,7 +46,7 @@ FIRST, FIRST_SECONDS = 20, 60.0
 
 
 def harvest_keras(
-    say: ProgressListener, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT
+    on_progress: ProgressListener, files: Sequence[Path] | None = None, seconds: float = 600.0, limit: int = LIMIT
 ) -> Archive:
     """Return the instances in the tests of the installed Keras; with `files` only in those.
 
@@ -59,26 +59,26 @@ def harvest_keras(
     harvested = Harvested()
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
         for number, path in enumerate(chosen, 1):
-            say(f"[{number}/{len(chosen)}] {path.name}")
+            on_progress(f"[{number}/{len(chosen)}] {path.name}")
             before = sum(harvested.tests.values()), len(harvested.instances)
             run_child(
                 _child(path.resolve(), Path(folder).resolve() / f"{number:04d}", seconds, limit), harvested, path.name
             )
             tests, instances = sum(harvested.tests.values()) - before[0], len(harvested.instances) - before[1]
-            say(f"    {tests} tests, {instances} instances")
+            on_progress(f"    {tests} tests, {instances} instances")
             if harvested.stopped:
                 break
     return _archive(harvested, _DISTRIBUTIONS)
 
 
-def harvest_first(say: ProgressListener) -> Archive:
+def harvest_first(on_progress: ProgressListener) -> Archive:
     """Return the instances in the files that test operators, with a timeout of a minute per file; migrations use
     these first.
 
     All files take more than an hour. Raises UsageError as `harvest_keras` does.
     """
-    say(f"taking the first {FIRST} of {len(own_tests())} test files; `miscompile harvest keras` takes them all")
-    return harvest_keras(say, operators_first(own_tests())[:FIRST], FIRST_SECONDS)
+    on_progress(f"taking the first {FIRST} of {len(own_tests())} test files; `miscompile harvest keras` takes them all")
+    return harvest_keras(on_progress, operators_first(own_tests())[:FIRST], FIRST_SECONDS)
 
 
 def _child(path: Path, out: Path, seconds: float, limit: int) -> Child:
@@ -88,7 +88,9 @@ def _child(path: Path, out: Path, seconds: float, limit: int) -> Child:
     return Child(_RECORDER, words, out, seconds, home=out)
 
 
-def harvest_keras_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_keras_tests(
+    path: Path, on_progress: ProgressListener, seconds: float = 600.0, limit: int = LIMIT
+) -> Archive:
     """Return the instances of Keras in the tests at `path`, a file or a folder of test files.
 
     They run on the back end in `KERAS_BACKEND`, by default on JAX. Raises UsageError for a path without tests, and
@@ -97,7 +99,7 @@ def harvest_keras_tests(path: Path, say: ProgressListener, seconds: float = 600.
     files = files_of(path)
     need({"keras": "keras"}, "to harvest tests of Keras")
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        harvested = run_files("keras", files, Path(folder), seconds, say, limit)
+        harvested = run_files("keras", files, Path(folder), seconds, on_progress, limit)
     return _archive(harvested, (*_DISTRIBUTIONS, *_back_end()))
 
 

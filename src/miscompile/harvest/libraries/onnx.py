@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from miscompile.base.errors import ModelError
+from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.model import Model, OptionalType, SequenceType, ValueType
 from miscompile.graph.read import read
@@ -27,11 +28,11 @@ _RUN = ("simple", "pytorch-converted", "pytorch-operator")
 """Sets of models in the wheel that are small enough to run; the wheel lacks the weights of those in `light`."""
 
 
-def harvest_onnx(say: Callable[[str], None], *, versions: bool = True) -> Archive:
+def harvest_onnx(on_progress: ProgressListener, *, versions: bool = True) -> Archive:
     """Return every node of onnx's backend tests as an instance, and with `versions` of each operator's versions too.
 
-    `say` receives the progress. Takes two minutes; nothing is downloaded. `figures` count cases, nodes, lost nodes
-    by reason, instances, operators, and pairs of operator and version.
+    `on_progress` receives lines of progress. The harvest takes two minutes and downloads nothing. `figures` count
+    cases, nodes, lost nodes by reason, instances, operators, and pairs of operator and version.
     """
     found = NodeHarvest()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -39,12 +40,12 @@ def harvest_onnx(say: Callable[[str], None], *, versions: bool = True) -> Archiv
         for place, (name, model, feed) in enumerate(_cases()):
             gather(model, feed, name, found)
             if place % 500 == 499:
-                say(f"{place + 1} models, {len(found.instances)} nodes")
+                on_progress(f"{place + 1} models, {len(found.instances)} nodes")
         for name, model in _light():
             gather_drawn(model, name, found)
         tested = tuple(distinct(found.instances))
-        say(f"{len(found.instances)} nodes, {len(tested)} of them distinct")
-        restated, figures = restate_all(tested, say) if versions else ((), {})
+        on_progress(f"{len(found.instances)} nodes, {len(tested)} of them distinct")
+        restated, figures = restate_all(tested, on_progress) if versions else ((), {})
     instances = tuple(distinct((*tested, *restated)))
     return Archive("onnx", instances, {"onnx": version("onnx")}, _figures(found, tested, instances, figures))
 

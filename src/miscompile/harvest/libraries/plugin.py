@@ -145,13 +145,13 @@ class Recording:
             terminalreporter.write_line("miscompile: the tests used no operators, nothing was written")
 
 
-def _written(found: Any, path: Path, say: Callable[[str], None]) -> Path:  # noqa: ANN401 - an Archive, imported late
+def _written(found: Any, path: Path, on_progress: Callable[[str], None]) -> Path:  # noqa: ANN401 - an Archive, imported late
     """Write an archive and return its path; in a temporary folder if the requested path is no longer writable."""
     write: Any = importlib.import_module("miscompile.instances.archive").write_archive
     try:
         write(found, path)
     except importlib.import_module("miscompile.base.errors").UsageError as error:
-        say(f"miscompile: {error}")
+        on_progress(f"miscompile: {error}")
         path = Path(tempfile.mkdtemp(prefix="miscompile-")) / path.name
         write(found, path)
     return path

@@ -28,17 +28,17 @@ _FILED = frozenset({"keras"})
 """Libraries with test files of their own."""
 
 
-def harvest_own(library: str, say: ProgressListener, seconds: float = 600.0) -> Archive:
+def harvest_own(library: str, on_progress: ProgressListener, seconds: float = 600.0) -> Archive:
     """Harvest a library's own tests; `seconds` is the timeout of a test file. The figure `stopped` tells of an
     interruption."""
     if library == "onnx":
-        return harvest_onnx(say)
-    return harvest_database(say) if library == "torch" else harvest_keras(say, seconds=seconds)
+        return harvest_onnx(on_progress)
+    return harvest_database(on_progress) if library == "torch" else harvest_keras(on_progress, seconds=seconds)
 
 
-def harvest_at(library: str, path: Path, say: ProgressListener, seconds: float) -> Archive:
+def harvest_at(library: str, path: Path, on_progress: ProgressListener, seconds: float) -> Archive:
     """Harvest the tests at `path` that use torch or Keras, with a timeout of `seconds` per file. Raises UsageError."""
-    return (harvest_tests if library == "torch" else harvest_keras_tests)(path, say, seconds)
+    return (harvest_tests if library == "torch" else harvest_keras_tests)(path, on_progress, seconds)
 
 
 def place_of(library: str) -> Path:
@@ -49,7 +49,7 @@ def place_of(library: str) -> Path:
     return user_cache_path("miscompile") / "instances" / f"{library}-{digest:016x}.jsonl.gz"
 
 
-def harvested(library: str, say: ProgressListener) -> Path | None:
+def harvested(library: str, on_progress: ProgressListener) -> Path | None:
     """Return the cached archive of a library's own tests; without one return None, and report that to the user.
 
     Raises UsageError when the library is not installed.
@@ -57,11 +57,11 @@ def harvested(library: str, say: ProgressListener) -> Path | None:
     place = place_of(library)
     if place.exists():
         return place
-    say(f"without instances of {library}'s own tests to begin from; `miscompile harvest {library}` makes them")
+    on_progress(f"without instances of {library}'s own tests to begin from; `miscompile harvest {library}` makes them")
     return None
 
 
-def own_instances(library: str, say: ProgressListener) -> Archive:
+def own_instances(library: str, on_progress: ProgressListener) -> Archive:
     """Return the instances of a library's own tests, harvesting them (with a message) on first use.
 
     Raises KeyboardInterrupt when the harvest was interrupted, because the cache must not contain a partial harvest.
@@ -69,14 +69,16 @@ def own_instances(library: str, say: ProgressListener) -> Archive:
     place = place_of(library)
     if place.exists():
         return read_archive(place)
-    say(f"harvesting operator instances from the tests of {library} (once per version)")
-    archive = harvest_first(say) if library == "keras" else harvest_own(library, say)  # all of Keras takes an hour
+    on_progress(f"harvesting operator instances from the tests of {library} (once per version)")
+    archive = (
+        harvest_first(on_progress) if library == "keras" else harvest_own(library, on_progress)
+    )  # all of Keras takes an hour
     if archive.stopped:
         raise KeyboardInterrupt
     if library not in _FILED and _cut_short(archive):
         for note in archive.figures.get("notes", ()):
-            say(str(note))
-        say(f"what there is of {library} is used, and not kept; `miscompile harvest {library}` tries again")
+            on_progress(str(note))
+        on_progress(f"what there is of {library} is used, and not kept; `miscompile harvest {library}` tries again")
         return archive
     write_archive(archive, place)
     return archive
@@ -88,13 +90,13 @@ def _cut_short(archive: Archive) -> bool:
     return bool(files.get("died") or files.get("time"))
 
 
-def instances_of(library: str, archives: Sequence[Path], say: ProgressListener) -> Iterator[Instance]:
+def instances_of(library: str, archives: Sequence[Path], on_progress: ProgressListener) -> Iterator[Instance]:
     """Yield the instances of a library from `archives`, or from its own tests when there are no archives.
 
     Raises UsageError for a file that is not an archive, or when the archives contain no instance of this library.
     """
     if not archives:
-        yield from own_instances(library, say).instances
+        yield from own_instances(library, on_progress).instances
         return
     read = [read_archive(path) for path in archives]
     mine = [archive for archive in read if archive.library == library]

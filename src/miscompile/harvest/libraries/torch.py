@@ -18,7 +18,11 @@ _EVERY = 25
 
 
 def harvest_database(
-    say: ProgressListener, samples: int = 24, references: int = 12, seconds: float = 3600.0, only: Sequence[str] = ()
+    on_progress: ProgressListener,
+    samples: int = 24,
+    references: int = 12,
+    seconds: float = 3600.0,
+    only: Sequence[str] = (),
 ) -> Archive:
     """Return the instances in PyTorch's database of operators and modules.
 
@@ -33,7 +37,7 @@ def harvest_database(
     def on_line(line: str) -> None:
         told = _parsed_progress(line)
         if told and (told["number"] % _EVERY == 0 or told["number"] == told["of"]):
-            say(f"[{told['number']}/{told['of']}] {told['operator']}")
+            on_progress(f"[{told['number']}/{told['of']}] {told['operator']}")
 
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
         out = Path(folder)
@@ -42,7 +46,7 @@ def harvest_database(
     return harvested.archive("torch", ("torch",))
 
 
-def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
+def harvest_tests(path: Path, on_progress: ProgressListener, seconds: float = 600.0, limit: int = LIMIT) -> Archive:
     """Return the instances in the tests at `path`, a file or a folder of `test_*.py` and `*_test.py`.
 
     Each file runs for at most `seconds`, and at most `limit` instances of an operator are kept per file. Raises
@@ -51,7 +55,7 @@ def harvest_tests(path: Path, say: ProgressListener, seconds: float = 600.0, lim
     files = files_of(path)
     need({"torch": "torch"}, "to harvest tests of PyTorch")
     with tempfile.TemporaryDirectory(prefix="miscompile-") as folder:
-        harvested = run_files("torch", files, Path(folder), seconds, say, limit)
+        harvested = run_files("torch", files, Path(folder), seconds, on_progress, limit)
     return harvested.archive("torch", ("torch",))
 
 

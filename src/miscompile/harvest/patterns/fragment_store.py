@@ -46,16 +46,16 @@ class FragmentStore:
         self._limits, self._seconds, self._seed = limits, seconds, seed
         self._known: dict[str, int] = {}
 
-    def cut(self, say: ProgressListener) -> None:
+    def cut(self, on_progress: ProgressListener) -> None:
         """Cut every model into pieces."""
         for number, source in enumerate(self.models, 1):
             if number % _EVERY == 1:
-                say(f"cutting model {number} of {len(self.models)}: {source.origin}")
+                on_progress(f"cutting model {number} of {len(self.models)}: {source.origin}")
             rng = self.rng(source)
             try:
                 whole = inferred(source.model, source.origin)
                 if whole is None:
-                    say(f"running model {number} of {len(self.models)}: {source.origin}")
+                    on_progress(f"running model {number} of {len(self.models)}: {source.origin}")
                     whole = watched(source.model, source.origin, rng, self._seconds)
                 for seed in pieces(whole, self._limits, rng, self.left):
                     self._add(source, seed)
@@ -73,7 +73,7 @@ class FragmentStore:
         """Return the random stream of a model."""
         return stream(self._seed, "harvest", source.origin)
 
-    def ranged(self, cut: Collection[tuple[int, Seed]], say: ProgressListener) -> list[Seed]:
+    def ranged(self, cut: Collection[tuple[int, Seed]], on_progress: ProgressListener) -> list[Seed]:
         """Return pieces with the ranges of their inputs; each is given with the index of the piece that contains it.
 
         The models of the pieces run for that, each in a process of its own. If one does not run, its pieces get no
@@ -84,7 +84,7 @@ class FragmentStore:
         for place, (number, seed) in enumerate(cut, 1):
             source = self.sources[number]
             if source not in wholes:
-                say(f"running the model of pattern {place} of {len(cut)}: {source.origin}")
+                on_progress(f"running the model of pattern {place} of {len(cut)}: {source.origin}")
                 wholes[source] = self._watched(source)
             whole = wholes[source]
             found.append(seed if whole is None else with_ranges(seed, whole))

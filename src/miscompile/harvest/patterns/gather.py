@@ -21,7 +21,7 @@ SOURCES = (*SUITES, MODELS)
 """Sources whose pairs contain ONNX models."""
 
 
-def gather(source: str, path: Path, folder: Path, seconds: float, say: ProgressListener) -> Gathered:
+def gather(source: str, path: Path, folder: Path, seconds: float, on_progress: ProgressListener) -> Gathered:
     """Return the pairs that `source` has at `path`; models constructed by tests are written to `folder`.
 
     `seconds` limits each test file. Raises UsageError for a path without such sources, and when a package is missing
@@ -34,7 +34,7 @@ def gather(source: str, path: Path, folder: Path, seconds: float, say: ProgressL
         raise UsageError(f"there is no source {source}; there are: {', '.join(SOURCES)}")
     files = files_of(path)
     check_packages(SUITES[source])
-    return run_suite(SUITES[source], files, folder, seconds, say)
+    return run_suite(SUITES[source], files, folder, seconds, on_progress)
 
 
 _TELLING = 8

@@ -90,7 +90,7 @@ def extract(
     targets: Sequence[str],
     name: str,
     extraction: Extraction,
-    say: ProgressListener,
+    on_progress: ProgressListener,
     pool: Callable[[str], LocalPool] = LocalPool,
 ) -> Extracted:
     """Return the patterns in the models of `pairs` for passes of `targets`; their names begin with `name`.
@@ -104,20 +104,22 @@ def extract(
     fragment_store = FragmentStore(models, extraction.limits, extraction.seconds, extraction.seed)
     found.models = len(models)
     try:
-        fragment_store.cut(say)
+        fragment_store.cut(on_progress)
     except KeyboardInterrupt:
         found.stopped = True
-        say("stopped; going on with the pieces that were cut until now, Ctrl-C ends that too")
+        on_progress("stopped; going on with the pieces that were cut until now, Ctrl-C ends that too")
     try:
         for target in targets:
             with pool(target) as runner:
                 _search(
-                    _Search(target, versions[target], runner, fragment_store, extraction, found, say), chosen, triggers
+                    _Search(target, versions[target], runner, fragment_store, extraction, found, on_progress),
+                    chosen,
+                    triggers,
                 )
         for target in targets:
             with pool(target) as runner:
                 _add_triggers(chosen, target, versions[target], runner, triggers)
-        seeds = fragment_store.ranged([(one.number, one.seed) for one in chosen], say)
+        seeds = fragment_store.ranged([(one.number, one.seed) for one in chosen], on_progress)
     except KeyboardInterrupt:
         found.stopped = True
         seeds = [one.seed for one in chosen]
@@ -149,15 +151,15 @@ class _Search:
         fragment_store: FragmentStore,
         extraction: Extraction,
         found: Extracted,
-        say: ProgressListener,
+        on_progress: ProgressListener,
     ) -> None:
         self.version = version
-        self.target, self.runner, self.fragment_store, self.each, self.say = (
+        self.target, self.runner, self.fragment_store, self.each, self.on_progress = (
             target,
             runner,
             fragment_store,
             extraction.each,
-            say,
+            on_progress,
         )
         self.found = found
         self.about = parse_target(target).about
@@ -173,7 +175,9 @@ class _Search:
                 triggered[one].append(number)
                 self.found.seen[self.about.name, one] += 1
         for place, (called, numbers) in enumerate(sorted(triggered.items()), 1):
-            self.say(f"{self.target}: pass {place} of {len(triggered)}, {called}, wakes in {len(numbers)} pieces")
+            self.on_progress(
+                f"{self.target}: pass {place} of {len(triggered)}, {called}, triggered by {len(numbers)} pieces"
+            )
             yield from self._patterns(called, sorted(numbers, key=self._size))
 
     def _size(self, number: int) -> int:
@@ -186,7 +190,7 @@ class _Search:
             for seed, source in zip(fragment_store.seeds, fragment_store.sources, strict=True)
         ]
         for start in range(0, len(cases), _BATCH):
-            self.say(f"{self.target}: piece {start + 1} of {len(cases)}")
+            self.on_progress(f"{self.target}: piece {start + 1} of {len(cases)}")
             yield from fired(cases[start : start + _BATCH], self.target, self.runner)
 
     def _patterns(self, called: str, numbers: Sequence[int]) -> Iterator[TriggeringPiece]:

@@ -4,7 +4,7 @@ A pattern is the result of reducing a program for as long as a pass fires.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from miscompile.base.errors import ModelError, UsageError
 from miscompile.base.rng import stream
 from miscompile.core.case import Case
+from miscompile.core.events import ProgressListener
 from miscompile.environments.resolve import versions_of
 from miscompile.execution.pool import LocalPool
 from miscompile.harvest.patterns.pass_miner import Mining, mine
@@ -46,12 +47,11 @@ def documented(target: str) -> Iterator[Case]:
     return (one.case for one in node_cases(newest) if one.case is not None)
 
 
-def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Case]:
-    """Yield the model at `path`, or all models below that folder, each on two feeds; `say` receives the excluded
-    ones.
+def of_models(path: Path, seed: int, on_progress: ProgressListener) -> Iterator[Case]:
+    """Yield the model at `path`, or all models below that folder, each on two feeds.
 
-    Symbolic sizes become the sizes of the feed, because patterns have fixed sizes. Raises UsageError when there is
-    no model.
+    `on_progress` receives a line about each excluded model. Symbolic sizes become the sizes of the feed,
+    because patterns have fixed sizes. Raises UsageError when there is no model.
     """
     if not path.exists():
         raise UsageError(f"there is no model or folder of models at {path}")
@@ -59,7 +59,7 @@ def of_models(path: Path, seed: int, say: Callable[[str], None]) -> Iterator[Cas
         try:
             around = Around(model)
         except ModelError as error:
-            say(f"{model} is left out: {error}")
+            on_progress(f"{model} is left out: {error}")
             continue
         rng = stream(seed, "models", model.name)
         for _ in range(_FEEDS):
@@ -82,7 +82,7 @@ def mined(
     wanted: Collection[str],
     each: int,
     seed: int,
-    say: Callable[[str], None],
+    on_progress: ProgressListener,
     more: Iterable[Case] = (),
     only: Iterable[Case] | None = None,
 ) -> Iterator[Pattern]:
@@ -102,12 +102,12 @@ def mined(
             if time.monotonic() > until:
                 return
             if number % 100 == 0:
-                say(f"{target}: {number} programs")
+                on_progress(f"{target}: {number} programs")
             yield case
 
     with LocalPool(target) as pool:
         for pattern in mine(programs(), target, pool, wanted or None, mining=Mining(each=each)):
-            say(f"{pattern.name}: {', '.join(pattern.operators)}")
+            on_progress(f"{pattern.name}: {', '.join(pattern.operators)}")
             yield pattern
             if time.monotonic() > until:
                 return

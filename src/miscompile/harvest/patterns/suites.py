@@ -73,14 +73,16 @@ def files_of(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def run_suite(suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: float, say: ProgressListener) -> Gathered:
+def run_suite(
+    suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: float, on_progress: ProgressListener
+) -> Gathered:
     """Run `files` one after the other, each for at most `seconds`; the hook writes models to `folder`.
 
     An interruption (Ctrl-C) ends the current file, and the results until then are returned with `stopped`.
     """
     gathered = Gathered()
     for number, path in enumerate(files, 1):
-        say(f"[{number}/{len(files)}] {path.name}")
+        on_progress(f"[{number}/{len(files)}] {path.name}")
         out = folder.resolve() / f"{number:04d}-{digest_bytes(str(path).encode())[:8]}"
         out.mkdir(parents=True)
         try:
@@ -99,7 +101,7 @@ def run_suite(suite: SuiteKind, files: Sequence[Path], folder: Path, seconds: fl
             gathered.notes.append(f"{path.name} ran out of {seconds:g} s")
         elif ending in ("died", "empty"):
             gathered.notes.append(f"{path.name} {_WHY[ending]}: {last_line(out / LOG)}")
-        say(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
+        on_progress(f"    {sum(record.tests.values())} tests, {len(record.pairs)} pairs")
         if gathered.stopped:
             break
     return gathered

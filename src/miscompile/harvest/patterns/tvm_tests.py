@@ -10,13 +10,14 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from miscompile.base.child import attend, start
 from miscompile.base.errors import SpecError, UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.processes import need
 from miscompile.targets.tvm.relax.transforms import ENDING, read_entry
 
@@ -66,7 +67,11 @@ class Yield:
 
 
 def harvest_tvm(
-    path: Path, out: Path, say: Callable[[str], None] = print, seconds: float = 240.0, python: str = sys.executable
+    path: Path,
+    out: Path,
+    on_progress: ProgressListener = print,
+    seconds: float = 240.0,
+    python: str = sys.executable,
 ) -> TvmTestHarvest:
     """Run the test files in `path`/tests/python/relax, in a checkout of TVM, under the hook; return the results.
 
@@ -84,7 +89,7 @@ def harvest_tvm(
     _make(out / "pairs")
     _make(out / "library")  # checked now, because patterns are written hours later
     try:
-        _run_files(files, out, say, seconds, python)
+        _run_files(files, out, on_progress, seconds, python)
     except KeyboardInterrupt:
         return replace(gathered(out), stopped=True)
     return gathered(out)
@@ -99,7 +104,7 @@ def _make(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from None
 
 
-def _run_files(files: Sequence[Path], out: Path, say: Callable[[str], None], seconds: float, python: str) -> None:
+def _run_files(files: Sequence[Path], out: Path, on_progress: ProgressListener, seconds: float, python: str) -> None:
     """Run the files that have not ended yet. Raises UsageError when the tests of a file did not start."""
     ended = out / "ended.jsonl"
     done = {line["file"] for line in _lines(ended)}
@@ -115,13 +120,13 @@ def _run_files(files: Sequence[Path], out: Path, say: Callable[[str], None], sec
             raise UsageError(f"no test of {file.name} began: '{python} -m {_HOOK} {file} FILE' says why")
         with ended.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({"file": file.name, "end": end, "seconds": took}) + "\n")
-        say(f"[{place}/{len(files)}] {file.name}: {end} in {took:g} s")
+        on_progress(f"[{place}/{len(files)}] {file.name}: {end} in {took:g} s")
 
 
 def extract_tvm(
     harvest: Path,
     library: Path,
-    say: Callable[[str], None] = print,
+    on_progress: ProgressListener = print,
     seconds: float = 900.0,
     python: str = sys.executable,
 ) -> Yield:
@@ -147,7 +152,7 @@ def extract_tvm(
             if end == "timed out":
                 _forgive(log)  # the timeout of the whole file; most likely no pattern caused it
             ends[end] += 1
-            say(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
+            on_progress(f"[{place}/{len(files)}] {file.stem}: {end} in {time.monotonic() - begun:.1f} s")
     except KeyboardInterrupt:
         _forgive(log)
         return replace(_yielded(library, ends), stopped=True)

@@ -9,12 +9,13 @@ All other relations count as sound. An entry of `data/refuted-torch.toml`:
 """
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from miscompile.base.errors import SpecError
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.relations.study import Relation, write_relations
 from miscompile.instances.archive import Archive
 
@@ -34,7 +35,7 @@ class Refuted:
         return relation.first in self.among and relation.second in self.among
 
 
-def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, say: Callable[[str], None]) -> Path:
+def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, on_progress: ProgressListener) -> Path:
     """Write the relations behind `archive` beside its path `out`, marked where they are refuted, and return the
     path.
 
@@ -42,14 +43,14 @@ def keep_relations(relations: Sequence[Relation], archive: Archive, out: Path, s
     """
     place = relations_beside(out)
     if archive.figures.get("stopped") and place.exists():
-        say(f"the harvest was stopped; {place} is left as it was")
+        on_progress(f"the harvest was stopped; {place} is left as it was")
         return place
     known = refuted_relations()
     reasons = {one: next((entry.reason for entry in known if entry.covers(one)), "") for one in relations}
     write_relations(relations, place, archive.versions, lambda one: reasons[one])
     equal = [one for one in relations if one.verdict != "status"]
     count = sum(bool(reasons[one]) for one in equal)
-    say(f"{len(equal)} relations, of which {count} are known not to hold in general, are in {place}")
+    on_progress(f"{len(equal)} relations, of which {count} are known not to hold in general, are in {place}")
     return place
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from miscompile.base.child import limit_memory
 from miscompile.base.errors import UsageError
+from miscompile.core.events import ProgressListener
 from miscompile.harvest.constraints.generate import Operation
 from miscompile.harvest.libraries.children import Harvested, run_on
 from miscompile.harvest.libraries.hooks.recording import LINES, Lines
@@ -54,7 +55,7 @@ _DEATHS = 50
 
 
 def harvest_relations(
-    library: Library, known: Path, say: Callable[[str], None], seconds: float = 1800.0
+    library: Library, known: Path, on_progress: ProgressListener, seconds: float = 1800.0
 ) -> tuple[Archive, list[Relation]]:
     """Return instances that operators have taken over from each other, and the observed relations.
 
@@ -72,7 +73,7 @@ def harvest_relations(
 
     def on_begin(number: int) -> None:
         if number % 25 == 0:
-            say(f"{number} classes of operators of {library}")
+            on_progress(f"{number} classes of operators of {library}")
 
     for out in run_on(MODULES[library], words, seconds, harvested, on_begin, most=_DEATHS):
         relations += _relations(out / LINES)

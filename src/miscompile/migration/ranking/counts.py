@@ -38,7 +38,7 @@ class Source:
 class Counts:
     """Uses of a library's operators in a compiler's own tests, by `score.key_of`.
 
-    `uses` are those that stand in the compiler's repositories, `suite` the cases of onnx's own node suite that its
+    `uses` are those in the compiler's repositories, `suite` the cases of onnx's own node suite that its
     tests run.
     """
 
@@ -65,7 +65,7 @@ def counts_of(target: str, library: str) -> Mapping[str, int]:
 
 
 def from_json(data: Mapping[str, Any]) -> Counts:
-    """Return the counts of a JSON object. Raises UsageError for what is none."""
+    """Return the counts of a JSON object. Raises UsageError for other data."""
     try:
         if data["schema"] != SCHEMA:
             raise UsageError(f"these counts have schema {data['schema']}, this miscompile reads {SCHEMA}; count anew")
@@ -73,4 +73,4 @@ def from_json(data: Mapping[str, Any]) -> Counts:
         uses, suite = ({str(key): int(data[part][key]) for key in data[part]} for part in ("uses", "suite"))
         return Counts(str(data["compiler"]), str(data["library"]), sources, uses, suite)
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"these are no counts ({type(error).__name__}: {error})") from None
+        raise UsageError(f"the file holds no counts ({type(error).__name__}: {error})") from None

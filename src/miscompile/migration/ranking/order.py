@@ -94,8 +94,8 @@ def check_library(instances: Sequence[Instance]) -> None:
 def _diverse(instances: Sequence[Instance], scores: Mapping[OperatorKey, float], seed: int) -> list[int]:
     """Repeatedly take the test with the greatest product; only the scores of its operator's other tests then change.
 
-    The heap holds one entry an operator, for its best test; those whose tests cover nothing new any more leave it. What
-    is left then has no score, and comes last.
+    The heap holds one entry per operator, for its best test. An operator leaves the heap when none of its tests covers
+    anything new; its remaining tests have the score 0 and come last.
     """
     places = shuffled(len(instances), seed, "diverse")
     tables = settings_of(instances, places)

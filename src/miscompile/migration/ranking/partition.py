@@ -32,7 +32,7 @@ _ELEMENT_TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softma
 
 
 def subspace(value: Value) -> Subspace:
-    """Return the subspace that `value` lies in; there is one for every value."""
+    """Return the subspace of `value`; every value has one."""
     match value:
         case None:
             return ("none",)

@@ -1,4 +1,4 @@
-"""Repairs of an invalid call: other contents of the one place that was broken, among which a valid one is looked for.
+"""Repairs of an invalid call: other contents of the one broken place, among which the caller searches for a valid one.
 
 If one repair makes the call valid, then the call breaks no rule besides the one at that place.
 """
@@ -74,7 +74,7 @@ def _operands(draft: InvalidDraft, kind: str, places: Sequence[int], how: "_Prop
 
 
 def _near_shapes(draft: InvalidDraft, place: int) -> Iterator[Shape]:
-    """Yield the operand's shape with one size changed, taken out or put in."""
+    """Yield the operand's shape with one size changed, removed or inserted."""
     own, sizes = _given(draft, place).shape, _sizes(draft)
     for axis, size in product(range(len(own)), sizes):
         if own[axis] != size:
@@ -104,7 +104,7 @@ def _sizes(draft: InvalidDraft) -> list[int]:
 
 
 def _near_elements(draft: InvalidDraft, old: Array) -> Iterator[Array]:
-    """Yield elements for a structural operand: one changed, one taken out, one put in."""
+    """Yield elements for a structural operand: one changed, one removed, one inserted."""
     del draft
     numbers = [np.asarray(number).astype(old.dtype) for number in (0, 1, 2, 3, -1)]
     for place, number in product(range(old.size), numbers):
@@ -132,7 +132,7 @@ def _far_elements(draft: InvalidDraft, old: Array) -> Iterator[Array]:
 
 
 def _near_attributes(draft: InvalidDraft, given: Attribute) -> Iterator[Attribute]:
-    """Yield other numbers and words, and lists with one entry changed, taken out or put in."""
+    """Yield other numbers and words, and lists with one entry changed, removed or inserted."""
     if given.kind == "int":
         yield from (Attribute("int", value) for value in range(-1, 17))
     elif given.kind == "float":

@@ -25,7 +25,7 @@ _FORMLESS = frozenset({"dtype", "mixed", "signature", "declared"})
 
 
 Repair = Literal["", "far", "near"]
-"""How much of the broken place must be changed to make a call valid: all of it, or one entry; "" where not known."""
+"""The part of the broken place that must change to make a call valid: all of it, or one entry; "" where not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Standing:
         return bool(self.said) or self.page
 
     def same_rule(self, original: "Standing") -> bool:
-        """Tell whether a call of this standing breaks the rule of the `original`, and no other one besides."""
+        """Tell whether a call of this standing breaks the rule of the `original`, and no other rule."""
         same = (self.said, self.page, self.taken) == (original.said, original.page, original.taken)
         return same and self.repair in ("near", original.repair)
 
@@ -78,7 +78,7 @@ def violation_of(recipe: Mapping[str, Any]) -> Violation:
     broken = recipe.get("broken", {})
     op, kind = recipe.get("op"), broken.get("kind")
     if not op or not kind:
-        raise ModelError("the recipe does not say which rule of which operator is broken")
+        raise ModelError("the recipe does not record which rule of which operator is broken")
     return Violation(str(op), str(kind), str(broken.get("place", "")), str(broken.get("detail", "")))
 
 
@@ -96,7 +96,7 @@ def standing(prover: Prover, draft: InvalidDraft, violation: Violation, *, repai
 
 
 def refusal(prover: Prover, draft: InvalidDraft, violation: Violation) -> str:
-    """Return the checker's error in the call with all shapes visible, if need be with all elements; "" if it is valid.
+    """Return the checker's error in the call with all shapes, if necessary all elements, visible; "" if it is valid.
 
     A wrong declaration counts only where the call itself is valid.
     """
@@ -136,7 +136,7 @@ def described(draft: InvalidDraft, violation: Violation) -> str:
         return f"{len(draft.parts)} operands are given{call}"
     if part == "results":
         return f"{len(draft.outputs)} results are asked for{call}"
-    if not violation.place:  # the old line names sizes and values, which may have changed
+    if not violation.place:  # the recorded line names sizes and values that may have changed
         return f"a constraint of {violation.op} is broken ({violation.kind}){call}"
     return f"{violation.detail.partition(_CALL)[0]}{call}"
 
@@ -209,4 +209,4 @@ def _require_place(draft: InvalidDraft, violation: Violation) -> None:
         or (part == "result" and int(which) >= len(draft.outputs))
     )
     if missing:
-        raise ModelError(f"{violation.place} of {violation.op} is not there")
+        raise ModelError(f"{violation.op} has no {violation.place}")

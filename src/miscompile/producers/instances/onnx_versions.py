@@ -7,7 +7,7 @@ and, where the reference evaluator knows that version, its results equal those o
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from onnx import defs
 
 from miscompile.base.dtypes import BY_CODE, DTYPES
 from miscompile.base.errors import ModelError
+from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import tensor
 from miscompile.graph.check import check
 from miscompile.graph.model import AttributeKind
@@ -42,7 +43,7 @@ _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "
 
 
 def restate_all(
-    instances: Iterable[Instance], say: Callable[[str], None]
+    instances: Iterable[Instance], on_progress: ProgressListener
 ) -> tuple[tuple[Instance, ...], dict[str, int]]:
     """Return the instances restated in other operator sets, with counts by outcome.
 
@@ -52,7 +53,7 @@ def restate_all(
     counts: Counter[str] = Counter()
     for place, instance in enumerate(instances):
         if place % 1000 == 999:
-            say(f"{place + 1} instances, {len(made)} in other operator sets")
+            on_progress(f"{place + 1} instances, {len(made)} in other operator sets")
         if any(isinstance(value, Drawn) for value in instance.inputs):
             continue
         expected: list[Any] | None = None

@@ -7,7 +7,7 @@ once for a campaign. Each slice is then an ONNX file, and `slices.json` describe
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from miscompile.base.digest import digest_bytes
 from miscompile.base.dtypes import DTYPES
 from miscompile.base.errors import MiscompileError, ModelError, StoreError, UsageError
 from miscompile.base.rng import stream
+from miscompile.core.events import ProgressListener
 from miscompile.core.tensor import Tensor
 from miscompile.graph.check import check
 from miscompile.graph.emit import emit
@@ -68,19 +69,19 @@ def collect(
     cut: SliceLimits,
     seed: int = 0,
     seconds: float = 60.0,
-    say: Callable[[str], None] | None = None,
+    on_progress: ProgressListener | None = None,
 ) -> Collection:
-    """Cut the models at `paths` into slices; `seconds` limits the observation of one model, `say` receives a line about
-    each.
+    """Cut the models at `paths` into slices.
 
-    Files without a valid ONNX model are skipped, each with a line. Raises UsageError when none is left.
+    `seconds` limits the observation of one model; `on_progress` receives a line about each model. Files without a
+    valid ONNX model are skipped, each with a line. Raises UsageError when none is left.
     """
     kept: dict[str, Seed] = {}
     skipped: list[str] = []
     tally, models, size = SliceTally(), 0, 0
     for path in paths:
-        if say is not None:
-            say(f"cutting {path.name} into slices")
+        if on_progress is not None:
+            on_progress(f"cutting {path.name} into slices")
         try:
             pieces = _pieces(path, cut, seed, seconds, tally)
         except (MiscompileError, ValueError, MemoryError) as error:  # ValueError: protobuf's size limit

@@ -42,7 +42,7 @@ class Corpus:
         for path in sorted(self.folder.glob(f"*{_ENDING}")):
             for pattern in _whole(path)[-most:]:
                 if pattern.seed is not None:
-                    passes = frozenset(wake.name for wake in pattern.triggers)
+                    passes = frozenset(trigger.name for trigger in pattern.triggers)
                     yield Kept(pattern.seed, passes, tuple(pattern.origin.split(" + ")) if pattern.origin else ())
 
     def add(self, kept: Kept, number: int) -> None:

@@ -83,7 +83,7 @@ class Synthesised:
         self.chooser = Chooser(list(patterns), targets, options.steer)
         self.pool = SeedPool(options.pool)
         self._limits = OperatorLimits(options.max_rank, options.max_dim, options.max_elements, zero_size=0.0)
-        self._strict = Strict(_seed_knobs(options), support)
+        self._strict = Strict(_seed_options(options), support)
         self._given = [*seeds, *_contexts(options, patterns)]
         self._waiting: deque[Case] = deque()
         self._offspring: dict[int, _Offspring] = {}
@@ -243,7 +243,7 @@ def _contexts(options: OatestOptions, patterns: Sequence[Pattern]) -> list[Seed]
     return [one.seed for one in patterns if one.seed is not None] if options.seeds == "patterns" else []
 
 
-def _seed_knobs(options: OatestOptions) -> GeneratorOptions:
+def _seed_options(options: OatestOptions) -> GeneratorOptions:
     """Return the options of the seeds: no motifs, because synthesis adds patterns later."""
     return GeneratorOptions(
         nodes=options.nodes, ops=options.ops, dtypes=options.dtypes, opsets=options.opsets, max_rank=options.max_rank,

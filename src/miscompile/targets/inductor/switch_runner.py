@@ -1,8 +1,8 @@
 """Switches for Inductor's FX passes, patterns and vectorisation, for which it has no usable settings; standalone
 scripts contain those that they need.
 
-Each switch wraps a method of one of Inductor's classes for the rest of the process. The names that are off stand in
-`SWITCHED_OFF`. Patterns must be registered before `switch_patterns`, which is called again after further ones were.
+Each switch wraps a method of one of Inductor's classes for the rest of the process. `SWITCHED_OFF` holds the
+names that are off. `switch_patterns` affects only registered patterns, so it is called again after a registration.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ SWITCHED_OFF: set[str] = set()
 """The names that are off in the current build."""
 
 LEVEL_OFF = {"nopasses": ("vectorization",)}
-"""What levels switch off besides their settings."""
+"""The names that each level switches off in addition to its settings."""
 
 
 def switch_off(level: str, disabled: Collection[str]) -> None:
-    """Switch off exactly `disabled`, and what `level` switches off, in all later compilations."""
+    """Switch off exactly `disabled` and the names that `level` switches off, in all later compilations."""
     SWITCHED_OFF.clear()
     SWITCHED_OFF.update(disabled, LEVEL_OFF.get(level, ()))
 
@@ -116,7 +116,7 @@ class PatternCheck:
 def pattern_name(entry: Any) -> str:  # noqa: ANN401
     """Return the name under which a pattern is switched; empty when it has none.
 
-    It is that of its handler, or of the function that describes the pattern, which is in the closure of its check.
+    It is the name of its handler, or of the function that describes the pattern, which is in the closure of its check.
     """
     handler = getattr(entry, "handler", None)
     if handler is not None:

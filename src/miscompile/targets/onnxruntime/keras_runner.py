@@ -7,7 +7,7 @@ from typing import Any
 def export_model(model: Any, path: str) -> bytes:  # noqa: ANN401 - a model of Keras
     """Return a model that Keras has exported to the file `path`.
 
-    It gets the inputs' shapes, because the export has an unknown first size by default.
+    The export is given the inputs' shapes, because by default it leaves the first size unknown.
     """
     import keras
 

@@ -57,19 +57,19 @@ def complex_outputs(graph: Any) -> list[bool]:  # noqa: ANN401 - an ExportedProg
 
 
 def to_pairs(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return complex numbers as the exporter has them: pairs of real ones along an additional last dimension."""
+    """Return complex numbers in the exporter's form: pairs of real numbers along an additional last dimension."""
     return np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array
 
 
 def restored(outputs: Sequence[Output], complexes: Sequence[bool]) -> list[Output]:
-    """Return the outputs of a model, complex where `complexes` says so; as they are where it is of another length."""
+    """Return the outputs of a model, complex where `complexes` is True; unchanged when the lengths differ."""
     if len(outputs) != len(complexes):
         return list(outputs)
     return [from_pairs(one) if pairs else one for one, pairs in zip(outputs, complexes, strict=True)]
 
 
 def from_pairs(array: Output) -> Output:
-    """Return the complex numbers of pairs; what cannot be pairs is returned as it is."""
+    """Return the complex numbers of pairs; returns an array whose last dimension is not 2 unchanged."""
     if array is None or array.dtype.kind != "f" or array.shape[-1:] != (2,):
         return array
     return np.ascontiguousarray(array).view("c16" if array.dtype == np.float64 else "c8")[..., 0]

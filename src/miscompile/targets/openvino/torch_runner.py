@@ -36,5 +36,5 @@ def convert_exported(decoder: TorchFXPythonDecoder) -> ov.Model:
 
 
 def kept_places(count: int, read: ov.Model) -> list[int | None]:
-    """Return for each of `count` inputs its number in the compiler's model, None if it was dropped."""
+    """Return for each of `count` inputs its number in the compiler's model, None if the converter dropped it."""
     return [place if place < len(read.inputs) else None for place in range(count)]

@@ -11,7 +11,7 @@ _BODIES = ("graph", "graphs")
 
 @dataclass(frozen=True, slots=True)
 class FewerAttributes:
-    """Leaves attributes to their defaults: all of a node at once, then one at a time."""
+    """Removes attributes, so that defaults hold: all of a node at once, then one at a time."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with fewer attributes on one node."""

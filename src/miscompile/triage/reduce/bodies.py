@@ -25,7 +25,7 @@ from miscompile.triage.reduce.flattening import (
 Item = TypeVar("Item")
 
 Edit = Callable[[Graph, int, NameSupply], Iterator[Graph]]
-"""Proposes graphs in which the block at a place of a graph is smaller or gone; `NameSupply` gives fresh names."""
+"""Proposes graphs in which the block at an index among the nodes is smaller or gone; `NameSupply` gives names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class InnerBranch:
 class OneTurn:
     """Replaces a Loop or Scan by its body, run once on its initial values, at any depth.
 
-    The slices of a Scan in the main graph become inputs that are fed what was sliced, if `capture` has seen it: the
-    nodes that slice would make the graph larger.
+    The slices of a Scan in the main graph become inputs, if `capture` gives their values, because nodes that compute
+    the slices would make the graph larger.
     """
 
     capture: Capture
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
-        """Yield drafts in which one loop is a single turn of it."""
+        """Yield drafts in which one loop is replaced by a single iteration."""
         for place, node in enumerate(draft.graph.nodes):
             if node.op == "Scan" and not node.domain:
                 yield from self._sliced(draft, place, node)
@@ -79,16 +79,16 @@ class OneTurn:
 
 @dataclass(frozen=True, slots=True)
 class FewerResults:
-    """Takes results away from an If, Loop or Scan, and what is carried from loops: bodies read initial values then."""
+    """Removes results of an If, Loop or Scan, and carried values of loops, whose bodies then read initial values."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
-        """Yield drafts in which one block gives one value less."""
+        """Yield drafts in which one block has one result less."""
         yield from _everywhere(draft, _fewer_results)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainerLoops:
-    """Lets loops run twice, then once, without a condition, and Scans along first axes and forwards."""
+    """Makes loops run twice, then once, without a condition, and Scans run forwards along first axes."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which one loop is plainer."""
@@ -97,10 +97,10 @@ class PlainerLoops:
 
 @dataclass(frozen=True, slots=True)
 class BypassDeeper:
-    """Takes single nodes out of bodies within bodies; `BypassInBodies` does so in those of the main graph."""
+    """Removes single nodes of bodies within bodies; `BypassInBodies` does so in the bodies of the main graph."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
-        """Yield drafts with one node less in one inner body."""
+        """Yield drafts in which one inner body has one node less."""
         supply = NameSupply(all_names(draft.graph))
         for place, node in enumerate(draft.graph.nodes):
             for index, body in enumerate(node.subgraphs()):
@@ -169,7 +169,7 @@ def _branches(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
 
 
 def _once(graph: Graph, place: int, supply: NameSupply) -> Iterator[Graph]:
-    """Yield one turn in place of a loop: rows as they are, then rows with the axis that stacking would give them."""
+    """Yield one iteration in place of a loop: rows as they are, then rows with the axis that stacking would add."""
     node = graph.nodes[place]
     if node.op == "If":
         return

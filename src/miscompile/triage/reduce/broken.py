@@ -28,7 +28,7 @@ from miscompile.triage.reduce.defined import Guard
 from miscompile.triage.reduce.draft import Draft, needed
 
 _LARGE = 64
-"""Elements above which a rule of an operator's page is not told those of a float operand."""
+"""Largest float operand, in elements, whose values the rules of an operator's page are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Examiner:
         return {**leaves, **value_types(rest.model)}
 
     def retyped(self, draft: Draft) -> Draft:
-        """Return the draft with its outputs typed anew; their sizes are left open, because the broken node's results
-        have none.
+        """Return the draft with newly inferred output types.
 
+        The outputs' sizes are symbolic, because the broken node's results have no sizes.
         A wrongly declared output keeps its declaration, because that is the broken rule. Raises ModelError as `types`.
         """
         if self.violation.kind == "declared":

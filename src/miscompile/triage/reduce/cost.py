@@ -20,8 +20,8 @@ _SMALL = 16
 def cost_of(draft: Draft) -> Cost:
     """Return the cost of `draft`.
 
-    In falling weight: nodes (those of bodies and of called functions included), nodes of bodies, functions, outputs,
-    inputs, feeds, attributes, elements, ranks, unusual element types, unusual values, bytes.
+    The cost counts, in falling weight: nodes (those of bodies and of called functions included), nodes of bodies,
+    functions, outputs, inputs, feeds, attributes, elements, ranks, unusual element types, unusual values, bytes.
     """
     graph = draft.graph
     functions = {(function.domain, function.name): function for function in draft.model.functions}

@@ -126,7 +126,7 @@ def _domains(nodes: Iterable[Node]) -> set[str]:
 def _without_unread(node: Node, wanted: set[str], opset: int) -> Node:
     """Remove unused trailing outputs of a node, where the operator makes them optional.
 
-    What carries bodies gives as many results as its bodies do, and what has any number of them as many as it says.
+    An operator with bodies has as many results as its bodies, and a variadic operator as many as the node lists.
     """
     outputs = node.outputs
     form = schema(node.op, opset, node.domain)

@@ -1,7 +1,7 @@
 """Flattening of control flow: a branch replaces its If, the iterations of a Loop or Scan follow one another.
 
-Reductions ask for a single turn or branch; the guard against undefined behaviour asks for a graph without bodies, in
-which every value of every turn can be seen.
+Reductions ask for a single iteration or branch. The check against undefined behaviour asks for a graph without bodies,
+in which it can read every value of every iteration.
 Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
 

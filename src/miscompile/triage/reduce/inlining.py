@@ -39,7 +39,7 @@ class OneBranch:
 
 
 def _with_branch(draft: Draft, place: int, node: Node, branch: Graph) -> Draft:
-    """Put the branch's nodes where the If stood; an Identity gives each result the If's name."""
+    """Replace the If by the nodes of the branch; an Identity gives each result the name of the If's result."""
     nodes = draft.graph.nodes
     supply = NameSupply(all_names(draft.graph))
     made = [name for inner in branch.nodes for name in inner.outputs if name]

@@ -58,7 +58,7 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class SharedConstants:
-    """Lets initialisers of one type be one initialiser: all of a type at once, then two at a time."""
+    """Merges initialisers of one type: all of a type at once, then two at a time."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with fewer initialisers."""

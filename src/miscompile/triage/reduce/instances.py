@@ -42,7 +42,7 @@ class InstanceDrafts:
         return instance_of(case)
 
     def tidy(self, draft: Instance) -> Instance:
-        """Return the instance without optional inputs at the end that are left out anyway."""
+        """Return the instance without the trailing optional inputs that have no value."""
         inputs = draft.inputs
         while inputs and inputs[-1] is None and draft.form == "node":
             inputs = inputs[:-1]
@@ -93,7 +93,7 @@ class InstanceDrafts:
 
 @dataclass(frozen=True, slots=True)
 class FewerParameters:
-    """Leaves out optional parameters: those given by name, at the end of a list of positions, and inputs of a node."""
+    """Removes optional parameters: those given by name, the last positional ones, and inputs of a node."""
 
     def edits(self, draft: Instance) -> Iterator[Instance]:
         """Yield instances with fewer parameters, all named ones at once first."""
@@ -115,7 +115,7 @@ class FewerParameters:
 
 @dataclass(frozen=True, slots=True)
 class SmallerTensors:
-    """Shrinks sizes: one size wherever it stands in tensors and numbers, then single dimensions of single tensors."""
+    """Shrinks sizes: one size wherever it occurs in tensors and numbers, then single dimensions of single tensors."""
 
     def edits(self, draft: Instance) -> Iterator[Instance]:
         """Yield instances with smaller tensors."""
@@ -290,7 +290,7 @@ def _changed(draft: Instance, change: Callable[[Value], Value]) -> Instance:
 
 
 def _tensors(draft: Instance) -> list[Tensor]:
-    """Return the tensors among the parameters that are not too large to be looked at, in order."""
+    """Return the tensors among the parameters, in order, without those that are too large to examine."""
     return [tensor_of(one) for value in _fields(draft) for one in leaves(value) if isinstance(one, Held | Drawn)]
 
 

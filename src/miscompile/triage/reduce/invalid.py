@@ -1,8 +1,8 @@
 """ONNX programs that are invalid on purpose, as drafts for reduction.
 
-Every draft must be invalid by the rule that the finding names: judges answer about its broken node as they did about
-that of the original, and the rest of its graph is valid. So a program that has become valid is never run, and its
-acceptance never passes for the finding.
+Every draft must be invalid by the rule that the finding names: the judges give the same answers about its broken node
+as about that of the original, and the rest of its graph is valid. So a program that has become valid is never run, and
+its acceptance is never reported as the finding.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ class ShownSizes:
 
 @dataclass(frozen=True, slots=True)
 class ShorterLists:
-    """Takes single entries out of attributes that are lists of numbers, because the lists may be too long."""
+    """Removes single entries of attributes that are lists of numbers, because the lists may be too long."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with one entry less in one attribute."""
@@ -134,7 +134,7 @@ class ShorterLists:
 
 @dataclass(frozen=True, slots=True)
 class WithHiddenSizes:
-    """Proposes what another reduction does, with the sizes of those inputs hidden that were hidden before."""
+    """Proposes the candidates of another reduction, and hides the sizes of the inputs that had hidden sizes before."""
 
     inner: Reduction[Draft]
 

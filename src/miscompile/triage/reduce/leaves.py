@@ -1,4 +1,4 @@
-"""Leaves: the tensors that a draft starts from (fed inputs and initialisers), seen and changed alike."""
+"""Leaves: the tensors that a draft starts from (fed inputs and initialisers), read and changed in one way."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ def changed(draft: Draft, names: set[str], change: Change) -> Draft:
 
 
 def structural(draft: Draft) -> set[str]:
-    """Return the names of leaves whose elements decide shapes (targets of Reshape, axes of reductions, pads)."""
+    """Return the names of leaves whose elements determine shapes (targets of Reshape, axes of reductions, pads)."""
     places = structural_operands("shape")
     return {
         name for node in draft.graph.nodes for place, name in enumerate(node.inputs) if place in places.get(node.op, ())
@@ -50,7 +50,7 @@ def structural(draft: Draft) -> set[str]:
 
 
 def _info(info: ValueInfo, value: Tensor) -> ValueInfo:
-    """Type an input as its value; a symbolic size stays one, because it may be what the bug needs."""
+    """Give an input the type of its value; a symbolic size stays symbolic, because the bug may depend on it."""
     declared = info.type.shape if isinstance(info.type, TensorType) else None
     shape: tuple[Dim, ...] = value.shape
     if declared is not None and len(declared) == len(shape):

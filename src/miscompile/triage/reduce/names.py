@@ -1,4 +1,4 @@
-"""Short names, last of all, so that the report reads well."""
+"""Short names, which are given last, so that the report is easy to read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -21,7 +21,7 @@ def inferred(draft: Draft) -> Mapping[str, ValueType]:
 
 @dataclass(frozen=True, slots=True)
 class Bypass:
-    """Takes nodes out whose first result has the type of an operand: many at once, then half as many, then each."""
+    """Bypasses nodes whose first result has the type of an operand: many at once, then half as many, then each."""
 
     types_of: TypesOf = inferred
 
@@ -41,7 +41,7 @@ class Bypass:
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """Takes single nodes out in favour of any operand, whatever its type; inference refuses what does not fit."""
+    """Bypasses single nodes by any operand, whatever its type; inference rejects the candidates with wrong types."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts in which one node is bypassed."""
@@ -53,10 +53,10 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class BypassInBodies:
-    """Takes single nodes out of the bodies of If, Loop and Scan."""
+    """Removes single nodes of the bodies of If, Loop and Scan."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
-        """Yield drafts with one node less in one body."""
+        """Yield drafts in which one body has one node less."""
         nodes = draft.graph.nodes
         for place, node in enumerate(nodes):
             for smaller in _with_smaller_body(node):
@@ -65,7 +65,7 @@ class BypassInBodies:
 
 @dataclass(frozen=True, slots=True)
 class SameOperand:
-    """Lets operands be shared, and optional ones be left out, so that fewer values are needed.
+    """Shares operands, and removes optional ones, so that fewer values are needed.
 
     Each operand is replaced by the first input of the graph with its type, or by another operand of the same
     node; a left-out operand is the empty name at the end of the list.

@@ -8,7 +8,7 @@ from miscompile.triage.reduce.draft import Draft
 
 @dataclass(frozen=True, slots=True)
 class FewerOutputs:
-    """Keeps one output alone, the last first; then drops one at a time, for bugs that need two."""
+    """Keeps a single output, the last one first; then removes one at a time, for bugs that need several."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield the draft with one output, then without one."""

@@ -1,7 +1,7 @@
 """Smaller sizes and lower ranks, consistent over the graph: leaves are changed, everything else is inferred anew.
 
-Which sizes belong together is not worked out but guessed (equal sizes, equal places) and checked by inference,
-which costs microseconds and needs no model of each operator.
+A reduction guesses which sizes depend on each other (equal sizes, equal axes), and inference checks the guess, because
+that costs microseconds and needs no model of each operator.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class SmallerSizes:
 
 @dataclass(frozen=True, slots=True)
 class LowerRanks:
-    """Takes the leading axis off: off every leaf of the highest rank (axis attributes follow), then off each leaf."""
+    """Removes the leading axis: of every leaf of the highest rank (axis attributes follow), then of each leaf."""
 
     def edits(self, draft: Draft) -> Iterator[Draft]:
         """Yield drafts with leaves of lower rank."""
@@ -129,7 +129,7 @@ def _last(_: str, value: Tensor) -> Tensor:
 
 
 def _shifted(node: Node) -> Node:
-    """Move attributes that count axes from the front by one, as the leading axis goes."""
+    """Reduce attributes that count axes from the front by one, because the leading axis is removed."""
     attributes = {name: _shifted_attribute(name, attribute) for name, attribute in node.attributes.items()}
     return replace(node, attributes=attributes) if attributes else node
 

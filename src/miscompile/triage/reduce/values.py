@@ -42,7 +42,7 @@ _FILLS: tuple[Fill, ...] = (
     lambda numbers: np.rint(np.asarray(numbers, np.float64) * 4) / 4,
     lambda numbers: np.round(np.asarray(numbers, np.float64), 2),
 )
-"""From the plainest to the closest; refused by the cost when a tensor is plainer already."""
+"""From the plainest elements to those closest to the original. The cost rejects those that are not plainer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PlainerValues:
     """Fills leaves with zeros, ones, twos, a count, one element that is not zero, whole numbers, quarters,
     hundredths.
 
-    All leaves at once first, then one at a time. Leaves that decide shapes are left alone.
+    All leaves at once first, then one at a time. It does not change leaves that determine shapes.
     """
 
     def edits(self, draft: Draft) -> Iterator[Draft]:

@@ -39,7 +39,7 @@ def test_constraints_begin_from_the_librarys_own_instances_where_there_are_some(
     asked: list[Path | None] = []
     told: list[str] = []
 
-    def harvest(library: str, say: Callable[[str], None], bases: Path | None = None) -> Archive:
+    def harvest(library: str, on_progress: Callable[[str], None], bases: Path | None = None) -> Archive:
         asked.append(bases)
         return Archive(library, (relu(3),))
 

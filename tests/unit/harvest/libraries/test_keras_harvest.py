@@ -68,7 +68,7 @@ def test_settings_of_the_process():
         keras.config.set_image_data_format("channels_last")
 
 
-def test_unsayable():
+def test_calls_without_an_instance():
     class Mine(keras.layers.Layer):
         def call(self, x):
             return ops.exp(x)
@@ -199,10 +199,10 @@ class Sink:
     def take(self, instance): raise AssertionError
     def leave(self, reason, api): self.left.append((reason, api))
 
-def say():
+def encode():
     raise NotImplementedError("a symbolic tensor of another back end")
 
-assert KerasCallRecorder(Sink()).watched("keras.ops.relu", say, lambda: 3) == 3
+assert KerasCallRecorder(Sink()).watched("keras.ops.relu", encode, lambda: 3) == 3
 assert Sink.left == [("a NotImplementedError while its values were read", "keras.ops.relu")]
 """
 

@@ -26,7 +26,7 @@ def harvests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Archi
     def give(archive: Archive) -> Path:
         place = tmp_path / "onnx.jsonl.gz"
         monkeypatch.setattr(sources, "place_of", lambda library: place)
-        monkeypatch.setattr(sources, "harvest_onnx", lambda say: archive)
+        monkeypatch.setattr(sources, "harvest_onnx", lambda on_progress: archive)
         return place
 
     return give

@@ -113,11 +113,11 @@ def test_the_ending_of_the_archive_gives_way(name: str) -> None:
 
 def test_a_harvest_of_relations_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = Archive("keras", (Instance("keras", "keras.ops.abs", "function"),), {"keras": "3.0"}, {})
-    monkeypatch.setattr(sources, "own_instances", lambda library, say: archive)
+    monkeypatch.setattr(sources, "own_instances", lambda library, on_progress: archive)
     monkeypatch.setattr(sources, "place_of", lambda library: tmp_path / f"{library}.jsonl.gz")
     asked: list[tuple[str, Path]] = []
 
-    def harvest(library: str, known: Path, say: Callable[[str], None]) -> tuple[Archive, list[Relation]]:
+    def harvest(library: str, known: Path, on_progress: Callable[[str], None]) -> tuple[Archive, list[Relation]]:
         asked.append((library, known))
         return archive, SEEN
 

@@ -33,12 +33,12 @@ def test_a_mined_library_holds_valid_programs_that_passes_of_its_target_change(p
 
 
 @pytest.mark.parametrize("path", REASONS, ids=lambda path: path.stem)
-def test_reasons_are_given_for_passes_that_nothing_wakes(path: Path) -> None:
+def test_reasons_are_given_for_passes_that_nothing_triggers(path: Path) -> None:
     ((target, reasons),) = tomllib.loads(path.read_text("utf-8")).items()
     assert path.stem == f"unmatched_{target}"
     assert reasons.keys() <= {*parse_target(target).about.passes}
     assert all(reasons.values())
-    woken = {
+    triggered = {
         name
         for one in LIBRARIES
         if one.stem == target
@@ -46,4 +46,4 @@ def test_reasons_are_given_for_passes_that_nothing_wakes(path: Path) -> None:
         for name in seen.triggers_on(target)
     }
     known = shipped(target)
-    assert reasons.keys().isdisjoint(woken | (known.passes() if known else frozenset()))
+    assert reasons.keys().isdisjoint(triggered | (known.passes() if known else frozenset()))

@@ -72,7 +72,7 @@ def test_bad_files_are_skipped_with_a_line_each(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").write_bytes(b"")
     (tmp_path / "noise.onnx").write_bytes(bytes(np.arange(200, dtype=np.uint8)))
     heard: list[str] = []
-    found = collect(models_below(tmp_path), SliceLimits(), say=heard.append)
+    found = collect(models_below(tmp_path), SliceLimits(), on_progress=heard.append)
     assert found.models == 3
     assert len(found.skipped) == 2
     assert all("\n" not in line and " is skipped: " in line for line in found.skipped)

@@ -19,10 +19,10 @@ from miscompile.producers.synthesis.pool import PooledSeed
 from miscompile.producers.synthesis.producer import Synthesised
 
 PATTERNS = [Pattern(motif.name, None, motif, "block") for motif in fusion_motifs()[:60]]
-KNOBS = OatestOptions(opsets=(17, 21), variants=1, calls=0.0)
+OPTIONS = OatestOptions(opsets=(17, 21), variants=1, calls=0.0)
 
 
-def producer(corpus: Corpus | None, options: OatestOptions = KNOBS) -> Synthesised:
+def producer(corpus: Corpus | None, options: OatestOptions = OPTIONS) -> Synthesised:
     return Synthesised(options, Support(open=True), PATTERNS, ["toy"], corpus=corpus)
 
 

@@ -88,6 +88,6 @@ def test_a_pattern_that_never_fits_is_given_up_and_one_that_did_is_not() -> None
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": 0}, {"share": 0.0}, {"calls": 1.5}, {"shipped": False}, {"max_rank": -1}])
-def test_knobs_that_leave_nothing_are_refused(wrong: dict[str, float]) -> None:
+def test_options_that_leave_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SpecError):
         OatestOptions(**wrong)  # type: ignore[arg-type]

@@ -22,10 +22,10 @@ from miscompile.producers.synthesis.producer import Synthesised
 
 OPEN = Support(open=True)
 PATTERNS = [Pattern(motif.name, None, motif, "block") for motif in fusion_motifs()[:60]]
-KNOBS = OatestOptions(opsets=(17, 21), variants=1, calls=0.0)
+OPTIONS = OatestOptions(opsets=(17, 21), variants=1, calls=0.0)
 
 
-def producer(options: OatestOptions = KNOBS) -> Synthesised:
+def producer(options: OatestOptions = OPTIONS) -> Synthesised:
     return Synthesised(options, OPEN, PATTERNS, ["toy"])
 
 
@@ -131,4 +131,4 @@ def test_a_pattern_that_no_opset_takes_is_none() -> None:
 
 def test_there_must_be_patterns() -> None:
     with pytest.raises(UsageError, match="no pattern"):
-        Synthesised(KNOBS, OPEN, [], ["toy"])
+        Synthesised(OPTIONS, OPEN, [], ["toy"])

@@ -76,7 +76,7 @@ def test_what_a_seed_draws_stays_when_the_library_grows(library: Path) -> None:
     assert meant(raw)["name"] != "FuseOps-3", "the seed alone means another one now"
     assert meant(form)["name"] == "FuseOps-3"
     write(library, "FuseOps-3", passes=["FuseOps", "FuseTIR"])
-    assert meant(form)["passes"] == ["FuseOps", "FuseTIR"], "what it wakes does not say what it computes"
+    assert meant(form)["passes"] == ["FuseOps", "FuseTIR"], "the passes that it triggers do not define what it computes"
 
 
 @pytest.mark.parametrize(

@@ -87,11 +87,11 @@ class KerasCallRecorder:
             return False
         return self.sink.wants(api)
 
-    def watched(self, api: str, say: Callable[[], Instance], call: Callable[[], Any]) -> Any:
+    def watched(self, api: str, encode: Callable[[], Instance], call: Callable[[], Any]) -> Any:
         """Make a call without recording calls inside it, and record it if it returns a tensor."""
         instance: Instance | None = None
         try:
-            instance = say()
+            instance = encode()
         except NotEncodable as error:
             self.sink.leave(str(error), api)
         except Exception as error:  # noqa: BLE001 - a back end's symbolic tensors raise anything; counted

@@ -67,13 +67,13 @@ def hook_suite(watch: CallHook) -> Stop:
 
 def _instance(watch: CallHook, api: str, given: Mapping[str, Any]) -> Instance | None:
     """Return the instance in the method's arguments; None when they contain no inputs of the layer."""
-    say = watch.encoder.value
+    encode = watch.encoder.value
     if given.get("input_sparse") or given.get("input_ragged"):
         watch.sink.leave("a sparse or ragged tensor", api)
         return None
     try:
-        made = {name: say(one) for name, one in (given["init_kwargs"] or {}).items()}
-        options = {name: say(one) for name, one in (given.get("call_kwargs") or {}).items() if name != "training"}
+        made = {name: encode(one) for name, one in (given["init_kwargs"] or {}).items()}
+        options = {name: encode(one) for name, one in (given.get("call_kwargs") or {}).items() if name != "training"}
         inputs = _inputs(watch, given)
     except NotEncodable as error:
         watch.sink.leave(str(error), api)

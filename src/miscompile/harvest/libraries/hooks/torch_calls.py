@@ -156,11 +156,11 @@ class TorchCallMode(TorchFunctionMode):  # type: ignore[misc]  # torch is not lo
         return result
 
 
-def _encoded(sink: Sink, api: str, say: Callable[[], Instance]) -> Instance | None:
+def _encoded(sink: Sink, api: str, encode: Callable[[], Instance]) -> Instance | None:
     """Return the instance, or None after reporting the reason to the sink."""
     try:
         with torch._C.DisableTorchFunction():
-            return say()
+            return encode()
     except NotEncodable as error:
         sink.leave(str(error), api)
     except Exception as error:  # noqa: BLE001 - tensors inside a transformation may raise anything; counted

@@ -13,12 +13,14 @@ SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 
 
 relu = lowers("Relu")(lambda x: F.relu(x))
-leaky_relu = lowers("LeakyRelu")(lambda x, *, alpha=0.01: F.leaky_relu(x, alpha))  # x, by `alpha` below zero
+leaky_relu = lowers("LeakyRelu")(
+    lambda x, *, alpha=0.01: F.leaky_relu(x, alpha)
+)  # x, and alpha * x where x is negative
 
 
 @lowers("PRelu")
 def prelu(x: Any, slope: Any) -> Any:
-    """x, by `slope` below zero; slope is broadcast to x."""
+    """x, and `slope` * x where x is negative; `slope` is broadcast to x."""
     if x.is_floating_point() and slope.numel() == 1 and x.dim() > 0:
         return F.prelu(x, slope.reshape(1))
     return torch.where(x < 0, x * slope, x)
@@ -29,18 +31,20 @@ elu = lowers("Elu")(lambda x, *, alpha=1.0: F.elu(x, alpha))
 
 @lowers("Selu")
 def selu(x: Any, *, alpha: float = SELU[0], gamma: float = SELU[1]) -> Any:
-    """Exponential below zero, scaled."""
+    """gamma * x, and gamma * alpha * (exp(x) - 1) where x is negative."""
     return F.selu(x) if (alpha, gamma) == SELU else gamma * F.elu(x, alpha)
 
 
-celu = lowers("Celu")(lambda x, *, alpha=1.0: F.celu(x, alpha))  # exponential below zero, with a continuous slope
+celu = lowers("Celu")(
+    lambda x, *, alpha=1.0: F.celu(x, alpha)
+)  # x, and alpha * (exp(x / alpha) - 1) where x is negative
 thresholded_relu = lowers("ThresholdedRelu")(lambda x, *, alpha=1.0: F.threshold(x, alpha, 0.0))
 sigmoid = lowers("Sigmoid")(lambda x: torch.sigmoid(x))
 
 
 @lowers("HardSigmoid")
 def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    """A line, cut off at zero and one."""
+    """alpha * x + beta, limited to [0, 1]."""
     return torch.clamp(alpha * x + beta, 0.0, 1.0)
 
 
@@ -58,7 +62,7 @@ swiglu = lowers("SwiGLU")(lambda a, b, *, alpha=1.0: swish(a, alpha=alpha) * b) 
 
 @lowers("Softplus")
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)); beyond 40 that is x, even in float64."""
+    """log(1 + exp(x)); x itself above 40, where both are equal even in float64."""
     return F.softplus(x, threshold=40.0)
 
 
@@ -69,7 +73,7 @@ mish = lowers("Mish")(lambda x: F.mish(x))
 
 @lowers("Shrink")
 def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
-    """Zero in [-lambd, lambd], outside moved toward zero by `bias`."""
+    """Zero where x is in [-lambd, lambd], else x moved towards zero by `bias`."""
     if x.is_floating_point() and bias in (0.0, lambd):
         return F.softshrink(x, lambd) if bias else F.hardshrink(x, lambd)
     outside = torch.where(x < -lambd, x + bias, torch.where(x > lambd, x - bias, torch.zeros_like(x)))
@@ -78,7 +82,7 @@ def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
 
 @lowers("Clip", plain=(1, 2))
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
-    """x, not below `low`, and then not above `high`."""
+    """x limited to [low, high]; the result is `high` where `low` exceeds it."""
     if low is None and high is None:
         return x
     if isinstance(low, torch.Tensor) and isinstance(high, (int, float)):

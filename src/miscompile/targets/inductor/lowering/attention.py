@@ -34,7 +34,7 @@ def attention(
     softmax_precision: str = "",
     outputs: int,
 ) -> Any:
-    """Scaled dot-product attention; the keys and values so far on request."""
+    """Scaled dot-product attention; also all keys and values, past ones included, on request."""
     if outputs > 3 or lengths is not None:
         raise NotImplementedError("Attention has no lowering that gives its scores, or for keys of several lengths")
     flat = q.dim() == 3
@@ -59,7 +59,7 @@ def attention(
 
 
 def capped_attention(q: Any, k: Any, v: Any, mask: Any, scale: Any, softcap: float) -> Any:
-    """Return attention whose scores are drawn toward zero by softcap * tanh(scores / softcap)."""
+    """Return attention whose scores are limited to softcap * tanh(scores / softcap)."""
     share = q.shape[1] // k.shape[1]
     k, v = torch.repeat_interleave(k, share, 1), torch.repeat_interleave(v, share, 1)
     scores = torch.matmul(q, k.transpose(-2, -1)) * (q.shape[-1] ** -0.5 if scale is None else scale)
@@ -80,7 +80,7 @@ def rotary_embedding(
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
 ) -> Any:
-    """Pairs of elements turned by the angles of their positions."""
+    """Pairs of elements rotated by the angles of their positions."""
     shape = x.shape
     x = x.reshape(*x.shape[:2], num_heads, -1) if x.dim() == 3 else x.transpose(1, 2)
     if positions is not None:

@@ -1,4 +1,4 @@
-"""Control flow by torch's operators, which Inductor compiles; in eager mode, control flow of Python.
+"""Control flow, lowered to torch's operators, which Inductor compiles, and in eager mode to Python's control flow.
 
 In eager mode those operators would trace and compile their functions, on which the reference must not depend. The
 inputs and outputs of their functions must not share memory, so they are copied.
@@ -62,7 +62,7 @@ def branch(condition: Any, *, then_branch: Any, else_branch: Any, outputs: int) 
 
 @lowers("Loop")
 def loop(limit: Any, going: Any = None, *states: Any, body: Any, turns: int | None, outputs: int) -> Any:
-    """States carried from turn to turn, and results of every turn where their number is known."""
+    """The final carried states, and the stacked results of all iterations where their number is known."""
     on = torch.ones((), dtype=torch.bool) if going is None else going.reshape(())
     if turns is not None and outputs > len(states):
         results = stepped(lambda carried, parts: body(parts[0], on, *carried)[1:], states, (torch.arange(turns),))
@@ -85,13 +85,13 @@ def loop(limit: Any, going: Any = None, *states: Any, body: Any, turns: int | No
 
 
 def sliced(x: Any, axis: int, back: int) -> Any:
-    """Return x with the axis that is scanned in front, and backwards if `back`."""
+    """Return x with the scanned axis moved to the front, and reversed if `back`."""
     x = torch.movedim(x, axis, 0)
     return torch.flip(x, (0,)) if back else x
 
 
 def laid_along(rows: Any, axis: int, back: int) -> Any:
-    """Return results of all turns along an axis, the last one first if `back`."""
+    """Return the results of all iterations stacked along an axis, the last one first if `back`."""
     return torch.movedim(torch.flip(rows, (0,)) if back else rows, 0, axis)
 
 
@@ -106,7 +106,7 @@ def scan(
     scan_output_directions: Any = None,
     outputs: int,
 ) -> Any:
-    """States carried from slice to slice along an axis of each value, and results of every turn laid along another."""
+    """The final carried states, and the stacked results, of a scan over slices of each value along an axis."""
     count = len(values) - num_scan_inputs
     none = (0,) * num_scan_inputs
     slices = list(map(sliced, values[count:], scan_input_axes or none, scan_input_directions or none))

@@ -11,7 +11,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def margins(x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, auto_pad: str) -> Any:
-    """Return the margins (before, after) of each spatial axis, which `auto_pad` may leave to be computed."""
+    """Return the padding (before, after) of each spatial axis, computed where `auto_pad` asks for it."""
     count = len(kernel)
     if auto_pad == "VALID" or (auto_pad == "NOTSET" and pads is None):
         return [(0, 0)] * count
@@ -26,7 +26,7 @@ def margins(x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any, auto_p
 
 
 def pad_spatial(x: Any, sides: Any, value: float = 0.0) -> Any:
-    """Return x with margins around its spatial axes."""
+    """Return x with padding around its spatial axes."""
     return F.pad(x, [size for side in reversed(sides) for size in side], value=value)
 
 
@@ -43,7 +43,7 @@ def conv(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """A convolution over one, two or three axes; torch pads both sides alike, so other margins are put on before."""
+    """A convolution over one to three axes; unequal padding is added before, because torch pads both sides alike."""
     kernel = tuple(w.shape[2:])
     strides, dilations = strides or (1,) * len(kernel), dilations or (1,) * len(kernel)
     sides = margins(x, kernel, strides, dilations, pads, auto_pad)
@@ -71,7 +71,7 @@ def conv_transpose(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """The gradient of a convolution; margins that torch lacks are cropped or padded afterwards."""
+    """The gradient of a convolution; padding that torch does not support is cropped or added afterwards."""
     rank = x.dim() - 2
     if rank not in (1, 2, 3):
         raise NotImplementedError("ConvTranspose has a lowering for one to three axes only")
@@ -109,7 +109,7 @@ def conv_integer(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """A convolution of 8-bit integers in 32 bits; float64 holds all of its sums."""
+    """A convolution of 8-bit integers with 32-bit sums, computed in float64, which holds all of them exactly."""
     x, w = x.to(torch.float64), w.to(torch.float64)
     if x_zero is not None:
         x = x - x_zero.to(torch.float64)

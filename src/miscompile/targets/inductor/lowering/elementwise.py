@@ -34,7 +34,7 @@ sign = lowers("Sign")(lambda x: torch.sign(x))  # -1, 0 or 1
 is_nan = lowers("IsNaN")(lambda x: torch.isnan(x))
 logical_not = lowers("Not")(lambda x: torch.logical_not(x))
 bitwise_not = lowers("BitwiseNot")(lambda x: torch.bitwise_not(x))
-round_half_even = lowers("Round")(lambda x: torch.round(x))  # the nearest integer, the even one of two
+round_half_even = lowers("Round")(lambda x: torch.round(x))  # the nearest integer; halves round to even
 
 
 @lowers("IsInf")
@@ -52,7 +52,7 @@ identity = lowers("Identity")(lambda x: x)
 
 @lowers("Cast")
 def cast(x: Any, *, to: str, saturate: int = 1) -> Any:
-    """x in another element type; floats lose their fraction on the way to integers."""
+    """x in another element type; floats truncate to integers."""
     return x.to(dtype_of(to))
 
 
@@ -131,7 +131,7 @@ bitwise_xor = lowers("BitwiseXor")(lambda x, y: torch.bitwise_xor(x, y))
 
 @lowers("BitShift")
 def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
-    """The bits of x moved by y places."""
+    """x shifted by y bits in the given direction."""
     shift = torch.bitwise_left_shift if direction == "LEFT" else torch.bitwise_right_shift
     return shift(x, y)
 

@@ -21,7 +21,7 @@ def constant_of_shape(shape: tuple[int, ...], *, value: Any = None) -> Any:
 
 @lowers("Range", static=(0, 1, 2))
 def spaced(start: Any, limit: Any, delta: Any, *, types: tuple[str, ...]) -> Any:
-    """Numbers from `start` to before `limit`."""
+    """Numbers from `start` to `limit`, which is excluded, in steps of `delta`."""
     return torch.arange(start, limit, delta, dtype=dtype_of(types[0]))
 
 

@@ -39,7 +39,7 @@ det = lowers("Det")(lambda x: torch.linalg.det(x))
 
 @lowers("MatMulInteger")
 def matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    """The product of 8-bit matrices in 32 bits; zero points by row of a, by column of b."""
+    """The product of 8-bit matrices in 32 bits; there may be one zero point per row of a and per column of b."""
     a, b = a.to(torch.int32), b.to(torch.int32)
     if a_zero is not None:
         a = a - (a_zero.unsqueeze(-1) if a_zero.dim() == 1 and a_zero.shape[0] > 1 else a_zero).to(torch.int32)

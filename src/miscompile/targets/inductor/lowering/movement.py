@@ -11,25 +11,25 @@ from miscompile.targets.lowering.table import lowers
 
 @lowers("Reshape", static=(1,))
 def reshape(x: Any, shape: tuple[int, ...], *, allowzero: int = 0) -> Any:
-    """Another shape; zero keeps the size of x."""
+    """x in another shape; a 0 copies the size of x."""
     return x.reshape([x.shape[i] if size == 0 and not allowzero else size for i, size in enumerate(shape)])
 
 
 @lowers("Flatten")
 def flatten(x: Any, *, axis: int = 1) -> Any:
-    """A matrix: the axes before `axis`, and the rest."""
+    """x as a matrix: the axes before `axis` are its rows, the others its columns."""
     return x.reshape(x.shape[:axis].numel(), x.shape[axis:].numel())
 
 
 @lowers("Squeeze", static=(1,))
 def squeeze(x: Any, dims: tuple[int, ...] | None = None) -> Any:
-    """Axes of size one, or those given, taken away."""
+    """x without the given axes, or without all axes of size one."""
     return torch.squeeze(x) if dims is None else torch.squeeze(x, dims)
 
 
 @lowers("Unsqueeze", static=(1,))
 def unsqueeze(x: Any, dims: tuple[int, ...]) -> Any:
-    """Axes of size one put in."""
+    """x with new axes of size one."""
     rank = x.dim() + len(dims)
     for dim in sorted([dim % rank for dim in dims]):
         x = torch.unsqueeze(x, dim)
@@ -38,7 +38,7 @@ def unsqueeze(x: Any, dims: tuple[int, ...]) -> Any:
 
 @lowers("Transpose")
 def transpose(x: Any, *, perm: tuple[int, ...] | None = None) -> Any:
-    """Axes in another order, by default the reverse."""
+    """x with its axes in another order, by default reversed."""
     return torch.permute(x, perm if perm is not None else tuple(range(x.dim()))[::-1])
 
 
@@ -49,7 +49,7 @@ concat = lowers("Concat")(lambda *xs, axis: torch.cat(xs, dim=axis))  # all oper
 
 @lowers("Split", static=(1,))
 def split(x: Any, sizes: tuple[int, ...] | None = None, *, axis: int = 0, num_outputs: int = 0, outputs: int) -> Any:
-    """Pieces of the given sizes along an axis, or of the same size, the last one smaller if need be."""
+    """Pieces of the given sizes along an axis, or of equal size except for the last one."""
     if sizes is None:
         size = -(-x.shape[axis] // outputs)
         sizes = (*([size] * (outputs - 1)), x.shape[axis] - size * (outputs - 1))
@@ -59,7 +59,7 @@ def split(x: Any, sizes: tuple[int, ...] | None = None, *, axis: int = 0, num_ou
 
 @lowers("DepthToSpace")
 def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
-    """Channels laid out as blocks of pixels."""
+    """Channels rearranged into blocks of pixels."""
     if mode == "CRD":
         return torch.pixel_shuffle(x, blocksize)
     n, c, h, w = x.shape
@@ -69,7 +69,7 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
 
 @lowers("SpaceToDepth")
 def space_to_depth(x: Any, *, blocksize: int) -> Any:
-    """Blocks of pixels laid out as channels."""
+    """Blocks of pixels rearranged into channels."""
     n, c, h, w = x.shape
     x = x.reshape(n, c, h // blocksize, blocksize, w // blocksize, blocksize).permute(0, 3, 5, 1, 2, 4)
     return x.reshape(n, c * blocksize**2, h // blocksize, w // blocksize)
@@ -77,7 +77,7 @@ def space_to_depth(x: Any, *, blocksize: int) -> Any:
 
 @lowers("Slice", static=(1, 2, 3, 4))
 def slices(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
-    """A part of x; torch has no negative steps, so such an axis is flipped."""
+    """A slice of x; an axis with a negative step is flipped, because torch has no negative steps."""
     index = [slice(None)] * x.dim()
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         axis, step = axes[i] if axes else i, steps[i] if steps else 1
@@ -92,7 +92,7 @@ def slices(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) 
 
 @lowers("Pad", static=(1, 2, 3))
 def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "constant") -> Any:
-    """x with margins: of a value, of its edge, reflected or wrapped around; negative ones are cut off."""
+    """x padded with a value, its edge, its reflection or its other end; negative padding crops."""
     count = len(pads) // 2
     axes = range(x.dim()) if axes is None else [axis % x.dim() for axis in axes]
     sides = [(0, 0)] * x.dim()
@@ -113,7 +113,7 @@ def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "
 
 @lowers("CenterCropPad", static=(1,))
 def center_crop_pad(x: Any, shape: tuple[int, ...], *, axes: tuple[int, ...] | None = None) -> Any:
-    """x cut or padded with zeros on both sides, to the sizes given."""
+    """x cropped or padded with zeros on both sides to the given sizes."""
     pads = [0] * (2 * x.dim())
     for axis, size in zip(range(x.dim()) if axes is None else axes, shape, strict=True):
         place, missing = x.dim() - 1 - axis % x.dim(), size - x.shape[axis]
@@ -142,7 +142,7 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
 def col2im(
     x: Any, image: Any, block: Any, *, dilations: Any = (1, 1), pads: Any = (0, 0, 0, 0), strides: Any = (1, 1)
 ) -> Any:
-    """The sum of overlapping blocks laid on an image of two axes."""
+    """The sum of overlapping blocks in an image of two axes."""
     if len(image) != 2:
         raise NotImplementedError("Col2Im has a lowering for two axes only")
     top, left, bottom, right = pads

@@ -17,7 +17,7 @@ TYPES = (
 
 
 def dtype_of(name: str) -> Any:
-    """Return torch's element type of that ONNX name."""
+    """Return torch's element type for the ONNX name of one."""
     if name not in TYPES:
         raise NotImplementedError(f"element type {name} has no lowering")
     return getattr(torch, name)

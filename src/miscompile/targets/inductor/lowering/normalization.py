@@ -23,7 +23,7 @@ def batch_norm(
     training_mode: int = 0,
     outputs: int,
 ) -> Any:
-    """Normalised by given moments; in training mode by those of the batch, which it then mixes in."""
+    """x normalised by the given mean and variance; in training mode by those of the batch, with updated moving ones."""
     kinds = {x.dtype, scale.dtype, bias.dtype, mean.dtype, var.dtype}
     wide = torch.float64 if torch.float64 in kinds else torch.float32
     if len(kinds) > 1:
@@ -45,7 +45,7 @@ def batch_norm(
 
 @lowers("InstanceNormalization")
 def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> Any:
-    """Each image of each channel normalised by its own moments."""
+    """x with each channel of each image normalised by its own mean and variance."""
     if x.shape[0] == 0 or x.shape[2:].numel() == 1:  # which F.instance_norm refuses
         return torch.group_norm(x, x.shape[1], scale, bias, epsilon)
     return F.instance_norm(x, weight=scale, bias=bias, eps=epsilon)
@@ -55,7 +55,7 @@ def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5) -> An
 def group_norm(
     x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, num_groups: int, stash_type: str = "float32", opset: int
 ) -> Any:
-    """Groups of channels normalised by their own moments; before opset 21 they have one scale for a group."""
+    """Groups of channels normalised by their own mean and variance; before opset 21 there is one scale per group."""
     if opset < 21:
         share = x.shape[1] // num_groups
         scale, bias = torch.repeat_interleave(scale, share), torch.repeat_interleave(bias, share)
@@ -73,7 +73,7 @@ def layer_norm(
     stash_type: str = "float32",
     outputs: int,
 ) -> Any:
-    """The axes from `axis` on normalised together; on request also their mean and one over their deviation."""
+    """The axes from `axis` on normalised together; on request also their mean and inverse standard deviation."""
     sizes = x.shape[axis:]
     bias = bias if bias is None else bias.expand(sizes)
     y = F.layer_norm(x, sizes, scale.expand(sizes), bias, epsilon)
@@ -86,14 +86,14 @@ def layer_norm(
 
 @lowers("RMSNormalization")
 def rms_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, stash_type: str = "float32") -> Any:
-    """The axes from `axis` on divided by the root of their mean square."""
+    """x divided by the root of the mean square over the axes from `axis` on."""
     sizes = x.shape[axis:]
     return F.rms_norm(x, sizes, scale.to(x.dtype).expand(sizes), epsilon).to(scale.dtype)
 
 
 @lowers("LRN")
 def local_response_norm(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
-    """Divided by a power of the squares of neighbouring channels; of an even number torch takes more before."""
+    """x over a power of the neighbouring channels' squares; of an even number of channels, torch takes more before."""
     if size % 2:
         return F.local_response_norm(x, size, alpha, beta, bias)
     return torch.flip(F.local_response_norm(torch.flip(x, (1,)), size, alpha, beta, bias), (1,))
@@ -104,14 +104,14 @@ lp_norm = lowers("LpNormalization")(lambda x, *, axis=-1, p=2: F.normalize(x, p,
 
 @lowers("MeanVarianceNormalization")
 def mean_variance_norm(x: Any, *, axes: Any = (0, 2, 3)) -> Any:
-    """Mean taken off, divided by the deviation."""
+    """x minus its mean, divided by its standard deviation."""
     var, mean = torch.var_mean(x, axes, correction=0, keepdim=True)
     return (x - mean) / (torch.sqrt(var) + 1e-9)
 
 
 @lowers("NegativeLogLikelihoodLoss")
 def nll_loss(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
-    """The loss of log-probabilities against classes."""
+    """The negative log-likelihood loss of log-probabilities and target classes."""
     return F.nll_loss(x, target.to(torch.int64), weight, ignore_index=ignore_index, reduction=reduction)
 
 
@@ -119,6 +119,6 @@ def nll_loss(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -10
 def cross_entropy(
     x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean", outputs: int
 ) -> Any:
-    """The loss of scores against classes, and the log-probabilities."""
+    """The cross-entropy loss of scores and target classes, and the log-probabilities."""
     loss = F.cross_entropy(x, target.to(torch.int64), weight, ignore_index=ignore_index, reduction=reduction)
     return (loss, torch.log_softmax(x, dim=1)) if outputs > 1 else loss

@@ -12,7 +12,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def overhang(x: Any, kernel: Any, strides: Any, dilations: Any, sides: Any, ceil_mode: int) -> Any:
-    """Return how far the last window of each axis reaches beyond the margin; it must begin before that."""
+    """Return by how much the last window of each axis exceeds the padding; no window begins in the end padding."""
     found = []
     for size, k, s, d, (before, after) in zip(x.shape[2:], kernel, strides, dilations, sides, strict=True):
         room = size + before + after - d * (k - 1) - 1
@@ -63,7 +63,7 @@ def max_pool(
 
 
 def flat_places(place: Any, padded: Any, sizes: Any, corner: Any, storage_order: int) -> Any:
-    """Return places within images of shape `padded` as places within the whole tensor without its margins."""
+    """Return flat indices within padded images of shape `padded` as flat indices within the tensor without padding."""
     coordinates: list[Any] = []
     for size, before in zip(reversed(padded[2:]), reversed(corner), strict=True):
         coordinates.insert(0, place % size - before)
@@ -89,7 +89,7 @@ def average_pool(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """The mean of each window, with or without its margins."""
+    """The mean of each window, with or without its padding."""
     rank = len(kernel_shape)
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     sides = margins(x, kernel_shape, strides, dilations, pads, auto_pad)

@@ -12,7 +12,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:
-    """Return scales or zero points so that they broadcast with x: for all, by slice along `axis`, or by block."""
+    """Return scales or zero points (per tensor, per index of `axis`, or per block) in a shape that broadcasts to x."""
     if scale.numel() == 1 and scale.dim() <= 1:
         return scale.reshape(())
     if scale.dim() > 1:
@@ -23,7 +23,7 @@ def spread(scale: Any, x: Any, axis: int, block_size: int) -> Any:
 
 
 def saturate_to(y: Any, zero: Any, dtype: Any) -> Any:
-    """Return rounded quotients with the zero point added, cut off at the range of the integer type."""
+    """Return rounded quotients plus the zero point, saturated to the range of the integer type."""
     info = torch.iinfo(dtype)
     y = torch.clamp(y.to(torch.float32), -100000.0, 100000.0).to(torch.int32)
     return torch.clamp(y if zero is None else y + zero.to(torch.int32), info.min, info.max).to(dtype)
@@ -41,7 +41,7 @@ def quantize(
     precision: str = "float32",
     saturate: int = 1,
 ) -> Any:
-    """round(x / scale) + zero, to the nearest even integer, cut off at the range of the type."""
+    """round(x / scale) + zero, where halves round to even, saturated to the range of the type."""
     dtype = dtype_of(output_dtype) if zero is None else zero.dtype
     if dtype.is_floating_point:
         raise NotImplementedError("quantisation to floats has no lowering")
@@ -65,7 +65,7 @@ def dequantize(
 
 @lowers("DynamicQuantizeLinear")
 def dynamic_quantize(x: Any) -> Any:
-    """x in 8 bits over its own range, which includes zero; then scale and zero point."""
+    """x quantised to 8 bits over its own range extended to zero, then the scale and the zero point."""
     low, high = torch.clamp_max(torch.amin(x), 0.0), torch.clamp_min(torch.amax(x), 0.0)
     scale = (high - low) / 255.0
     scale = torch.where(scale == 0, torch.ones_like(scale), scale)
@@ -77,7 +77,7 @@ def dynamic_quantize(x: Any) -> Any:
 def quantized_matmul(
     a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
 ) -> Any:
-    """The product of quantised matrices, quantised; scales by row of a, by column of b."""
+    """The quantised product of quantised matrices; there may be one scale per row of a and per column of b."""
     if a_scale.dim() == 1 and a_scale.shape[0] > 1:
         a_scale, a_zero = a_scale.unsqueeze(-1), a_zero.unsqueeze(-1)
     product = torch.matmul(a.to(torch.int32) - a_zero.to(torch.int32), b.to(torch.int32) - b_zero.to(torch.int32))
@@ -104,7 +104,7 @@ def quantized_conv(
     pads: Any = None,
     strides: Any = None,
 ) -> Any:
-    """A convolution of quantised values, quantised; float64 holds all of its sums."""
+    """The quantised convolution of quantised values, computed in float64, which holds all sums exactly."""
     x = x.to(torch.float64) - x_zero.to(torch.float64)
     w = w.to(torch.float64) - w_zero.to(torch.float64).reshape(-1, *[1] * (w.dim() - 1))
     bias = bias if bias is None else bias.to(torch.float64)

@@ -19,7 +19,7 @@ ACTIVATIONS = {
 
 
 def activate(x: Any, name: str, alpha: Any, beta: Any, clip: Any) -> Any:
-    """Return an activation of x, which is cut off at -clip and clip before."""
+    """Return an activation of x, after limiting x to [-clip, clip]."""
     x, name = x if clip is None else torch.clamp(x, -clip, clip), name.lower()
     if name == "leakyrelu":
         return F.leaky_relu(x, 0.01 if alpha is None else alpha)
@@ -59,7 +59,7 @@ def run_layer(step: Any, x: Any, weights: Any, state: Any, lengths: Any, setting
 
 
 def start(x: Any, w: Any, given: Any, hidden: int, layout: int) -> Any:
-    """Return the state to begin with: zero if none is given."""
+    """Return the initial state: zero if none is given."""
     if given is not None:
         return given
     batch, ways = x.shape[0 if layout else 1], w.shape[0]
@@ -77,7 +77,7 @@ def settle(defaults: Any, w: Any, names: Any, alphas: Any, betas: Any, **setting
 
 
 def rnn_step(x: Any, state: Any, weights: Any, settings: Any, way: int) -> Any:
-    """Return the next state of a plain recurrent layer."""
+    """Return the next state of a simple recurrent layer."""
     w, r, b = weights
     b_in, b_out = (None, None) if b is None else b.chunk(2)
     return (activate(F.linear(x, w, b_in) + F.linear(state[0], r, b_out), *settings["acts"][way][0]),)
@@ -134,7 +134,7 @@ def rnn(
     layout: int = 0,
     outputs: int,
 ) -> Any:
-    """A plain recurrent layer: all states, and the last."""
+    """A simple recurrent layer: all states, and the last."""
     settings = settle(
         ("Tanh",), w, activations, activation_alpha, activation_beta, clip=clip, direction=direction, layout=layout
     )

@@ -107,7 +107,7 @@ def reduce_sum_square(
 
 @lowers("CumSum", static=(1,))
 def cum_sum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    """The running sum along an axis, from either end, with or without the element itself."""
+    """The cumulative sum along an axis, from either end, with or without the element itself."""
     axis = axis[0] if isinstance(axis, tuple) else axis
     x = torch.flip(x, (axis,)) if reverse else x
     if exclusive and x.shape[axis]:
@@ -118,7 +118,7 @@ def cum_sum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
 
 @lowers("CumProd", static=(1,))
 def cum_prod(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    """The running product along an axis, from either end, with or without the element itself."""
+    """The cumulative product along an axis, from either end, with or without the element itself."""
     axis = axis[0] if isinstance(axis, tuple) else axis
     x = torch.flip(x, (axis,)) if reverse else x
     if exclusive and x.shape[axis]:

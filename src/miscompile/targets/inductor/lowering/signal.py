@@ -10,7 +10,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def need_precise(x: Any) -> None:
-    """Raise NotImplementedError for element types that torch's transforms on CPU do not take."""
+    """Raise NotImplementedError for element types that torch's transforms do not support on CPU."""
     if x.dtype not in (torch.float32, torch.float64):
         raise NotImplementedError("a Fourier transform of 16-bit floats has no lowering")
 

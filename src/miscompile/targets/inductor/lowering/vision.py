@@ -11,7 +11,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def coordinates(old: int, new: int, scale: float, mode: str) -> Any:
-    """Return the coordinates of a resized axis on the old one, by the rule `mode`."""
+    """Return the coordinates of a resized axis' elements on the old axis, by the transformation `mode`."""
     if mode == "asymmetric":
         return [i / scale for i in range(new)]
     if mode == "align_corners":
@@ -40,7 +40,7 @@ def nearest_places(where: Any, old: int, rule: str) -> Any:
 
 
 def weight_rows(where: Any, old: int, mode: str, a: float, exclude: int) -> Any:
-    """Return for each coordinate the weight of every old element, linear or cubic; beyond the edge that one counts."""
+    """Return for each coordinate the linear or cubic weight of every old element; outside, the edge element counts."""
     rows = []
     for x in where:
         low = int(x // 1)
@@ -79,7 +79,7 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Any:
-    """Images resized: by F.interpolate if it has the requested rule, otherwise axis by axis."""
+    """Images resized, with F.interpolate if it implements the requested modes, otherwise axis by axis."""
     if antialias or keep_aspect_ratio_policy != "stretch":
         raise NotImplementedError("Resize with antialiasing, or that keeps the aspect ratio, has no lowering")
     axes = tuple(range(x.dim())) if axes is None else tuple([axis % x.dim() for axis in axes])
@@ -108,7 +108,7 @@ def resize(
 
 
 def interpolation(rules: Any, rank: int, a: float, exclude: int) -> Any:
-    """Return the mode in which F.interpolate follows these rules, None if there is none."""
+    """Return the mode of F.interpolate that implements these settings, None if there is none."""
     if rules == ("nearest", "asymmetric", "floor"):
         return "nearest"
     if rules == ("nearest", "half_pixel", "round_prefer_ceil"):
@@ -121,7 +121,7 @@ def interpolation(rules: Any, rank: int, a: float, exclude: int) -> Any:
 
 @lowers("AffineGrid", static=(1,))
 def affine_grid(theta: Any, size: tuple[int, ...], *, align_corners: int = 0) -> Any:
-    """The places of an image's elements, from minus one to one, by a matrix for each image."""
+    """The coordinates of an image's elements in [-1, 1], mapped by one matrix per image."""
     return F.affine_grid(theta, size, align_corners=bool(align_corners))
 
 
@@ -130,7 +130,7 @@ GRID_MODES = {"linear": "bilinear", "cubic": "bicubic"}
 
 @lowers("GridSample")
 def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros") -> Any:
-    """The elements of images at the points of a grid."""
+    """The elements of images at the coordinates of a grid."""
     common = torch.promote_types(x.dtype, grid.dtype)
     mode = GRID_MODES.get(mode, mode)
     y = F.grid_sample(x.to(common), grid.to(common), mode, padding_mode, align_corners=bool(align_corners))
@@ -168,7 +168,7 @@ def roi_align(
     spatial_scale: float = 1.0,
     opset: int,
 ) -> Any:
-    """The means of points, read by bilinear interpolation, in the bins of boxes (x1, y1, x2, y2)."""
+    """The means of points, sampled by bilinear interpolation, in the bins of boxes (x1, y1, x2, y2)."""
     if mode != "avg" or sampling_ratio < 1:
         raise NotImplementedError("RoiAlign has a lowering for means of a fixed number of points only")
     half = (coordinate_transformation_mode or ("half_pixel" if opset >= 16 else "output_half_pixel")) == "half_pixel"

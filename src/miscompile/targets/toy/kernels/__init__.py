@@ -1,1 +1,1 @@
-"""What the toy can compute: one module for each family, each with a table from operator to kernel."""
+"""The toy's kernels: one module for each family, each with a table from operator to kernel."""

@@ -1,4 +1,4 @@
-"""Elementwise kernels. Integers wrap, division truncates, sources are the ONNX operator pages."""
+"""Elementwise kernels. Integers wrap around and division truncates. The sources are the ONNX operator pages."""
 
 import math
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def _shift(call: ToyCall, args: Args) -> Array:
 
 
 def cast(x: Array, dtype: "np.dtype[Any]") -> Array:
-    """Convert elements: integers wrap, floats truncate, anything but zero is true."""
+    """Convert elements: integers wrap around, floats truncate, and any number but zero becomes true."""
     return x != 0 if dtype == np.bool_ else x.astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that are wrong on purpose. Only a fault that is switched on makes a call of one."""
+"""Kernels that are wrong on purpose. A program calls one only if its fault is switched on."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ from miscompile.targets.toy.kernels.elementwise import Args, Kernel
 
 
 def reshape_target(shape: ToyShape, wanted: ToyShape, *, zero_is_size: bool = False) -> ToyShape:
-    """Return the shape that Reshape gives an operand of `shape`: 0 copies a size, -1 takes what is left."""
+    """Return the shape that Reshape gives an operand of `shape`: 0 copies a size, -1 stands for the remaining size."""
     sizes = [shape[i] if size == 0 and not zero_is_size else size for i, size in enumerate(wanted)]
     if -1 in sizes:
         rest = int(np.prod([size for size in sizes if size != -1], dtype=np.int64))
@@ -51,7 +51,7 @@ def _unsqueeze(_: ToyCall, args: Args) -> Array:
 
 
 def slices(starts: Array, ends: Array, axes: Array | None, steps: Array | None, rank: int) -> dict[int, slice]:
-    """Return the Python slice of each axis that a Slice names; ends beyond int64's half mean 'to the very end'."""
+    """Return the Python slice of each axis that a Slice names; ends beyond half of int64's range are no limit."""
     found = {}
     for i, (start, end) in enumerate(zip(map(int, starts), map(int, ends), strict=True)):
         axis = int(axes[i]) % rank if axes is not None else i
@@ -118,7 +118,7 @@ def _gather(call: ToyCall, args: Args) -> Array:
 
 
 def _gather_checked(call: ToyCall, args: Args) -> Array:
-    """Gather that the faulty kernel choice picks: it does not take negative indices."""
+    """The Gather that the faulty kernel choice picks; it rejects negative indices."""
     if (args[1] < 0).any():
         raise IndexError(f"index {int(args[1].min())} is out of bounds in Gather")
     return _gather(call, args)

@@ -13,7 +13,7 @@ Reducer = Callable[[Array, tuple[int, ...]], Array]
 
 
 def reduced_axes(call: ToyCall, args: Args) -> tuple[int, ...] | None:
-    """Return the axes that a Reduce call names, sorted; None when it leaves its operand as it is.
+    """Return the axes that a Reduce call names, sorted; None when the call returns its operand unchanged.
 
     Axes are an attribute in old opsets and an operand in new ones; without any, all axes are meant.
     """
@@ -26,7 +26,7 @@ def reduced_axes(call: ToyCall, args: Args) -> tuple[int, ...] | None:
 
 
 def reduction(function: Reducer, *, before: Callable[[Array], Array] | None = None) -> Kernel:
-    """Kernel of a reduction; `before` maps the elements first, and is all that is left without axes."""
+    """Kernel of a reduction; `before` maps the elements first. Without axes, the kernel applies only `before`."""
 
     def run(call: ToyCall, args: Args) -> Array:
         x = args[0] if before is None else np.asarray(before(args[0]))
@@ -106,7 +106,7 @@ def softmax(x: Array, axis: int) -> Array:
 
 
 def log_softmax(x: Array, axis: int) -> Array:
-    """Logarithm of the softmax, without forming it."""
+    """Logarithm of the softmax, computed without the softmax, because small values of it underflow."""
     if not x.size:
         return x
     shifted = x - np.max(x, axis, keepdims=True)

@@ -1,4 +1,4 @@
-"""All kernels, what they do not cover, and the one way to run a call."""
+"""The table of all kernels, the forms that they do not cover, and the function that runs a call."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ OPERATORS = tuple(sorted(set(KERNELS) - INTERNAL | {"Constant"}))
 
 
 def check_form(call: ToyCall) -> None:
-    """Raise ToyUnsupported when the toy lacks the operator of `call`, or the form that it is used in."""
+    """Raise ToyUnsupported when the toy lacks the operator of `call`, or the form in which `call` uses it."""
     if call.op not in KERNELS or call.op in INTERNAL:
         raise ToyUnsupported(call.op)
     if call.op == "BatchNormalization" and (call.get("training_mode", 0) or len(call.outputs) > 1):

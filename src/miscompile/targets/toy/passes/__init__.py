@@ -1,1 +1,1 @@
-"""What the toy does to a program: one module for each family of rewrites, and the pipeline."""
+"""The toy's optimiser: one module for each family of rewrites, and the pipeline."""

@@ -40,7 +40,7 @@ _RIGHT_NEUTRAL: dict[str, Callable[[Array], bool]] = {"Sub": _plus_zero, "Div": 
 
 
 def drop_neutral(code: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """x + 0, x * 1, x / 1 and their like become x, where x already has the shape of the result."""
+    """x + 0, x * 1, x / 1 and similar calls become x, where x already has the shape of the result."""
     del bugs
     if call.op in _NEUTRAL:
         test, pairs = _NEUTRAL[call.op], swapped_pairs(call)
@@ -134,7 +134,7 @@ def _powers_of_two(value: Array) -> bool:
 
 
 def distribute(code: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """x * a + x * b becomes x * (a + b) for integers, whose wraparound makes both the same."""
+    """x * a + x * b becomes x * (a + b) for integers, because both are equal under wraparound."""
     del bugs
     if call.op != "Add" or kind_of(code, call.out) not in tuple("iu"):
         return False
@@ -154,7 +154,7 @@ def distribute(code: Code, call: ToyCall, bugs: Bugs) -> bool:
 
 
 def choose_constant(code: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """Where with a condition that is constant, or with twice the same value, becomes that value, expanded."""
+    """Where becomes one of its values, expanded, when the condition is constant or both values are the same."""
     condition = code.constant(call.inputs[0]) if call.op == "Where" else None
     if call.op != "Where":
         return False

@@ -38,7 +38,8 @@ def _excused(source: "np.dtype[Any]", middle: "np.dtype[Any]", call: ToyCall, bu
 def sink_cast(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     """Compute integer sums, differences and products in the narrower type that they are cast to.
 
-    Wraparound makes both the same; the other way about, the narrow arithmetic's wraparound would be lost.
+    Both results are equal under wraparound. The pass never widens arithmetic, because the wraparound of the narrow
+    type would be lost.
     """
     inner = code.made_by(call.inputs[0], "Add", "Sub", "Mul") if call.op == "Cast" else None
     source = code.dtype(call.inputs[0])

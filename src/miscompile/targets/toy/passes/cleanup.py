@@ -1,4 +1,4 @@
-"""Rewrites that know little of operators: folding, merging, removing, ordering."""
+"""Rewrites that depend little on operators: folding, merging, removing, ordering."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -11,7 +11,7 @@ from miscompile.targets.toy.kernels.table import evaluate
 from miscompile.targets.toy.passes.rewriting import all_equal, same_shape
 
 _LARGE = 1 << 16
-"""Constants with more elements are not worth their memory."""
+"""Most elements of a folded constant, because larger ones cost too much memory."""
 
 COMMUTATIVE = frozenset(
     {"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
@@ -26,7 +26,7 @@ def fold_constants(code: Code, call: ToyCall, bugs: Bugs) -> bool:
     try:
         results = evaluate(call, _narrowed(args) if "folding_in_float32" in bugs else args)
     except (ValueError, IndexError, TypeError):
-        return False  # the same call will say at run time what is wrong with it
+        return False  # the same call raises its error at run time
     for name, result in zip(call.outputs, results, strict=False):
         if name:
             known = code.dtype(name)
@@ -155,7 +155,7 @@ _NO_OPS: dict[str, Callable[[Code, ToyCall], bool]] = {
 
 
 def order_operands(code: Code, bugs: Bugs) -> bool:
-    """Sort the operands of commutative calls: in the order of definition, constants last."""
+    """Sort the operands of commutative calls: in order of definition, constants last."""
     ops = COMMUTATIVE | {"Sub"} if "sub_commutes" in bugs else COMMUTATIVE
     place = {name: i for i, name in enumerate((*code.inputs, *(out for call in code.calls for out in call.outputs)))}
     calls = []

@@ -1,4 +1,4 @@
-"""Habits that end or harm the process. Only a fault that is switched on calls them, on the pattern that it names."""
+"""Faults that end or harm the process. A pass calls one only if it is switched on, on the pattern that it names."""
 
 import ctypes
 import os
@@ -16,15 +16,14 @@ def read_address_zero() -> None:
 
 
 def never_return() -> None:
-    """Loop without end."""
+    """Loop forever."""
     while True:
         time.sleep(0.01)
 
 
 def collect_memory() -> None:
-    """Hold blocks of doubled size until the system refuses. Raises MemoryError, at the latest beyond the address space.
-
-    Few pages are touched, so that a machine without limits is not harmed.
+    """Allocate and keep blocks of doubled size until the system refuses one. Raises MemoryError.
+    It touches few pages, so that a machine without memory limits is not harmed.
     """
     held = []
     for power in range(24, 64):
@@ -33,9 +32,9 @@ def collect_memory() -> None:
 
 
 def print_megabytes() -> None:
-    """Write four megabytes of bytes that are no text to standard output, and as many to standard error.
+    """Write four megabytes that are not valid UTF-8 to standard output, and as many to standard error.
 
-    Where a stream takes no more, the rest is lost without an error, as with the printing of a C library.
+    When a stream accepts no more bytes, the rest is discarded without an error, as a C library does when it prints.
     """
     block = bytes(range(256)) * 256
     for descriptor in (1, 2):
@@ -45,7 +44,7 @@ def print_megabytes() -> None:
 
 
 def tile_of_high_rank(code: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """Part of NoOpElimination: dies on a Tile whose operand has rank 3 or more."""
+    """Part of NoOpElimination: dies of a segmentation fault on a Tile whose operand has rank 3 or more."""
     if "segfault_tile" in bugs and call.op == "Tile" and (code.rank(call.inputs[0]) or 0) >= 3:
         read_address_zero()
     return False
@@ -66,7 +65,7 @@ def concat_with_itself(_: Code, call: ToyCall, bugs: Bugs) -> bool:
 
 
 def expand_without_bound(_: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """Part of ExpandElimination: collects memory on any Expand."""
+    """Part of ExpandElimination: allocates memory without bound on any Expand."""
     if "memory_expand" in bugs and call.op == "Expand":
         collect_memory()
     return False

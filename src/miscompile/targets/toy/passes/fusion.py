@@ -21,7 +21,7 @@ def fuse_matmul_add(code: Code, call: ToyCall, bugs: Bugs) -> bool:
             continue
         if any(code.rank(name) != 2 for name in matmul.inputs):
             continue
-        # Adding after an activation is not adding before it.
+        # A Gemm adds before its activation, so an Add after an activation is not the same.
         if matmul.attributes and "bias_inside_activation" not in bugs:
             continue
         fits = len(small) <= 2 and np.broadcast_shapes(small, shape) == shape
@@ -57,7 +57,7 @@ def per_channel(value: Array, rank: int, channels: int) -> Array | None:
 
 
 def _conv_constants(code: Code, call: ToyCall) -> tuple[Array, Array] | None:
-    """Return the weights and the bias (zeros when absent) of a Conv whose parameters are constant."""
+    """Return the weights and the bias (zeros when absent) of a Conv with constant parameters."""
     weight = code.constant(call.inputs[1])
     if weight is None:
         return None

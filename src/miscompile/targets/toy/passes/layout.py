@@ -67,7 +67,7 @@ def push_transpose(code: Code, call: ToyCall, bugs: Bugs) -> bool:
             return False
     shapes = [code.shape(name) for name in operands]
     perm = perms.pop() if len(perms) == 1 else None
-    # Broadcasting lines up the last axes, so every operand must have the rank that the permutation speaks of.
+    # Broadcasting lines up the last axes, so every operand must have the permutation's rank.
     if perm is None or None in shapes or widest > len(perm):
         return False
     inner = code.fresh(code.dtype(call.out), np.broadcast_shapes(*(shape for shape in shapes if shape is not None)))
@@ -154,7 +154,7 @@ def undo_split(code: Code, call: ToyCall, bugs: Bugs) -> bool:
 
 
 def drop_expand(code: Code, call: ToyCall, bugs: Bugs) -> bool:
-    """Let the broadcasting of a binary call do what an Expand before it does."""
+    """Remove an Expand before a binary call that broadcasts to the same shape."""
     del bugs
     if call.op not in BROADCASTING or len(call.inputs) != 2:
         return False

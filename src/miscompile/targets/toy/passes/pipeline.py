@@ -47,7 +47,7 @@ ROUNDS = 3
 def optimise(code: Code, level: str, disabled: frozenset[str], bugs: Bugs) -> tuple[str, ...]:
     """Rewrite `code` in place and return the names of the passes that changed it, in the order of the pipeline.
 
-    The passes run in rounds, since one makes room for another. Level `off` runs nothing.
+    The passes run in rounds, because a rewrite of one pass can enable another pass. Level `off` runs nothing.
     """
     if level == "off":
         return ()

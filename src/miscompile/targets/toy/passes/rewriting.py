@@ -1,4 +1,4 @@
-"""What a pass is, and what rewrites ask of a program before they touch it."""
+"""The type of a pass, and the tests that rewrites make on a program before they change it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ProgramSweep = Callable[[Code, Bugs], bool]
 """Rewrites a whole program; tells whether it changed."""
 
 RewriteRule = Callable[[Code, ToyCall, Bugs], bool]
-"""Rewrites the program at one call; tells whether it changed. Each firing must make the program simpler."""
+"""Rewrites the program at one call; tells whether it changed. Each rewrite must make the program simpler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Pass:
 
 
 def peephole(*rules: RewriteRule) -> ProgramSweep:
-    """Return the sweep that tries each rule at each call; a bound on the firings guards against circles."""
+    """Return the sweep that tries each rule at each call; it bounds the number of rewrites against endless loops."""
 
     def sweep(code: Code, bugs: Bugs) -> bool:
         index, budget = 0, 4 * len(code.calls) + 16
@@ -49,7 +49,7 @@ def kind_of(code: Code, name: str) -> str:
 
 
 def only_use(code: Code, name: str) -> bool:
-    """Tell whether exactly one operand slot, and no graph output, reads `name`."""
+    """Tell whether exactly one operand, and no graph output, reads `name`."""
     return code.uses(name) == 1 and name not in code.outputs
 
 
@@ -70,7 +70,7 @@ def integers(value: Array | None) -> tuple[int, ...] | None:
 
 
 def int64(values: ToyShape) -> Array:
-    """Return a vector of 64-bit integers, as shapes and axes want it."""
+    """Return a vector of int64, the dtype of shapes and axes in ONNX."""
     return np.array(values, np.int64)
 
 

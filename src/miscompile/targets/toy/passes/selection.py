@@ -23,7 +23,7 @@ def _become(code: Code, call: ToyCall, op: str) -> bool:
 
 
 def lower(code: Code, bugs: Bugs) -> None:
-    """Last step of every optimised build; no pass, so nothing switches it off. Hosts mean_by_reciprocal."""
+    """Last step of every optimised build; it is not a pass, so no option switches it off. Has mean_by_reciprocal."""
     if "mean_by_reciprocal" in bugs:
         for call in list(code.calls):
             if call.op == "ReduceMean" and kind_of(code, call.inputs[0]) in ("i", "u"):

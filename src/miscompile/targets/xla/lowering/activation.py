@@ -38,14 +38,14 @@ swiglu = lowers("SwiGLU")(lambda a, b, *, alpha=1.0: swish(a, alpha=alpha) * b) 
 
 @lowers("Shrink")
 def shrink(x: jax.Array, *, bias: float = 0.0, lambd: float = 0.5) -> jax.Array:
-    """Zero up to `lambd` on both sides, beyond it `bias` closer to zero."""
+    """Zero where x is in [-lambd, lambd], else x moved towards zero by `bias`."""
     bias = jnp.asarray(bias, x.dtype)
     return jnp.where(x < -lambd, x + bias, jnp.where(x > lambd, x - bias, jnp.zeros_like(x)))
 
 
 @lowers("Clip")
 def clip(x: jax.Array, low: jax.Array | None = None, high: jax.Array | None = None) -> jax.Array:
-    """Limit; when the limits cross, the upper one holds."""
+    """x limited to [low, high]; the result is `high` where `low` exceeds it."""
     x = x if low is None else jnp.maximum(x, low)
     return x if high is None else jnp.minimum(x, high)
 
@@ -69,7 +69,7 @@ def negative_log_likelihood_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> jax.Array:
-    """Negative of the elements at the targets, with the weights of their classes."""
+    """Negative of the elements at the targets, multiplied by the weights of their classes."""
     valid = jnp.ones(target.shape, bool) if ignore_index is None else target != ignore_index
     target = jnp.where(valid, target, 0)
     chosen = jnp.squeeze(jnp.take_along_axis(x, jnp.expand_dims(target, 1), 1), 1)

@@ -15,7 +15,7 @@ def split_heads(x: jax.Array, heads: int) -> jax.Array:
 def allowed_pairs(
     mask: jax.Array | None, queries: int, keys: int, causal: int, before: int, lengths: jax.Array | None
 ) -> jax.Array:
-    """Return which query may attend to which key, as far as truth values say it; `before` keys precede the queries."""
+    """Return as a bool mask which query may attend to which key; `before` keys precede the queries."""
     pairs = jnp.ones((queries, keys), bool)
     if mask is not None and mask.dtype == bool:
         missing = keys - mask.shape[-1]
@@ -45,7 +45,7 @@ def attention(
     softmax_precision: str | None = None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """Scaled dot-product attention, with keys and values of the past in front."""
+    """Scaled dot-product attention, with past keys and values prepended."""
     flat, dtype = q.ndim == 3, q.dtype
     q, k, v = split_heads(q, q_num_heads), split_heads(k, kv_num_heads), split_heads(v, kv_num_heads)
     k = k if past_key is None else jnp.concatenate([past_key, k], 2)
@@ -83,7 +83,7 @@ def rotary_embedding(
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
 ) -> jax.Array:
-    """Pairs of elements turned by an angle that depends on their place."""
+    """Pairs of elements rotated by an angle that depends on their position."""
     heads = split_heads(x, num_heads)
     if positions is not None:
         cosines, sines = cosines[positions], sines[positions]

@@ -15,7 +15,7 @@ NAMES = {
 
 
 LACKING = ("int4", "uint4", "int2", "uint2", "float4e2m1")
-"""Types of fewer than 8 bits, whose elements JAX lays out in ways of its own."""
+"""Types of fewer than 8 bits, for which JAX has a memory layout of its own."""
 
 
 def element_type(name: str) -> str:
@@ -41,7 +41,7 @@ cast_like = lowers("CastLike")(lambda x, like, *, saturate=1: convert(x, like.dt
 def bit_cast(x: jax.Array, *, to: str) -> jax.Array:
     """The same bits as another element type of the same width."""
     if x.dtype == bool or to == "bool":
-        return x.astype(element_type(to))  # JAX keeps truth values out; they are bytes of zero and one
+        return x.astype(element_type(to))  # JAX does not bitcast bools; they are bytes of zero and one
     return lax.bitcast_convert_type(x, element_type(to))
 
 
@@ -53,7 +53,7 @@ identity = lowers("Identity")(lambda x: x)
 def dropout(
     x: jax.Array, ratio: jax.Array | None = None, training: bool = False, *, seed: int = 0, outputs: int
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """X itself, and a mask that is true everywhere; training is random."""
+    """x itself, and a mask that is true everywhere. There is no lowering for training, because it is random."""
     if training:
         raise NotImplementedError("Dropout in training")
     return x if outputs == 1 else (x, jnp.ones(x.shape, bool))

@@ -1,4 +1,4 @@
-"""Control flow by that of XLA: conditionals, while loops and scans.
+"""Control flow, lowered to XLA's conditionals, while loops and scans.
 
 Sources: https://onnx.ai/onnx/operators/onnx__If.html, onnx__Loop.html, onnx__Scan.html
 """
@@ -36,7 +36,7 @@ def loop(
     turns: int | None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """States carried from turn to turn, and results of every turn where their number is known."""
+    """The final carried states, and the stacked results of all iterations where their number is known."""
 
     def step(carried: tuple[jax.Array, ...], turn: jax.Array) -> tuple[Sequence[jax.Array], Sequence[jax.Array]]:
         _, *results = body(turn, jnp.array(True), *carried)
@@ -58,13 +58,13 @@ def loop(
 
 
 def sliced(x: jax.Array, axis: int, back: int) -> jax.Array:
-    """Return x with the axis that is scanned in front, and backwards if `back`."""
+    """Return x with the scanned axis moved to the front, and reversed if `back`."""
     x = jnp.moveaxis(x, axis, 0)
     return jnp.flip(x, 0) if back else x
 
 
 def laid_along(rows: jax.Array, axis: int, back: int) -> jax.Array:
-    """Return results of all turns along an axis, the last one first if `back`."""
+    """Return the results of all iterations stacked along an axis, the last one first if `back`."""
     return jnp.moveaxis(jnp.flip(rows, 0) if back else rows, 0, axis)
 
 
@@ -79,7 +79,7 @@ def scan(
     scan_output_directions: tuple[int, ...] | None = None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """States carried from slice to slice along an axis of each value, and results of every turn laid along another."""
+    """The final carried states, and the stacked results, of a scan over slices of each value along an axis."""
     count = len(values) - num_scan_inputs
     none = (0,) * num_scan_inputs
     slices = list(map(sliced, values[count:], scan_input_axes or none, scan_input_directions or none))

@@ -14,7 +14,7 @@ Padding = list[tuple[int, int]]
 def padding_of(
     sizes: tuple[int, ...], reach: tuple[int, ...], strides: tuple[int, ...], pads: OptionalInts, auto: str
 ) -> Padding:
-    """Return the padding before and after each axis; `reach` are the sizes of the dilated window."""
+    """Return the padding before and after each axis; `reach` holds the sizes of the dilated window."""
     if auto.startswith("SAME"):
         return list(lax.padtype_to_pads(sizes, reach, strides, "SAME" if auto == "SAME_UPPER" else auto))
     rank = len(sizes)
@@ -57,7 +57,7 @@ def conv_integer(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Convolution of integers less their zero points, in 32 bits; the padding has the value of the zero point."""
+    """Convolution of integers minus their zero points, in 32 bits; padding has the value of the zero point."""
     return conv(
         centred(x, x_zero, 1),
         centred(w, w_zero, 0),
@@ -84,7 +84,7 @@ def conv_transpose(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Transposed convolution: a convolution of the image with gaps, by the mirrored kernel."""
+    """Transposed convolution: a convolution of the image, dilated by the strides, with the mirrored kernel."""
     rank = x.ndim - 2
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     extra, pads = output_padding or (0,) * rank, pads or (0,) * 2 * rank

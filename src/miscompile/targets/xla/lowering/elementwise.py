@@ -13,7 +13,7 @@ multiply = lowers("Mul")(lambda x, y: x * y)
 
 @lowers("Div")
 def divide(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Quotient; that of integers is cut off towards zero."""
+    """Quotient; integer division truncates towards zero."""
     return lax.div(*jnp.broadcast_arrays(x, y))
 
 
@@ -25,7 +25,7 @@ def modulo(x: jax.Array, y: jax.Array, *, fmod: int = 0) -> jax.Array:
 
 @lowers("Pow")
 def power(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Power, of the type of the base."""
+    """Power, with the element type of the base."""
     if jnp.issubdtype(x.dtype, jnp.integer) and jnp.issubdtype(y.dtype, jnp.floating):
         return jnp.power(x.astype(jnp.float64), y).astype(x.dtype)
     return jnp.power(x, y.astype(x.dtype))
@@ -67,19 +67,19 @@ less = lowers("Less")(lambda x, y: x < y)
 less_or_equal = lowers("LessOrEqual")(lambda x, y: x <= y)
 greater = lowers("Greater")(lambda x, y: x > y)
 greater_or_equal = lowers("GreaterOrEqual")(lambda x, y: x >= y)
-conjunction = lowers("And", "BitwiseAnd")(lambda x, y: x & y)  # and, of truth values or of bits
-disjunction = lowers("Or", "BitwiseOr")(lambda x, y: x | y)  # or, of truth values or of bits
-exclusive = lowers("Xor", "BitwiseXor")(lambda x, y: x ^ y)  # exclusive or, of truth values or of bits
-complement = lowers("Not", "BitwiseNot")(lambda x: ~x)  # not, of truth values or of bits
+conjunction = lowers("And", "BitwiseAnd")(lambda x, y: x & y)  # logical AND of bools, bitwise AND of integers
+disjunction = lowers("Or", "BitwiseOr")(lambda x, y: x | y)  # logical OR of bools, bitwise OR of integers
+exclusive = lowers("Xor", "BitwiseXor")(lambda x, y: x ^ y)  # logical XOR of bools, bitwise XOR of integers
+complement = lowers("Not", "BitwiseNot")(lambda x: ~x)  # logical NOT of bools, bitwise NOT of integers
 
 
 @lowers("BitShift")
 def shift(x: jax.Array, y: jax.Array, *, direction: str) -> jax.Array:
-    """Shift of bits."""
+    """Bit shift in the given direction."""
     return jnp.left_shift(x, y) if direction == "LEFT" else jnp.right_shift(x, y)
 
 
-absolute = lowers("Abs")(lambda x: jnp.abs(x))  # magnitude; that of the least integer wraps around
+absolute = lowers("Abs")(lambda x: jnp.abs(x))  # magnitude; the least integer wraps around to itself
 negative = lowers("Neg")(lambda x: -x)
 exp = lowers("Exp")(lambda x: jnp.exp(x))
 log = lowers("Log")(lambda x: jnp.log(x))
@@ -100,7 +100,7 @@ tanh = lowers("Tanh")(lambda x: jnp.tanh(x))
 erf = lowers("Erf")(lambda x: lax.erf(x))
 floor = lowers("Floor")(lambda x: jnp.floor(x))
 ceil = lowers("Ceil")(lambda x: jnp.ceil(x))
-rounded = lowers("Round")(lambda x: jnp.round(x))  # nearest whole number, halves to the even one
+rounded = lowers("Round")(lambda x: jnp.round(x))  # nearest integer; halves round to even
 sign = lowers("Sign")(lambda x: jnp.sign(x))  # minus one, zero or one
 is_nan = lowers("IsNaN")(lambda x: jnp.isnan(x))
 

@@ -1,4 +1,4 @@
-"""Tensors made of shapes and numbers. Sources: the operator pages of the ONNX documentation."""
+"""Tensors made from shapes and numbers. Sources: the operator pages of the ONNX documentation."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def constant_of_shape(shape: tuple[int, ...], *, value: jax.Array | None = None)
 
 @lowers("Range", static=(0, 1, 2))
 def arithmetic_progression(start: float, limit: float, delta: float, *, types: tuple[str, ...]) -> jax.Array:
-    """Numbers from `start` to before `limit`."""
+    """Numbers from `start` to `limit`, which is excluded, in steps of `delta`."""
     count = max(int(np.ceil((limit - start) / delta)), 0)
     return start + delta * jnp.arange(count, dtype=types[0])
 

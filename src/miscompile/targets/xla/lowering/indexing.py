@@ -19,7 +19,7 @@ def gather_elements(x: jax.Array, indices: jax.Array, *, axis: int = 0) -> jax.A
 
 @lowers("GatherND")
 def gather_nd(x: jax.Array, indices: jax.Array, *, batch_dims: int = 0) -> jax.Array:
-    """Parts of x by the leading indices of each."""
+    """Slices of x, each selected by its leading indices."""
     shape = indices.shape[:-1]
     batch = [lax.broadcasted_iota(indices.dtype, shape, axis) for axis in range(batch_dims)]
     return x[(*batch, *jnp.moveaxis(indices, -1, 0))]
@@ -45,7 +45,7 @@ def scatter(x: jax.Array, index: tuple[jax.Array, ...], updates: jax.Array, redu
 def scatter_elements(
     x: jax.Array, indices: jax.Array, updates: jax.Array, *, axis: int = 0, reduction: str = "none"
 ) -> jax.Array:
-    """X with single elements replaced."""
+    """x with single elements replaced."""
     index = [lax.broadcasted_iota(indices.dtype, indices.shape, place) for place in range(x.ndim)]
     index[axis] = indices
     return scatter(x, tuple(index), updates, reduction)
@@ -53,7 +53,7 @@ def scatter_elements(
 
 @lowers("ScatterND")
 def scatter_nd(x: jax.Array, indices: jax.Array, updates: jax.Array, *, reduction: str = "none") -> jax.Array:
-    """X with parts replaced."""
+    """x with slices replaced."""
     return scatter(x, tuple(jnp.moveaxis(indices, -1, 0)), updates, reduction)
 
 
@@ -61,7 +61,7 @@ def scatter_nd(x: jax.Array, indices: jax.Array, updates: jax.Array, *, reductio
 def tensor_scatter(
     past: jax.Array, update: jax.Array, start: jax.Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> jax.Array:
-    """A cache with some steps written along an axis, from a place of each sample on, around the end if `circular`."""
+    """A cache with updates written along an axis, from an index per sample on; they wrap around if `circular`."""
     cache, steps = jnp.moveaxis(past, axis, 1), jnp.moveaxis(update, axis, 1)
     place = jnp.arange(steps.shape[1]) + (0 if start is None else start[:, None])
     place = place % cache.shape[1] if mode == "circular" else place
@@ -71,7 +71,7 @@ def tensor_scatter(
 
 @lowers("OneHot", static=(1,))
 def one_hot(indices: jax.Array, depth: int | tuple[int, ...], values: jax.Array, *, axis: int = -1) -> jax.Array:
-    """One value where the new axis meets the index, another elsewhere."""
+    """values[1] at the indices along a new axis, values[0] elsewhere."""
     depth = int(depth[0] if isinstance(depth, tuple) else depth)
     indices = indices.astype(jnp.int64)
     hot = jax.nn.one_hot(jnp.where(indices < 0, indices + depth, indices), depth, dtype=bool, axis=axis)
@@ -82,7 +82,7 @@ def one_hot(indices: jax.Array, depth: int | tuple[int, ...], values: jax.Array,
 def top_k(
     x: jax.Array, k: tuple[int, ...], *, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> tuple[jax.Array, jax.Array]:
-    """The largest or least elements and their places; of equal ones the first."""
+    """The k largest or least elements and their indices; of equal elements the first."""
     if largest:
         values, places = lax.top_k(jnp.moveaxis(x, axis, -1), k[0])
         return jnp.moveaxis(values, -1, axis), jnp.moveaxis(places, -1, axis).astype(jnp.int64)
@@ -92,7 +92,7 @@ def top_k(
 
 @lowers("ArgMax", "ArgMin")
 def arg_extreme(x: jax.Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0, op: str) -> jax.Array:
-    """Place of the largest or least element."""
+    """Index of the largest or least element along an axis."""
     find = jnp.argmax if op == "ArgMax" else jnp.argmin
     if select_last_index:
         places = x.shape[axis] - 1 - find(jnp.flip(x, axis), axis, keepdims=bool(keepdims))

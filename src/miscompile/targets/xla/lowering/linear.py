@@ -32,7 +32,7 @@ einsum = lowers("Einsum")(lambda *values, equation: jnp.einsum(equation, *values
 
 
 def centred(x: jax.Array, zero: jax.Array | None, axis: int) -> jax.Array:
-    """Return 32-bit integers without the zero point, which may be one for each element of `axis`."""
+    """Return x minus the zero point as 32-bit integers; there may be one zero point for each index of `axis`."""
     x = x.astype(jnp.int32)
     if zero is None:
         return x
@@ -45,12 +45,12 @@ def centred(x: jax.Array, zero: jax.Array | None, axis: int) -> jax.Array:
 def matmul_integer(
     a: jax.Array, b: jax.Array, a_zero: jax.Array | None = None, b_zero: jax.Array | None = None
 ) -> jax.Array:
-    """Product of integers less their zero points, in 32 bits."""
+    """Product of integers minus their zero points, in 32 bits."""
     return jnp.matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
 
 
 @lowers("Det")
 def determinant(x: jax.Array) -> jax.Array:
-    """Determinant of each matrix; the solver takes 32 bits or more."""
+    """Determinant of each matrix, computed in float32 at least, because the solver has no smaller types."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     return jnp.linalg.det(x.astype(wide)).astype(x.dtype)

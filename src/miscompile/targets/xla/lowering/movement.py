@@ -9,7 +9,7 @@ from miscompile.targets.lowering.table import lowers
 
 @lowers("Reshape", static=(1,))
 def reshape(x: jax.Array, shape: tuple[int, ...], *, allowzero: int = 0) -> jax.Array:
-    """Another shape; a zero keeps the size, unless `allowzero` is given."""
+    """x in another shape; a 0 copies the size of x, unless `allowzero` is given."""
     if not allowzero:
         shape = tuple(x.shape[axis] if size == 0 else size for axis, size in enumerate(shape))
     return x.reshape(shape)
@@ -35,7 +35,7 @@ concatenate = lowers("Concat")(lambda *values, axis: jnp.concatenate(values, axi
 def split(
     x: jax.Array, sizes: tuple[int, ...] | None = None, *, axis: int = 0, num_outputs: int = 0, outputs: int
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """Pieces of the given sizes, or of equal size but for the last."""
+    """Pieces of the given sizes, or of equal size except for the last one."""
     whole = x.shape[axis]
     pieces = np.full(outputs, -(-whole // outputs)) if sizes is None else np.array(sizes)
     ends = np.minimum(np.cumsum(pieces), whole)[:-1]

@@ -9,7 +9,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def by_channel(x: jax.Array, rank: int) -> jax.Array:
-    """Return a vector with one element a channel so that it broadcasts to images."""
+    """Return a vector with one element per channel in a shape that broadcasts to images."""
     return x.reshape(-1, *(1,) * (rank - 2))
 
 
@@ -26,7 +26,7 @@ def batch_normalization(
     training_mode: int = 0,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """Normalisation by given means and variances, or in training by those of the batch."""
+    """Normalisation by the given means and variances, or in training mode by those of the batch."""
     if outputs > 1 and not training_mode:
         raise NotImplementedError("BatchNormalization that trains without training_mode")
     used = mean, var
@@ -68,7 +68,7 @@ def group_normalization(
     num_groups: int,
     stash_type: str = "float32",
 ) -> jax.Array:
-    """Normalisation of groups of channels; scale and bias are given by channel, in old versions by group."""
+    """Normalisation of groups of channels; there is one scale and bias per channel, in old versions per group."""
     groups = x.reshape(x.shape[0], num_groups, -1).astype(jnp.promote_types(x.dtype, stash_type))
     y = standardized(groups, (2,), epsilon)[0].astype(x.dtype).reshape(x.shape)
     scale, bias = (by_channel(jnp.repeat(value, x.shape[1] // value.size), x.ndim) for value in (scale, bias))
@@ -122,7 +122,7 @@ def local_response_normalization(
 
 @lowers("LpNormalization")
 def lp_normalization(x: jax.Array, *, axis: int = -1, p: int = 2) -> jax.Array:
-    """Division by the norm along an axis; zero where that is zero."""
+    """Division by the norm along an axis; zero where the norm is zero."""
     sizes = jnp.abs(x) if p == 1 else x * x
     norm = jnp.sum(sizes, axis, keepdims=True)
     norm = norm if p == 1 else jnp.sqrt(norm)
@@ -131,7 +131,7 @@ def lp_normalization(x: jax.Array, *, axis: int = -1, p: int = 2) -> jax.Array:
 
 @lowers("MeanVarianceNormalization")
 def mean_variance_normalization(x: jax.Array, *, axes: tuple[int, ...] = (0, 2, 3)) -> jax.Array:
-    """Mean zero and variance one along `axes`."""
+    """x normalised to mean zero and variance one along `axes`."""
     mean = jnp.mean(x, axes, keepdims=True)
     deviation = jnp.sqrt(jnp.mean(x * x, axes, keepdims=True) - mean * mean)
     return (x - mean) / (deviation + np.float32(1e-9).item())

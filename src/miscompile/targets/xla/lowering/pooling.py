@@ -20,7 +20,7 @@ def windows(
     auto: str,
     ceil: int,
 ) -> tuple[Padding, Padding, dict[str, Any]]:
-    """Return the padding, the same with what `ceil` adds behind, and the other keywords of a sliding window."""
+    """Return the padding, the padding with `ceil_mode`'s addition at the end, and the window's other keywords."""
     rank = len(kernel)
     strides, dilations = strides or (1,) * rank, dilations or (1,) * rank
     reach = tuple((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True))
@@ -28,7 +28,7 @@ def windows(
     larger = []
     for size, most, step, (before, after) in zip(x.shape[2:], reach, strides, padding, strict=True):
         steps = -(-(size + before + after - most) // step) if ceil and auto == "NOTSET" else 0
-        steps -= steps * step >= size + before  # a window must not begin behind the image
+        steps -= steps * step >= size + before  # a window must not begin in the end padding
         larger.append((before, max(after, steps * step + most - size - before)))
     shape = {"window_dimensions": kernel, "window_strides": strides, "window_dilation": dilations}
     return padding, [(0, 0), (0, 0), *larger], {name: (1, 1, *sizes) for name, sizes in shape.items()}
@@ -47,7 +47,7 @@ def max_pool(
     strides: OptionalInts = None,
     outputs: int,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
-    """Largest element under a window, and its place in the whole of x."""
+    """Largest element in each window, and its flat index in x."""
     _, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     least = lowest(x.dtype)
     if outputs == 1:
@@ -76,7 +76,7 @@ def average_pool(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Mean of the elements under a window; `ceil_mode` adds no elements to it, padding counts if asked for."""
+    """Mean of the elements in each window. Padding counts on request; the padding that `ceil_mode` adds never does."""
     inner, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     zero = jnp.zeros((), x.dtype)
     counted = lax.pad(
@@ -101,7 +101,7 @@ def lp_pool(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Norm of the elements under a window."""
+    """p-norm of the elements in each window."""
     _, padding, window = windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     powers = lax.reduce_window(jnp.abs(x) ** p, jnp.zeros((), x.dtype), lax.add, padding=padding, **window)
     return powers ** (1 / p)
@@ -113,5 +113,5 @@ global_max_pool = lowers("GlobalMaxPool")(lambda x: jnp.max(x, range(2, x.ndim),
 
 @lowers("GlobalLpPool")
 def global_lp_pool(x: jax.Array, *, p: int = 2) -> jax.Array:
-    """Norm of each channel."""
+    """p-norm of each channel."""
     return jnp.sum(jnp.abs(x) ** p, range(2, x.ndim), keepdims=True) ** (1 / p)

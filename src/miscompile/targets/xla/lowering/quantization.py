@@ -10,13 +10,13 @@ from miscompile.targets.xla.lowering.linear import centred
 
 
 def saturated(x: jax.Array, dtype: str) -> jax.Array:
-    """Round half to even and convert to integers, with numbers beyond the range at its ends."""
+    """Round half to even and convert to integers; numbers outside the range saturate."""
     info = jnp.iinfo(dtype)
     return jnp.clip(jnp.round(x), float(info.min), float(info.max)).astype(dtype)
 
 
 def laid_out(parameter: jax.Array, x: jax.Array, axis: int, block: int) -> jax.Array:
-    """Return scales or zero points of the whole, by element of `axis` or by block so that they broadcast to x."""
+    """Return scales or zero points (per tensor, per index of `axis`, or per block) in a shape that broadcasts to x."""
     if block:
         whole = jnp.repeat(parameter, block, axis)
         return whole[tuple(slice(size) for size in x.shape)]
@@ -37,7 +37,7 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> jax.Array:
-    """Quotient by the scale, rounded half to even, plus the zero point, saturated."""
+    """x divided by the scale, rounded half to even, plus the zero point, saturated."""
     if precision:
         raise NotImplementedError("QuantizeLinear with a precision")
     dtype = zero.dtype if zero is not None else element_type(output_dtype or "uint8")
@@ -72,7 +72,7 @@ def dequantize_linear(
 
 @lowers("DynamicQuantizeLinear")
 def dynamic_quantize_linear(x: jax.Array, *, outputs: int) -> jax.Array | tuple[jax.Array, ...]:
-    """Quantisation to bytes by the range of x, and its scale and zero point."""
+    """x quantised to 8 bits over its own range, then the scale and the zero point."""
     low, high = jnp.minimum(jnp.min(x), 0), jnp.maximum(jnp.max(x), 0)
     scale = jnp.where(high > low, (high - low) / 255, 1)
     zero = saturated(-low / scale, "uint8")
@@ -97,7 +97,7 @@ def qlinear_matmul(
     y_scale: jax.Array,
     y_zero: jax.Array,
 ) -> jax.Array:
-    """Product of quantised matrices; scales may be given by row of a and y, and by column of b."""
+    """Product of quantised matrices; there may be one scale per row of a and y, and per column of b."""
     sums = jnp.matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
     rows = (scale[:, None] if scale.ndim == 1 and sums.ndim > 1 else scale for scale in (a_scale, y_scale))
     a_scale, y_scale = rows
@@ -125,7 +125,7 @@ def qlinear_conv(
     pads: OptionalInts = None,
     strides: OptionalInts = None,
 ) -> jax.Array:
-    """Convolution of quantised images; the filters' scale may be given by output channel."""
+    """Convolution of quantised images; the filters may have one scale per output channel."""
     sums = conv(
         centred(x, x_zero, 1),
         centred(w, w_zero, 0),

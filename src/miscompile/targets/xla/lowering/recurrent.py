@@ -31,7 +31,7 @@ ACTIVATIONS = {
 def activations_of(
     names: tuple[str, ...], alphas: tuple[float, ...], betas: tuple[float, ...], clip: float | None
 ) -> Maps:
-    """Return the activations, each on values limited by `clip`; those that have parameters take them in order."""
+    """Return the activations, each of which limits its operand by `clip`; those with parameters take them in order."""
     first, second = iter(alphas), iter(betas)
 
     def make(name: str) -> Callable[[jax.Array], jax.Array]:
@@ -49,7 +49,7 @@ def activations_of(
 def unroll(
     cell: Cell, x: jax.Array, lengths: jax.Array | None, state: tuple[jax.Array, ...], reverse: bool
 ) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """Return the last state of a cell and all its outputs; behind the end of a sequence the state is kept."""
+    """Return the last state of a cell and all its outputs; after the end of a sequence the state stays the same."""
 
     def step(state: tuple[jax.Array, ...], now: tuple[jax.Array, jax.Array]) -> tuple[tuple[jax.Array, ...], jax.Array]:
         time, values = now

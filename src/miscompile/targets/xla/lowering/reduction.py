@@ -22,7 +22,7 @@ def reduced(given: Axes, axes: Axes, noop: int) -> Axes:
 def reduce_sum(
     x: jax.Array, given: Axes = None, *, axes: Axes = None, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> jax.Array:
-    """Sum; that of integers wraps around."""
+    """Sum; integers wrap around."""
     return jnp.sum(x, reduced(given, axes, noop_with_empty_axes), x.dtype, keepdims=bool(keepdims))
 
 
@@ -38,19 +38,19 @@ def reduce_mean(
 def reduce_prod(
     x: jax.Array, given: Axes = None, *, axes: Axes = None, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> jax.Array:
-    """Product; that of integers wraps around."""
+    """Product; integers wrap around."""
     return jnp.prod(x, reduced(given, axes, noop_with_empty_axes), x.dtype, keepdims=bool(keepdims))
 
 
 def lowest(dtype: np.dtype) -> np.ndarray:
-    """Return the number that is not above any of the type."""
+    """Return the least value of the type, -inf for floats."""
     if jnp.issubdtype(dtype, jnp.integer):
         return np.array(jnp.iinfo(dtype).min, dtype)
     return np.array(False if jnp.issubdtype(dtype, jnp.bool_) else -jnp.inf, dtype)
 
 
 def highest(dtype: np.dtype) -> np.ndarray:
-    """Return the number that is not below any of the type."""
+    """Return the largest value of the type, inf for floats."""
     if jnp.issubdtype(dtype, jnp.integer):
         return np.array(jnp.iinfo(dtype).max, dtype)
     return np.array(True if jnp.issubdtype(dtype, jnp.bool_) else jnp.inf, dtype)
@@ -60,7 +60,7 @@ def highest(dtype: np.dtype) -> np.ndarray:
 def reduce_max(
     x: jax.Array, given: Axes = None, *, axes: Axes = None, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> jax.Array:
-    """Largest; of nothing the lowest."""
+    """Largest element; without elements, the least value of the type."""
     axes = reduced(given, axes, noop_with_empty_axes)
     return jnp.max(x, axes, keepdims=bool(keepdims), initial=lowest(x.dtype))
 
@@ -69,7 +69,7 @@ def reduce_max(
 def reduce_min(
     x: jax.Array, given: Axes = None, *, axes: Axes = None, keepdims: int = 1, noop_with_empty_axes: int = 0
 ) -> jax.Array:
-    """Least; of nothing the highest."""
+    """Least element; without elements, the largest value of the type."""
     axes = reduced(given, axes, noop_with_empty_axes)
     return jnp.min(x, axes, keepdims=bool(keepdims), initial=highest(x.dtype))
 
@@ -118,7 +118,7 @@ def reduce_log_sum_exp(
 
 @lowers("CumSum", static=(1,))
 def cumulative_sum(x: jax.Array, axis: int | tuple[int, ...], *, exclusive: int = 0, reverse: int = 0) -> jax.Array:
-    """Sums up to each element, with it or without it, from either end."""
+    """Cumulative sum along an axis, from either end; `exclusive` omits the element itself."""
     axis = (axis[0] if isinstance(axis, tuple) else axis) % x.ndim
     if exclusive:
         beyond = (-1, 1, 0) if reverse else (1, -1, 0)
@@ -128,7 +128,7 @@ def cumulative_sum(x: jax.Array, axis: int | tuple[int, ...], *, exclusive: int 
 
 @lowers("CumProd", static=(1,))
 def cumulative_product(x: jax.Array, axis: int | tuple[int, ...], *, exclusive: int = 0, reverse: int = 0) -> jax.Array:
-    """Products up to each element, with it or without it, from either end."""
+    """Cumulative product along an axis, from either end; `exclusive` omits the element itself."""
     axis = (axis[0] if isinstance(axis, tuple) else axis) % x.ndim
     if exclusive:
         beyond = (-1, 1, 0) if reverse else (1, -1, 0)

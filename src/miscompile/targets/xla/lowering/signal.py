@@ -8,7 +8,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def complex_of(x: jax.Array) -> jax.Array:
-    """Return complex numbers from the parts in the last axis, which lacks the imaginary one for real numbers."""
+    """Return complex numbers from the parts in the last axis; without an imaginary part the numbers are real."""
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return wide[..., 0] + 0j if x.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
 
@@ -29,7 +29,7 @@ def dft(
     onesided: int = 0,
     opset: int,
 ) -> jax.Array:
-    """Discrete Fourier transform along an axis; `onesided` keeps the first half of it."""
+    """Discrete Fourier transform along an axis; `onesided` keeps only the first half of the result."""
     length = length[0] if isinstance(length, tuple) else length
     place = place[0] if isinstance(place, tuple) else place
     axis = (-2 if place is None else place) if opset >= 20 else axis

@@ -16,7 +16,7 @@ def slices(
     axes: tuple[int, ...] | None = None,
     steps: tuple[int, ...] | None = None,
 ) -> jax.Array:
-    """A part of each of some axes; starts and ends beyond an axis are its ends."""
+    """A slice of some axes; starts and ends outside an axis are clamped to it."""
     index = [slice(None)] * x.ndim
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         index[axes[place] if axes else place] = slice(start, end, steps[place] if steps else 1)
@@ -32,7 +32,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> jax.Array:
-    """Elements around x, or fewer of x where the padding is negative."""
+    """x padded; negative padding crops."""
     widths = [(0, 0)] * x.ndim
     named = range(x.ndim) if axes is None else axes
     for axis, before, after in zip(named, pads[: len(named)], pads[len(named) :], strict=True):
@@ -48,7 +48,7 @@ def pad(
 
 @lowers("CenterCropPad", static=(1,))
 def center_crop_pad(x: jax.Array, shape: tuple[int, ...], *, axes: tuple[int, ...] | None = None) -> jax.Array:
-    """The middle of x, or x amid zeros."""
+    """x cropped around its centre, or padded with zeros on both sides, to the given sizes."""
     widths = [(0, 0, 0)] * x.ndim
     for axis, size in zip(range(x.ndim) if axes is None else axes, shape, strict=True):
         missing = size - x.shape[axis]
@@ -59,7 +59,7 @@ def center_crop_pad(x: jax.Array, shape: tuple[int, ...], *, axes: tuple[int, ..
 
 @lowers("Trilu")
 def triangle(x: jax.Array, k: jax.Array | None = None, *, upper: int = 1) -> jax.Array:
-    """The elements on one side of diagonal `k`, zeros on the other."""
+    """The elements on one side of diagonal `k`, and zeros on the other side."""
     distance = jnp.arange(x.shape[-1]) - jnp.arange(x.shape[-2])[:, None]
     k = 0 if k is None else k.reshape(())
     return jnp.where(distance >= k if upper else distance <= k, x, jnp.zeros_like(x))
@@ -67,7 +67,7 @@ def triangle(x: jax.Array, k: jax.Array | None = None, *, upper: int = 1) -> jax
 
 @lowers("ReverseSequence")
 def reverse_sequence(x: jax.Array, lengths: jax.Array, *, batch_axis: int = 1, time_axis: int = 0) -> jax.Array:
-    """The first elements of each sequence in the opposite order."""
+    """x with the first elements of each sequence, as many as its length, in reverse order."""
     batch_axis, time_axis = batch_axis % x.ndim, time_axis % x.ndim
     time = lax.broadcasted_iota(lengths.dtype, x.shape, time_axis)
     length = jnp.expand_dims(lengths, [axis for axis in range(x.ndim) if axis != batch_axis])
@@ -84,7 +84,7 @@ def col2im(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> jax.Array:
-    """Sum of the blocks that the columns of x hold, each at its place in the image."""
+    """The sum of overlapping blocks, which are the columns of x, at their positions in the image."""
     rank = len(image)
     dilations, strides, pads = dilations or (1,) * rank, strides or (1,) * rank, pads or (0,) * 2 * rank
     padded = [size + pads[axis] + pads[axis + rank] for axis, size in enumerate(image)]

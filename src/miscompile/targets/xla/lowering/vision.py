@@ -8,7 +8,7 @@ from miscompile.targets.lowering.table import lowers
 
 
 def source_places(size: int, new: int, scale: float, transformation: str, roi: tuple[float, float]) -> np.ndarray:
-    """Return for each of `new` elements its place among the `size` old ones."""
+    """Return for each of `new` elements its coordinate among the `size` old ones."""
     places, whole = np.arange(new), size * scale
     match transformation:
         case "asymmetric":
@@ -37,7 +37,7 @@ def cubic(distance: np.ndarray, a: float) -> np.ndarray:
 def taps(
     places: np.ndarray, size: int, mode: str, nearest: str, a: float, exclude: int, shrink: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the old elements that make up each new one, and their weights; `shrink` < 1 widens the filter."""
+    """Return the indices of the old elements of each new one, and their weights; `shrink` < 1 widens the filter."""
     if mode == "nearest":
         match nearest:
             case "floor":
@@ -64,7 +64,7 @@ def taps(
 def target_sizes(
     old: list[int], scales: tuple[float, ...] | None, sizes: tuple[int, ...] | None, policy: str
 ) -> tuple[list[int], list[float]]:
-    """Return the new sizes and their scales, which `policy` may make all the same."""
+    """Return the new sizes and their scales; `policy` may require one scale for all axes."""
     if not sizes:
         return [int(np.floor(size * scale)) for size, scale in zip(old, scales or (), strict=True)], list(scales or ())
     ratios = [new / size for new, size in zip(sizes, old, strict=True)]
@@ -117,7 +117,7 @@ def resize(
 
 @lowers("AffineGrid", static=(1,))
 def affine_grid(theta: jax.Array, size: tuple[int, ...], *, align_corners: int = 0) -> jax.Array:
-    """Places from minus one to one in an image, by a matrix for each image; of centres or of corners."""
+    """Coordinates in [-1, 1] of the centres or corners of an image's elements, mapped by one matrix per image."""
     ends = [1.0 if align_corners else 1 - 1 / count for count in size[2:]]
     places = [np.linspace(-end, end, count) for end, count in zip(ends, size[2:], strict=True)]
     grid = np.stack([*reversed(np.meshgrid(*places, indexing="ij")), np.ones(size[2:])], -1)
@@ -135,7 +135,7 @@ def reflect(place: jax.Array, low: float, high: float) -> jax.Array:
 def grid_sample(
     x: jax.Array, grid: jax.Array, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> jax.Array:
-    """Elements of an image at the places that a grid names, from minus one to one on each axis."""
+    """Elements of an image at the grid's coordinates, which are in [-1, 1] on each axis."""
     rank, kind = x.ndim - 2, mode.removeprefix("bi")
     y = jnp.zeros((), x.dtype)
     choices = []
@@ -192,7 +192,7 @@ def roi_align(
     spatial_scale: float = 1.0,
     opset: int,
 ) -> jax.Array:
-    """Means, or largest parts, of samples from boxes of images."""
+    """Means or maxima of samples from boxes of images."""
     if sampling_ratio <= 0:
         raise NotImplementedError("RoiAlign with a number of samples that depends on the boxes")
     half = (coordinate_transformation_mode or ("half_pixel" if opset >= 16 else "output_half_pixel")) == "half_pixel"
@@ -218,7 +218,7 @@ def roi_align(
 
 
 def edges(place: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return the two elements around a place, and their weights; those beyond the image are zero."""
+    """Return the indices of the two elements next to a coordinate, and their weights: zero outside the image."""
     inside = (place >= -1) & (place <= size)
     place = jnp.clip(place, 0, size - 1)
     low = jnp.floor(place)

@@ -113,7 +113,7 @@ def test_every_wanted_pass_gets_a_pattern_with_what_it_wakes() -> None:
     found = list(mine([long_case()], "toy", PaperCompiler(TWO), TWO))
     assert {pattern.operators for pattern in found} == {("MatMul", "Add"), ("Relu", "Neg")}
     for pattern in found:
-        assert [(wake.target, wake.version) for wake in pattern.triggers] == [("toy", __version__)]
+        assert [(trigger.target, trigger.version) for trigger in pattern.triggers] == [("toy", __version__)]
         assert pattern.triggers[0].name in pattern.name
         assert pattern.origin == "paper"
         assert pattern.granularity == "block"

@@ -1,4 +1,4 @@
-"""What motifs wake: the tables that ship, how they are read and written, and the patterns made of them."""
+"""Triggers of motifs: the tables that ship, how they are read and written, and the patterns made of them."""
 
 import tomllib
 from collections.abc import Iterator
@@ -163,7 +163,7 @@ def test_the_catalogue_as_patterns_carries_what_was_seen_and_on_which_version() 
     assert list(found) == [motif.name for motif in catalogue()]
     for name, passes in table.seen.items():
         assert found[name].triggers_on("onnxruntime") == set(passes)
-        assert {wake.version for wake in found[name].triggers} == {table.version}
+        assert {trigger.version for trigger in found[name].triggers} == {table.version}
     assert {name for name, pattern in found.items() if pattern.triggers} == set(table.seen)
 
 
@@ -171,7 +171,7 @@ def test_a_pattern_is_a_subgraph_when_only_such_passes_take_it() -> None:
     found = {pattern.name: pattern.granularity for pattern in patterns_of(["onnxruntime"])}
     assert found["conv_relu"] == "block"  # a fusion takes it, and the layout as well
     assert found["transpose_chain"] == "subgraph"
-    assert found["min_max_clip"] == "block"  # it wakes nothing
+    assert found["min_max_clip"] == "block"  # it triggers nothing
 
 
 def test_without_a_table_patterns_wake_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Records on the shelf, recipes, Pythons, and the words of pip."""
+"""Records in the cache of environments, recipes, interpreters, and messages of pip."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def silent(_: str) -> None:
 
 
 def placed(target: str, version: str, bare: bool = False) -> Environment:
-    """Put an environment on the shelf that has an interpreter and a record, and nothing else."""
+    """Put an environment into the cache that has an interpreter and a record, and nothing else."""
     name = cache.name_of(target, version)
     path = cache.cache_folder() / name
     (path / "bin").mkdir(parents=True)
